@@ -35,6 +35,7 @@ from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLU
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.report.figures import figures_of
 from ccgym.schemes.groups import descriptions
+from ccgym.schemes.policies import pretrained
 from ccgym.units import format_rate, format_time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,13 +69,14 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     """How a policy was trained, in sentences; its card has the rest."""
     training, parity = card["training"], card["parity"]
     shape, profile = card["policy"], card["profile"]
-    lines = [f"{shape['kind'].upper()} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
+    kind = "Decision tree" if shape["kind"] == "tree" else shape["kind"].upper()
+    lines = [f"{kind} with {shape['observation_size']} inputs; over `{profile}` unless a flow asks for"
              " another transport."]  # fmt: skip
     if {"steps", "seed"} <= training.keys():
         lines.append(f"Trained with seed {training['seed']} for {training['steps']:,} decisions.")
     if parity:
         lines.append(
-            f"As exported it differs from the trained network by {parity['max_abs_difference']:.1e} at most, in "
+            f"As exported it differs from the trained one by {parity['max_abs_difference']:.1e} at most, in "
             f"{parity['decisions']:,} decisions over {parity['episodes']} held-out episodes."
         )
     return lines
@@ -692,6 +694,7 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
         "genet-comparison": partial(comparison, "docs/data/genet.csv"),
     },
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
+    "docs/muses.md": {f"{name}-results": partial(results, name) for name in pretrained() if name.startswith("muses")},
     "docs/orca.md": {"orca-results": partial(results, "orca")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {

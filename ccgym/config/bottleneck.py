@@ -16,6 +16,12 @@ The rate may change over time, as in Genet (SIGCOMM 2022)::
       min: 0.1mbps
       every: {uniform: [0s, 15s]}
 
+or go down and up in steps, as cross traffic that grows and shrinks leaves it (Muses, INFOCOM 2022)::
+
+    rate:
+      top: {choice: [10mbps, 100mbps]}
+      period: 22s
+
 The parameters are drawn in a fixed order: rate, its changes, delay, queue, loss, jitter, start rate.
 """
 
@@ -39,6 +45,7 @@ from ccgym.config.mahimahi import OVERHEAD
 from ccgym.config.models import LinkDirection
 from ccgym.config.quantities import PeriodField
 from ccgym.config.random_variables import (
+    PLAIN,
     ZERO_LOSS,
     RandomNumber,
     RandomPackets,
@@ -97,17 +104,65 @@ class Changing(Strict):
         return self
 
 
+class Staircase(Strict):
+    """A rate that goes down in equal steps and up again, over and over: what cross traffic leaves that grows and
+    shrinks and reacts to nothing."""
+
+    top: RandomRate
+    """The highest rate."""
+    bottom: float = Field(default=0.01, gt=0, le=1)
+    """The lowest, as a fraction of the highest."""
+    period: PeriodField
+    """Time down and up again."""
+    steps: int = Field(default=11, ge=2, le=1000)
+    """Steps down, and as many up; of equal length."""
+    begin: RandomNumber = RandomVariable(PLAIN, "uniform", (0.0, 1.0), written={"uniform": [0, 1]})
+    """Where in the period an episode begins, as a fraction of it; 0: at the top, 0.5: at the bottom."""
+
+    @model_validator(mode="after")
+    def _long_enough(self) -> Self:
+        if self.period < 2 * self.steps * NS_PER_MS:
+            raise ConfigError(
+                f"{format_time(self.period)} for {2 * self.steps} steps", expected="a millisecond or more for each",
+                where="period",
+            )  # fmt: skip
+        return self
+
+    def draw(self, rng: np.random.Generator, duration_ns: int) -> tuple[tuple[int, int], ...]:
+        """The rate over time, from the top that is drawn: pairs of nanoseconds and bit/s."""
+        top = self.top.sampler()(rng)
+        length = self.period // (2 * self.steps)
+        place = self.begin.sampler()(rng) % 1.0 * 2 * self.steps
+        first, rest = int(place), round((1.0 - place % 1.0) * length)
+        made = [(0, self._rate(top, first))]
+        for step in range((max(0, duration_ns - 1 - rest)) // length + 1 if rest < duration_ns else 0):
+            made.append((rest + step * length, self._rate(top, first + 1 + step)))
+        return tuple(made)
+
+    def _rate(self, top: float, step: int) -> int:
+        """The rate of a step of the period: down through ``steps`` values, then up."""
+        place = step % (2 * self.steps)
+        depth = min(place, 2 * self.steps - 1 - place) / (self.steps - 1)
+        return max(1, round(top * (1.0 - (1.0 - self.bottom) * depth)))
+
+
+_STAIRCASE_KEYS: Final = frozenset(Staircase.model_fields)
 _CHANGING_KEYS: Final = frozenset(Changing.model_fields)
 
 
 def _rate_kind(value: Any) -> str:
     if isinstance(value, Changing) or (isinstance(value, dict) and _CHANGING_KEYS.intersection(value)):
         return "changing"
+    if isinstance(value, Staircase) or (isinstance(value, dict) and _STAIRCASE_KEYS.intersection(value)):
+        return "staircase"
     return "number"
 
 
 RateOverTime: TypeAlias = Annotated[
-    Annotated[RandomRate, Tag("number")] | Annotated[Changing, Tag("changing")], Discriminator(_rate_kind)
+    Annotated[RandomRate, Tag("number")]
+    | Annotated[Changing, Tag("changing")]
+    | Annotated[Staircase, Tag("staircase")],
+    Discriminator(_rate_kind),
 ]
 """A rate that stays, or one that changes."""
 
@@ -289,31 +344,37 @@ class Ranges(Bottleneck):
 
     kind: Literal["ranges"] = "ranges"
     rate: RateOverTime
-    """Rate of the bottleneck: a number, or :class:`Changing`."""
+    """Rate of the bottleneck: a number, :class:`Changing` or :class:`Staircase`."""
 
     @cached_property
-    def _rate_draws(self) -> tuple[Sampler, Sampler | None, Sampler | None]:
-        """Samplers of the rate; or of its maximum, its minimum (see :meth:`_min`) and the period."""
-        if isinstance(self.rate, RandomVariable):
-            return self.rate.sampler(), None, None
+    def _rate_draws(self) -> tuple[Sampler, Sampler, Sampler]:
+        """Samplers of the changing rate's maximum, its minimum (see :meth:`_min`) and the period."""
+        assert isinstance(self.rate, Changing)
         return self.rate.max.sampler(), self.rate.min.sampler(), self.rate.every.sampler()
+
+    @cached_property
+    def _draw_rate(self) -> Sampler:
+        """Sampler of the rate that stays."""
+        assert isinstance(self.rate, RandomVariable)
+        return self.rate.sampler()
 
     @override
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
-        draw_rate, _, draw_period = self._rate_draws
-        if draw_period is None:
-            rate = round(draw_rate(rng))
-            numbers = {"rate_mbps": rate / 1e6}
-            drawn = self._drawn(rng, rate, None, rate, rate, numbers)
-            capacity_steps = [[0, rate]]
-        else:
-            numbers = {}
+        numbers: dict[str, float] = {}
+        if isinstance(self.rate, Changing):
             steps = self._steps(rng, duration_ns, numbers)
-            one = steps[0][1] if len(steps) == 1 else steps
-            drawn = self._drawn(rng, one, None, steps[0][1], max(rate for _, rate in steps), numbers)
-            capacity_steps = [[start, rate] for start, rate in steps]
+        elif isinstance(self.rate, Staircase):
+            steps = self.rate.draw(rng, duration_ns)
+            ends = (*(start for start, _ in steps[1:]), duration_ns)
+            volume = sum(rate * (end - start) for (start, rate), end in zip(steps, ends, strict=True))
+            numbers["rate_mbps"] = volume / duration_ns / 1e6
+        else:
+            steps = ((0, round(self._draw_rate(rng))),)
+            numbers["rate_mbps"] = steps[0][1] / 1e6
+        one = steps[0][1] if len(steps) == 1 else steps
+        drawn = self._drawn(rng, one, None, steps[0][1], max(rate for _, rate in steps), numbers)
         uplink, downlink = drawn.compiled()
-        facts = {"base_rtt": 2 * drawn.delay, "capacity": capacity_steps}
+        facts = {"base_rtt": 2 * drawn.delay, "capacity": [[start, rate] for start, rate in steps]}
         return SampledPath(uplink, downlink, facts, numbers, origin=drawn)
 
     def _steps(
@@ -322,7 +383,6 @@ class Ranges(Bottleneck):
         """Draw how the rate changes; the time mean goes into the numbers."""
         assert isinstance(self.rate, Changing)
         draw_max, _, draw_period = self._rate_draws
-        assert draw_period is not None
         high = draw_max(rng)
         low = self._min(rng, high)
         period = draw_period(rng)
@@ -354,9 +414,7 @@ class Ranges(Bottleneck):
         if number.distribution in ("uniform", "log_uniform") and number.values[1] > high:
             number = RandomVariable(number.dimension, number.distribution, (number.values[0], high))
             return number.sampler()(rng)
-        draw = self._rate_draws[1]
-        assert draw is not None
-        return min(draw(rng), high)
+        return min(self._rate_draws[1](rng), high)
 
     def ranges(self) -> dict[str, RandomVariable]:
         """The numbers that are drawn from between two bounds, by the names of :meth:`rows`: the axes of a search."""
@@ -394,6 +452,13 @@ class Ranges(Bottleneck):
     def _rate_rows(self) -> list[ParameterRow]:
         if isinstance(self.rate, RandomVariable):
             return [parameter_row("rate", self.rate)]
+        if isinstance(self.rate, Staircase):
+            top = parameter_row("rate.top", self.rate.top)
+            top["distribution"] += (
+                f"; in {self.rate.steps} steps to {100 * self.rate.bottom:g} % of it and up again in "
+                f"{format_time(self.rate.period)}"
+            )
+            return [top]
         every = parameter_row("rate.every", self.rate.every)
         every["distribution"] += f", on a grid of {format_time(self.rate.grid)}"
         low = parameter_row("rate.min", self.rate.min)
@@ -402,7 +467,7 @@ class Ranges(Bottleneck):
 
     @override
     def summary(self) -> str:
-        changing = ", changing over time" if isinstance(self.rate, Changing) else ""
+        changing = "" if isinstance(self.rate, RandomVariable) else ", changing over time"
         return f"one bottleneck with numbers drawn from ranges{changing}"
 
 

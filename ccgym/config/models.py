@@ -654,6 +654,13 @@ class Limits(declared.Declared):
     )
 
 
+class Smoothing(declared.Declared):
+    """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
+
+    min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
+    keep: float = Field(ge=0, le=1, description="Fraction of the old value.")
+
+
 class Cap(declared.Declared):
     """An upper bound of the window: a multiple of the bandwidth-delay product plus packets."""
 
@@ -683,6 +690,14 @@ class Action(declared.Declared):
     limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
+    )
+    smoothing: tuple[Smoothing, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description=(
+            "How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' "
+            "trees)."
+        ),
     )
     pace: Literal["none", "cwnd_over_min_rtt", "cwnd_over_srtt"] = Field(
         default="none", description="How a steered window is paced."
@@ -959,7 +974,20 @@ class GainScheduleExpert(declared.Declared):
     )
 
 
-AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert
+class PolicyExpert(declared.Declared):
+    """Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
+    decision would make of the rate or window in force."""
+
+    kind: Literal["policy"] = "policy"
+    policy: str = Field(
+        min_length=1, max_length=4096, description="The policy: a pretrained one, a run directory, or a `.onnx` file."
+    )
+    nearest: Literal["log", "linear"] | None = Field(
+        default=None, description="How the distance of an action's result from the target is measured."
+    )
+
+
+AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert | PolicyExpert
 """A teacher in training: its label is the action that comes nearest to its target."""
 
 ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]

@@ -60,6 +60,9 @@ class EpisodeBatch(ABC):
         """The policies that they decide by, by key."""
         rows = count * self.learners
         native = {key: policy.native for key, policy in self.policies.items()}
+        teacher = settings.teacher
+        if teacher is not None:
+            native[teacher.key] = teacher.native
         try:
             self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, native)
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
@@ -243,6 +246,16 @@ class EpisodeBatch(ABC):
 
         Raises:
             ConfigError: The agent has no expert, or not one that can be asked here.
+        """
+
+    @abstractmethod
+    def refresh_label_distances(self) -> Numbers:
+        """How far from the expert's target the result of each listed action would be: (rows × actions).
+
+        In packets or bit/s, or as a logarithm of a ratio, as the expert measures; NaN in the rows where labels are.
+
+        Raises:
+            ConfigError: As :meth:`refresh_labels`.
         """
 
     def _check_taught(self) -> None:

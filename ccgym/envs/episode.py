@@ -1,9 +1,9 @@
 """One episode: a path, a seed and flows, as the simulator takes them.
 
 Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of
-the simulator's own streams (losses, jitter), then the starts of flows that are random. So an episode is
-reproduced by its generator's state, and environments that run one path or a thousand draw the same episodes from the
-same seeds.
+the simulator's own streams (losses, jitter), then which flows in the background take part, and the starts of flows,
+where these are random. So an episode is reproduced by its generator's state, and environments that run one path or a
+thousand draw the same episodes from the same seeds.
 """
 
 from __future__ import annotations
@@ -92,7 +92,11 @@ def draw_episode(
         window = best_window_of(drawn.origin) if alone else None
         if window is not None:
             flows[0]["params"]["expert_window"] = window
-    flows += [flow.native(base_rtt, f"flows[{place}]", rng) for place, flow in enumerate(background)]
+    flows += [
+        flow.native(base_rtt, f"flows[{place}]", rng)
+        for place, flow in enumerate(background)
+        if flow.probability == 1 or rng.random() < flow.probability
+    ]
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
     path = drawn.describe()
     named = {"name": drawn.name, **path} if drawn.name else path

@@ -205,9 +205,21 @@ class RealBatch(EpisodeBatch):
         Raises:
             ConfigError: Always.
         """
+        raise self._no_labels()
+
+    @override
+    def refresh_label_distances(self) -> Numbers:
+        """Not on a real path, either.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise self._no_labels()
+
+    def _no_labels(self) -> ConfigError:
         self._check_taught()
         knows = "an expert that needs the ground truth" if self._native.expert_truths else "an expert"
-        raise ConfigError(
+        return ConfigError(
             f"{knows}, on a real path",
             where="agent.expert",
             expected="the simulator: labels are given where time waits for them",

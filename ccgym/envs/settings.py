@@ -29,8 +29,10 @@ from ccgym.config.quantities import PeriodField
 from ccgym.config.yaml_loader import Loaded, config_error, load_model
 from ccgym.envs.episode import Source
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
 from ccgym.schemes.origins import refuse
+from ccgym.schemes.policies import LearnedPolicy
 from ccgym.units import TimeLike, parse_positive_time
 
 REAL_BACKENDS: Final = ("emulated", "mahimahi")
@@ -210,9 +212,33 @@ class Settings:
         return self.agent.native()["action"]["map"]["kind"] in DISCRETE_MAPS
 
     @property
+    def teacher(self) -> LearnedPolicy | None:
+        """The policy whose decisions are labels, if the agent's expert is one.
+
+        Raises:
+            ConfigError: It cannot be used.
+        """
+        expert = self.agent.expert
+        if expert is None or expert.kind != "policy":
+            return None
+        policy = policies.find(expert.policy, "agent.expert.policy")
+        if policy is None:
+            raise ConfigError(
+                shown(expert.policy),
+                where="agent.expert.policy",
+                expected=f"a pretrained policy ({', '.join(policies.pretrained())}), a run directory or a .onnx file",
+                hint=did_you_mean(expert.policy, policies.pretrained()),
+            )
+        return policy
+
+    @property
     def agent_json(self) -> str:
-        """The agent as the native core takes it."""
-        return json.dumps(self.agent.native())
+        """The agent as the native core takes it; an expert that is a policy goes by its key."""
+        native = self.agent.native()
+        teacher = self.teacher
+        if teacher is not None:
+            native["expert"] = {**native["expert"], "policy": teacher.key}
+        return json.dumps(native)
 
     def with_paths(self, paths: object) -> Settings:
         """The same with paths from somewhere else; anything that :func:`read_source` understands."""

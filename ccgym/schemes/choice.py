@@ -92,8 +92,8 @@ class SchemeChoice:
 
     @property
     def transport(self) -> dict[str, Any]:
-        """How it is carried where a flow does not say: some of ``profile``, ``mss``, ``header``, ``initial_window``,
-        ``source``."""
+        """How it is carried where a flow does not say: some of ``profile``, ``ack_every``, ``mss``, ``header``,
+        ``initial_window``, ``source``."""
         return self.origin.transport(self)
 
     @property

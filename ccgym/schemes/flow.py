@@ -114,6 +114,8 @@ class FlowSpec(Flow):
     paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
+    probability: float = Field(default=1.0, gt=0, le=1)
+    """Probability that it takes part: every episode of an environment draws whether it does."""
     source: models.SourceField = models.GreedySource()
     """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
     its scheme is made for, ``greedy`` for most."""
@@ -237,6 +239,13 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
         spec.start_ns  # noqa: B018 (a run does not draw its start)
     except ConfigError as error:
         raise error.at(where) from None
+    if spec.probability < 1:
+        raise ConfigError(
+            f"probability {spec.probability:g}",
+            where=where,
+            expected="1: the flow takes part",
+            hint="only the episodes of an environment draw which flows take part",
+        )
     return spec
 
 

@@ -390,7 +390,9 @@ class OfPolicy(OfFile):
         # As a rule `udp`: it was trained over that, so its observations mean the same; over `tcp` the handshake,
         # retransmissions and recovery would be new to it.
         policy = self.loaded(choice)
-        return super().transport(choice) if policy is None else {"profile": policy.card.profile}
+        if policy is None:
+            return super().transport(choice)
+        return {"profile": policy.card.profile, "ack_every": policy.card.ack_every}
 
     def bounded(self, choice: SchemeChoice) -> bool:
         return True

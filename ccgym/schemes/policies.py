@@ -244,7 +244,8 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
     from ccgym import _core
     from ccgym.schemes.onnx_runtime import provide_library
 
-    provide_library()
+    if card.policy.kind != "tree":
+        provide_library()
     try:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:

@@ -68,8 +68,8 @@ class _Strict(BaseModel):
 class NetworkShape(_Strict):
     """The sizes of the network's inputs and outputs."""
 
-    kind: Literal["mlp", "lstm"]
-    """``lstm`` carries a state from decision to decision."""
+    kind: Literal["mlp", "lstm", "tree"]
+    """``lstm`` carries a state from decision to decision; ``tree`` is a decision tree, no network."""
     observation_size: int = Field(ge=1)
     """Numbers in."""
     state_size: int = Field(ge=0)
@@ -114,6 +114,8 @@ class PolicyCard(_Strict):
     """SHA-256 of the ``.onnx`` file."""
     profile: Profile = "udp"
     """The transport that it was trained over, and that its flows get unless they ask for another."""
+    ack_every: int = Field(default=1, ge=1)
+    """Packets per acknowledgement of the receiver that it was trained with, likewise."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
     certificate: Facts = Field(default_factory=dict)
@@ -132,7 +134,9 @@ class PolicyCard(_Strict):
 
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
-        without = None if self.certificate else {"certificate"}
+        without = set() if self.certificate else {"certificate"}
+        if self.ack_every == 1:
+            without.add("ack_every")
         content = self.model_dump(mode="json", exclude=without)
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -143,6 +147,8 @@ class PolicyCard(_Strict):
         Style and history do not count: a policy with a new label is the same policy.
         """
         behavior = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
+        if self.ack_every != 1:
+            behavior["ack_every"] = self.ack_every
         text = json.dumps(behavior, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(f"{self.onnx_sha256}\n{text}".encode()).hexdigest()
 

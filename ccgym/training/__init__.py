@@ -8,6 +8,7 @@
 ``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
+``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks``          what happens between updates: records, evaluations, pictures
@@ -21,6 +22,7 @@
 ``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
 ``sb3_model``          a model that Stable-Baselines3 saved
+``foreign_network``    a network that was made outside ccgym, as an ONNX file
 ``export``             the policy as ONNX with its card
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import EvaluationResult, evaluate, measure_schemes
+from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.saved_model import load_model
 from ccgym.training.streams import stream_seed
-from ccgym.training.torch_policy import TorchPolicy
 
 CONFIRMATION_EPISODES: Final = 256
 """How many fresh draws there are."""
@@ -47,7 +47,7 @@ def confirm(
     found = {}
     for name, place in runs.items():
         env = environments.evaluation()
-        policy = _AsExported(TorchPolicy.of(load_model(place, "best")))
+        policy = _AsExported(exportable(load_model(place, "best")))
         found[name] = evaluate(env, policy, draws, episodes, per_decision=per_decision)
         env.close()
     return schemes, found
@@ -56,7 +56,7 @@ def confirm(
 class _AsExported:
     """Decides as the exported policy will: evaluated exactly, normalization included."""
 
-    def __init__(self, policy: TorchPolicy) -> None:
+    def __init__(self, policy: Exportable) -> None:
         self._policy = policy
         self._state: npt.NDArray[np.float32] | None = None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from ccgym.config.agent import AgentConfig, read_agent
 from ccgym.config.sampled_path import PathDistribution
@@ -12,12 +14,10 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
 from ccgym.schemes.origins import refuse
 from ccgym.schemes.reading import parse_scheme
+from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
 from ccgym.training.privileged_critic import PrivilegedEnv
 from ccgym.training.rollouts import RolloutEnv
-
-if TYPE_CHECKING:
-    from stable_baselines3.common.vec_env import VecEnv
 
 
 class Environments:
@@ -79,6 +79,21 @@ class Environments:
             # One after the other: real paths side by side would be measured on what they leave each other.
             return SB3LinkVecEnv(1, settings, autoreset=False)
         return SB3LinkVecEnv(self._config.evaluation.episodes, settings, threads=self._threads)
+
+
+def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
+    """The environments behind a running normalizer, where one is configured."""
+    wanted = algorithm.normalization
+    if not wanted.observation and not wanted.reward:
+        return env
+    return VecNormalize(
+        env,
+        norm_obs=wanted.observation,
+        norm_reward=wanted.reward,
+        clip_obs=wanted.clip_observation,
+        clip_reward=wanted.clip_reward,
+        gamma=algorithm.discount,
+    )
 
 
 def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.baselines") -> AgentConfig:

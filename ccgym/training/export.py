@@ -26,9 +26,9 @@ from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import PolicyStyle, TrainConfig
+from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.logs import read_rows, wall_clock
-from ccgym.training.onnx_graph import build_onnx
-from ccgym.training.parity import EPISODES, Network, Parity, check_parity
+from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
 from ccgym.training.saved_model import MODEL, load_model
 from ccgym.training.torch_policy import Normalizer, TorchPolicy
@@ -83,8 +83,8 @@ def export_policy(
     trained = load_model(run_dir, which)
     target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
     training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
-    policy = TorchPolicy.of(trained)
-    return _export_torch(policy, trained.config, target, training, where=run_dir, episodes=episodes)
+    policy = exportable(trained)
+    return _export(policy, trained.config, target, training, where=run_dir, episodes=episodes)
 
 
 def export_sb3(
@@ -128,7 +128,7 @@ def export_sb3(
         "steps": int(plain.model.num_timesteps),
         "checkpoint": {"file": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
     }
-    return _export_torch(policy, config, target, training, where=model, episodes=episodes)
+    return _export(policy, config, target, training, where=model, episodes=episodes)
 
 
 def export_foreign(
@@ -164,26 +164,11 @@ def export_foreign(
         config = config.model_copy(update={"style": PolicyStyle()})  # that of the configuration's own policy
     described = config.agent.describe()
     policy = load_foreign(network, len(described["observation"]), len(described["action"]))
-    return _export(policy, policy.widened, config, target, {}, where=network, episodes=episodes)
-
-
-def _export_torch(
-    policy: TorchPolicy,
-    config: TrainConfig,
-    target: tuple[Path, str],
-    training: Mapping[str, Any],
-    *,
-    where: Path,
-    episodes: int,
-) -> Exported:
-    """Export what was trained with torch."""
-    _require_bounds(policy, config.deployment.applied_to(config.agent).native())
-    return _export(policy, build_onnx(policy, target[1]), config, target, training, where=where, episodes=episodes)
+    return _export(policy, config, target, {}, where=network, episodes=episodes)
 
 
 def _export(
-    policy: Network,
-    network: bytes,
+    policy: Exportable,
     config: TrainConfig,
     target: tuple[Path, str],
     training: Mapping[str, Any],
@@ -196,6 +181,9 @@ def _export(
         raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
     file, name = target
     deployed = config.deployment.applied_to(config.agent)
+    agent = deployed.native()
+    _require_bounds(policy, agent)
+    network = policy.onnx(name)
     style = config.style
     card = PolicyCard(
         name=name,
@@ -205,10 +193,11 @@ def _export(
         summary=style.summary
         or (f"Learned in {training['steps']:,} decisions." if training else "Not trained by ccgym."),
         reference=style.reference or ("trained by ccgym" if training else NOT_TRAINED_HERE),
-        agent=deployed.native(),
+        agent=agent,
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),
         profile=config.environment.learner.profile,
+        ack_every=config.environment.learner.ack_every,
         versions={**environment()["versions"], "onnx": version("onnx")},
         training=training,
     )
@@ -242,7 +231,7 @@ def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tu
     return file, name
 
 
-def _require_bounds(policy: TorchPolicy, agent: Mapping[str, Any]) -> None:
+def _require_bounds(policy: Exportable, agent: Mapping[str, Any]) -> None:
     """Raise unless the network's actions are limited as the flow agent's are."""
     if policy.bounds is None:
         return

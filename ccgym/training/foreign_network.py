@@ -39,6 +39,8 @@ class ForeignNetwork:
     """The file's content."""
     widened: bytes
     """The same network in float64, of float32 inputs and outputs."""
+    bounds = None
+    """Those of its agent hold; the network itself may have none."""
 
     # Made when they are first asked: by then the native core has named what it does not run.
     @cached_property
@@ -56,6 +58,10 @@ class ForeignNetwork:
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate the given file in float32."""
         return self._run(self._given, observations, state)
+
+    def onnx(self, _name: str) -> bytes:
+        """The widened network."""
+        return self.widened
 
     def _run(
         self, session: onnxruntime.InferenceSession, observations: Floats, state: Floats | None

@@ -20,7 +20,7 @@ from stable_baselines3.common.utils import set_random_seed
 
 from ccgym.errors import ConfigError, shown
 from ccgym.training.algorithms import build
-from ccgym.training.algorithms.config import AlgorithmBase
+from ccgym.training.algorithms.config import AlgorithmBase, NetworkAlgorithm
 from ccgym.training.rollouts import plain, with_arrays
 from ccgym.training.streams import stream_seed
 
@@ -64,7 +64,8 @@ def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
         ConfigError: There is no such device.
     """
     if wanted == "auto":
-        wide = max((*algorithm.net_arch.pi, *algorithm.net_arch.vf), default=0) >= 1024
+        layers = (*algorithm.net_arch.pi, *algorithm.net_arch.vf) if isinstance(algorithm, NetworkAlgorithm) else ()
+        wide = max(layers, default=0) >= 1024
         recurrent = algorithm.memory is not None and algorithm.memory.hidden_size >= 256
         return "cuda" if torch.cuda.is_available() and (wide or recurrent) else "cpu"
     try:

@@ -1,4 +1,6 @@
-"""The exported network as an ONNX graph, put together node by node.
+"""Exported policies as ONNX graphs, put together node by node.
+
+**A network.**
 
 float32 in → float64 → normalization → layers → clipping to the action's bounds → float32 out. Built from the weights
 rather than traced, so that the graph holds nothing but the sums, and equal weights give equal bytes.
@@ -12,6 +14,9 @@ rather than traced, so that the graph holds nothing but the sums, and equal weig
 
 Only elementary operations are used (matrix product, sums, products, tanh, sigmoid, exp, min, max, split,
 concatenation), on float64, so that any runtime can do it.
+
+**A tree** is one node, ``TreeEnsembleClassifier`` of the standard domain ``ai.onnx.ml``, from ``observation`` to
+``action``. The native core walks it by itself, without ONNX Runtime (``schemes/src/learned/tree.rs``).
 """
 
 from __future__ import annotations
@@ -25,12 +30,16 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from ccgym.schemes.policy_card import NetworkShape
 from ccgym.training.torch_policy import TorchPolicy
+from ccgym.training.tree_policy import TreePolicy
 
 OPSET: Final = 13
 """Version of ONNX's operations: old enough for every runtime."""
 IR_VERSION: Final = 7
 """Version of ONNX's file format that belongs to it."""
+ML_OPSET: Final = 1
+"""Version of ``ai.onnx.ml``: the first has all that a tree needs."""
 
 
 def build_onnx(policy: TorchPolicy, name: str) -> bytes:
@@ -65,6 +74,49 @@ def build_onnx(policy: TorchPolicy, name: str) -> bytes:
         ir_version=IR_VERSION,
     )
     onnx.checker.check_model(model, full_check=True)
+    made: bytes = model.SerializeToString(deterministic=True)
+    return made
+
+
+def build_tree(tree: TreePolicy, shape: NetworkShape, name: str) -> bytes:
+    """The file ``NAME.onnx`` of a tree; equal trees give equal bytes.
+
+    Args:
+        tree: The tree.
+        shape: Its sizes.
+        name: The graph's name.
+    """
+    count, leaf = len(tree.feature), (tree.feature < 0).numpy()
+    leaves = np.flatnonzero(leaf)
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["observation"],
+        ["label", "action"],
+        domain="ai.onnx.ml",
+        nodes_treeids=[0] * count,
+        nodes_nodeids=list(range(count)),
+        nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+        nodes_featureids=tree.feature.clamp(min=0).tolist(),
+        nodes_values=tree.threshold.tolist(),
+        nodes_hitrates=tree.decisions.float().tolist(),
+        nodes_truenodeids=tree.at_most.tolist(),
+        nodes_falsenodeids=tree.above.tolist(),
+        class_treeids=[0] * len(leaves),
+        class_nodeids=leaves.tolist(),
+        class_ids=tree.action[leaves].tolist(),
+        class_weights=tree.share[leaves].clamp(min=1e-6).tolist(),
+        classlabels_int64s=list(range(shape.action_size)),
+        post_transform="NONE",
+    )
+    inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", shape.observation_size])]
+    outputs = [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", shape.action_size])]
+    model = helper.make_model(
+        helper.make_graph([node], name, inputs, outputs),
+        producer_name="ccgym",
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
+        ir_version=IR_VERSION,
+    )
+    onnx.checker.check_model(model)
     made: bytes = model.SerializeToString(deterministic=True)
     return made
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import CcgymError, SimulationError
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.exportable import Exportable
 from ccgym.training.torch_policy import Floats
 from ccgym.units import NS_PER_S
 
@@ -36,20 +36,6 @@ EPISODES: Final = 5
 
 TRAJECTORY_NS: Final = 10 * NS_PER_S
 """Longest virtual time of a compared trajectory, in nanoseconds."""
-
-
-class Network(Protocol):
-    """A policy's network outside the native core: :class:`~ccgym.training.torch_policy.TorchPolicy` says more."""
-
-    @property
-    def shape(self) -> NetworkShape:
-        """Sizes of inputs and outputs."""
-
-    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Evaluate in float64."""
-
-    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Evaluate in float32, as it was made."""
 
 
 class ParityError(CcgymError, RuntimeError):
@@ -109,7 +95,7 @@ class Parity:
 
 
 def check_parity(
-    policy: Network, exported: LearnedPolicy, settings: Settings, seed: int, episodes: int = EPISODES
+    policy: Exportable, exported: LearnedPolicy, settings: Settings, seed: int, episodes: int = EPISODES
 ) -> Parity:
     """Compare a trained policy with its export; see the module's text.
 
@@ -143,7 +129,7 @@ def check_parity(
     )
 
 
-def record_episode(policy: Network, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
+def record_episode(policy: Exportable, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
     """The observations of one episode that the policy decides exactly, one row per decision, and its end in ns."""
     batch = SimulatedBatch(settings, 1)
     batch.begin(0, np.random.default_rng(seed))
@@ -152,7 +138,7 @@ def record_episode(policy: Network, settings: Settings, seed: Sequence[int]) -> 
 
 
 def trajectory_parity(
-    policy: Network,
+    policy: Exportable,
     exported: LearnedPolicy,
     settings: Settings,
     seed: Sequence[int],
@@ -210,7 +196,7 @@ def actions_of(answers: Floats, components: int) -> Floats:
     return largest
 
 
-def _decide_all(policy: Network, batch: SimulatedBatch) -> list[Floats]:
+def _decide_all(policy: Exportable, batch: SimulatedBatch) -> list[Floats]:
     """Decide an episode that has begun to its end; its observations."""
     state: Floats | None = None
     seen = []
@@ -222,7 +208,7 @@ def _decide_all(policy: Network, batch: SimulatedBatch) -> list[Floats]:
     return seen
 
 
-def _answers(policy: Network, exported: LearnedPolicy, observations: Floats) -> tuple[Floats, Floats, Floats]:
+def _answers(policy: Exportable, exported: LearnedPolicy, observations: Floats) -> tuple[Floats, Floats, Floats]:
     """Torch's answers to an episode's observations as trained and exact, and the native actions; each has a state."""
     trained_state = exact_state = native_state = None
     rows: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from typing_extensions import override
 
 from ccgym.config.curriculum import Curriculum
 from ccgym.errors import ResultsError
+
+if TYPE_CHECKING:
+    from ccgym import _core
+    from ccgym.envs.rollout import Rollout
 
 
 class RolloutEnv(VecEnvWrapper):
@@ -57,12 +61,33 @@ class RolloutEnv(VecEnvWrapper):
         self._observations = outcome[0]  # type: ignore[assignment]
         return outcome
 
+    @property
+    def rolls(self) -> bool:
+        """Whether :meth:`rollout` works."""
+        able: bool = getattr(self._env, "rolls", False)
+        return able
+
+    def rollout(self, actor: _core.Actor, noise: npt.NDArray[np.float32]) -> Rollout:
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
+        began = time.perf_counter()
+        rollout: Rollout = self._env.rollout(actor, noise)
+        self.seconds += time.perf_counter() - began
+        self._observations = rollout.last_observations
+        return rollout
+
     def labels(self) -> npt.NDArray[np.float32]:
         """What the expert would do, of the observations last returned; NaN where it does not know."""
         began = time.perf_counter()
         wanted: npt.NDArray[np.float32] = self.venv.labels()  # type: ignore[attr-defined]
         self.seconds += time.perf_counter() - began
         return wanted
+
+    def label_distances(self) -> npt.NDArray[np.float64]:
+        """How far from the expert's target each discrete action would lead, likewise."""
+        began = time.perf_counter()
+        distances: npt.NDArray[np.float64] = self.venv.label_distances()  # type: ignore[attr-defined]
+        self.seconds += time.perf_counter() - began
+        return distances
 
     # --- Curriculum ---------------------------------------------------------------------------------------------------
 

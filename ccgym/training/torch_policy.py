@@ -29,7 +29,6 @@ from torch import nn
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes.policy_card import NetworkShape
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
-from ccgym.training.saved_model import TrainedModel
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 """What crosses the border of a network."""
@@ -109,11 +108,11 @@ class TorchPolicy:
             action_size=int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape or (0,))),
         )
 
-    @classmethod
-    def of(cls, trained: TrainedModel) -> TorchPolicy:
-        """The policy of a model that was read from disk, with the statistics of its features."""
-        statistics = trained.statistics
-        return cls(trained.model.policy, None if statistics is None else Normalizer.of(statistics))
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``: see :func:`ccgym.training.onnx_graph.build_onnx`."""
+        from ccgym.training.onnx_graph import build_onnx
+
+        return build_onnx(self, name)
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate exactly: in float64, rounded to float32 at the end.

@@ -34,7 +34,7 @@ from ccgym.training import normalizer as normalizers
 from ccgym.training.callbacks import Callback, CurriculumCallback, EvaluationCallback, RecordsCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
-from ccgym.training.environments import Environments
+from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
@@ -229,7 +229,7 @@ class Trainer:
             settle_directory(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
         self.rollouts = self.environments.training()
-        self.env = normalizers.normalized(self.rollouts, config.algorithm)
+        self.env = normalized(self.rollouts, config.algorithm)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
         self.normalizer = self.model.get_vec_normalize_env()
         self.progress_table = Table(self.run.progress, resume_at)

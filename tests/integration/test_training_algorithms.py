@@ -53,6 +53,32 @@ RUNS: dict[str, tuple[str, list[str]]] = {
             "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
         ],
     ),
+    # With soft labels, and a flow that takes part in some episodes.
+    "dagger-soft": (
+        "link",
+        [
+            "agent.action={map: [/2, /1.05, +0, '*1.05', '*2'], target: cwnd}",
+            "agent.startup=10p",
+            "agent.expert=fluid_bdp",
+            "environment.flows=[{scheme: cubic, probability: 0.5}]",
+            "environment.episode={steps: 23}",
+            "algorithm={name: dagger, n_envs: 4, n_steps: 32, net_arch: [8], n_epochs: 2, soft: {weight: 0.1}}",
+            "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
+        ],
+    ),
+    # A tree, taught by a policy.
+    "distill": (
+        "link",
+        [
+            "agent.action={map: [/1.5, +0, '*1.5'], target: cwnd, smoothing: [{min_rtt: 40ms, keep: 0.25}]}",
+            "agent.startup=10p",
+            "agent.expert={kind: policy, policy: indigo}",
+            "environment.episode={steps: 23}",
+            "algorithm={name: distill, n_envs: 4, n_steps: 32, min_leaf: 4, min_split: 8, buffer_size: 300,"
+            " perturbation: {every: 20}, beta: 0.5}",
+            "training={steps: 768, eval_every: 256, checkpoint_every: 256}",
+        ],
+    ),
     # Six updates, in four of which the expert is imitated.
     "cross_entropy": (
         "eagle",

@@ -13,9 +13,11 @@ from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
+from ccgym.errors import ConfigError
 from ccgym.training.algorithms import build
 from ccgym.training.algorithms.config import DaggerConfig
-from ccgym.training.algorithms.dagger import Episode, EpisodeBuffer, fit_sequences
+from ccgym.training.algorithms.dagger import fit_sequences
+from ccgym.training.algorithms.imitation import Episode, EpisodeBuffer, softened
 from ccgym.training.algorithms.supervised import SequenceActor, action_scores
 from tests.unit.test_training_config import read_algorithm
 
@@ -139,6 +141,55 @@ def test_passes_end_once_nothing_improves() -> None:
     assert fit_sequences(learner, [], fitting(n_epochs=50)).losses == ()
 
 
+# --- Soft labels -----------------------------------------------------------------------------------------------------
+
+
+def test_soft_labels_are_one_part_distance() -> None:
+    distances = np.array([[30.0, 2.0, 1.0, 4.0, 63.0], [5.0, 5.0, 5.0, 5.0, 5.0], [np.nan] * 5])
+    made = softened(np.array([2, 0, 0]), distances, 0.1)
+    near = -distances[0]
+    scores = np.exp((near - near.mean()) / near.std())
+    assert made[0] == pytest.approx(0.1 * scores / scores.sum() + [0, 0, 0.9, 0, 0], abs=1e-6)
+    assert made[1] == pytest.approx([0.92, 0.02, 0.02, 0.02, 0.02], abs=1e-6)
+    assert made.sum(axis=1) == pytest.approx(1.0)
+    assert made.dtype == np.float32
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_probabilities_are_fitted(recurrent: bool) -> None:
+    """A decision of which half the labels say 0 and half say 1 ends up in the middle."""
+    rng = np.random.default_rng(1)
+    wanted = np.tile(np.array([0.5, 0.5, 0.0], np.float32), (30, 1))
+    episodes = [
+        Episode(rng.uniform(-1, 1, (30, 2)).astype(np.float32), wanted, np.ones(30, np.float32)) for _ in range(4)
+    ]
+    model = policy(recurrent, spaces.Discrete(3))
+    fit = fit_sequences(model, episodes, fitting(n_epochs=150, patience=0))
+    assert fit.losses[-1] == pytest.approx(np.log(2), abs=0.02)
+    scores, _ = action_scores(model, torch.from_numpy(episodes[0].observations).unsqueeze(1))
+    assert torch.softmax(scores, -1).mean((0, 1)).tolist() == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
+
+
+def test_soft_labels_come_from_the_environment() -> None:
+    env = Labeled([10, 5], silent=lambda step: step == 3)
+    model = learner_in(env, soft={"weight": 0.2})
+    a_round(model, env)
+    whole = next(one for one in model.buffer.episodes if len(one) == 10)
+    assert whole.actions.shape == (10, 3)
+    assert whole.weights.tolist() == [1, 1, 1, 0, 1, 1, 1, 1, 1, 1]
+    wanted = np.where(whole.observations[:, 0] > 0, 2, 1)
+    known = whole.weights > 0
+    assert (whole.actions.argmax(axis=1) == wanted)[known].all()
+    assert (whole.actions[known].max(axis=1) > 0.8).all()
+
+
+def test_soft_labels_are_of_listed_actions() -> None:
+    env = Labeled([3])
+    env.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    with pytest.raises(ConfigError, match=r"algorithm\.soft"):
+        learner_in(env, soft={})
+
+
 # --- Rounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +212,9 @@ class Labeled(VecEnv):
     def labels(self) -> np.ndarray:
         wanted = np.where(self.obs[:, :1] > 0, 2.0, 1.0).astype(np.float32)
         return np.full_like(wanted, np.nan) if self.silent(self.step_count) else wanted
+
+    def label_distances(self) -> np.ndarray:
+        return np.abs(np.arange(3) - self.labels().astype(np.float64))
 
     def reset(self) -> np.ndarray:
         return self._show()
@@ -195,8 +249,10 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
 
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
-    config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, "n_epochs": 5, "learning_rate": 0.05}
-    model: Any = build(read_algorithm({**config, **settings}), env, "cpu")
+    config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, **settings}
+    if config["name"] == "dagger":
+        config = {"n_epochs": 5, "learning_rate": 0.05, **config}
+    model: Any = build(read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)

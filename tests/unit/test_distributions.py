@@ -302,6 +302,57 @@ def test_a_changed_copy_forgets_what_the_original_had_compiled() -> None:
     assert other.sample(generator(1)).numbers != one.sample(generator(1)).numbers
 
 
+STAIRS: dict[str, Any] = {"kind": "ranges", "rtt": "40ms", "rate": {"top": "100mbps", "period": "22s"}}
+
+
+def stairs(begin: float, duration: int = 60, **changes: Any) -> list[tuple[float, float]]:
+    """Seconds and Mbit/s."""
+    paths = read_distribution({**STAIRS, "rate": {**STAIRS["rate"], "begin": begin, **changes}})
+    facts = paths.sample(generator(1), duration * SECOND).facts
+    assert facts is not None
+    return [(start / SECOND, rate / 1e6) for start, rate in facts["capacity"]]
+
+
+def test_a_staircase_goes_down_and_up_again() -> None:
+    whole = stairs(0.0, 44)
+    assert [start for start, _ in whole] == list(range(44))
+    down = [rate for _, rate in whole[:11]]
+    assert down == pytest.approx([100 - 9.9 * step for step in range(11)])
+    assert [rate for _, rate in whole[11:22]] == down[::-1]
+    assert [rate for _, rate in whole[22:]] == [rate for _, rate in whole[:22]]
+    # From the bottom: the complement.
+    assert [rate for _, rate in stairs(0.5, 22)] == down[::-1] + down
+    # In the middle of a step: the rest of it comes first.
+    part = stairs(0.25 / 11, 3)
+    assert part == [(0.0, 100.0), (0.5, pytest.approx(90.1)), (1.5, pytest.approx(80.2)), (2.5, pytest.approx(70.3))]
+    assert stairs(0.999, 1)[0][1] == 100.0
+    assert stairs(0.0, 3, steps=2, bottom=0.5, period="4s") == [(0.0, 100.0), (1.0, 50.0), (2.0, 50.0)]
+
+
+def test_a_staircase_begins_anywhere() -> None:
+    paths = read_distribution(STAIRS)
+    rng = generator(1)
+    first = [paths.sample(rng, 30 * SECOND) for _ in range(300)]
+    rates = [drawn.facts["capacity"][0][1] / 1e6 for drawn in first if drawn.facts]
+    assert min(rates) == pytest.approx(1.0)
+    assert max(rates) == pytest.approx(100.0)
+    assert np.mean(rates) == pytest.approx(50.5, abs=4)
+    # Queues are of the link, not of what is left of it.
+    assert {drawn.numbers["queue_packets"] for drawn in first} == {334.0}
+    assert 30 < np.mean([drawn.numbers["rate_mbps"] for drawn in first]) < 70
+
+
+def test_muses_links() -> None:
+    paths = read_distribution("muses")
+    rng = generator(2)
+    drawn = [paths.sample(rng, 10 * SECOND) for _ in range(300)]
+    assert {one.numbers["queue_bdp"] for one in drawn} == {0.25}
+    tops = [max(rate for _, rate in one.facts["capacity"]) for one in drawn if one.facts]
+    assert {1e6, 1e7, 1e8, 1e9} <= set(tops)
+    assert tops.count(1e9) < 40  # they take ten times as long
+    assert 90 < sum(len(one.facts["capacity"]) > 1 for one in drawn if one.facts) < 190
+
+
 def test_indigo_has_its_thirty_links() -> None:
     links, calibrated = read_distribution("indigo"), read_distribution("indigo_calibrated")
     assert isinstance(links, Named)
@@ -393,6 +444,8 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
             7,
             "below every upper bound",
         ),
+        ("paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps, period: 1us}}\n", 1, "a millisecond or more"),
+        ("paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps}}\n", 1, "'period' is missing"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 94\n", 5, "has no unit"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 30kB\n", 5, "`kind: fixed`"),
         ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: {packets: 5, bdp: 1}\n", 5, "packets and bdp"),

@@ -17,7 +17,7 @@ from ccgym.config.yaml_loader import load_model
 from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.settings import EnvironmentConfig, Settings, _File
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
-from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
+from ccgym.schemes.flow import FlowSpec, LearnerFlow, flow_spec, read_flows
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -257,6 +257,23 @@ def test_every_episode_draws_its_own_starts() -> None:
     assert len(set(learner)) == 50
     assert 0 <= min(learner) < 2 * 10**8 < 8 * 10**8 < max(learner) <= 10**9
     assert set(background) == {2 * 10**9, 3 * 10**9}
+
+
+def test_every_episode_draws_which_flows_take_part() -> None:
+    settings = Settings.read("link", path=PATH, flows=[{"scheme": "cubic", "probability": 0.25}, "reno"])
+    rng = np.random.default_rng(1)
+    counts = []
+    for _ in range(400):
+        episode = draw_episode(settings.source, rng, settings.learners, settings.background, 10**9)
+        schemes = [flow["scheme"] for flow in json.loads(episode.spec)["flows"]]
+        assert schemes in (["learned", "cubic", "reno"], ["learned", "reno"])
+        counts.append(len(schemes))
+    assert 70 < counts.count(3) < 130
+
+
+def test_a_run_does_not_draw_which_flows_take_part() -> None:
+    with pytest.raises(ConfigError, match="takes part"):
+        flow_spec({"scheme": "cubic", "probability": 0.5})
 
 
 def test_only_episodes_draw_their_starts() -> None:

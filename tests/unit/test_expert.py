@@ -14,6 +14,8 @@ from ccgym.envs.real_batch import RealBatch
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
+from ccgym.schemes.policies import find
+from ccgym.training.config import TrainConfig
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "100p"}
 INDIGO: dict[str, Any] = {
@@ -185,3 +187,79 @@ def test_rewards_may_have_no_terms() -> None:
     env.reset()
     _, rewards, _, _ = env.step(np.full(3, 2))
     assert rewards.tolist() == [0.0, 0.0, 0.0]
+
+
+# --- Distances, and policies that teach -------------------------------------------------------------------------------
+
+
+def test_distances_are_least_where_the_label_is() -> None:
+    env = environment({"kind": "fluid_bdp", "queue_fraction": 0.5})
+    env.reset()
+    seen = 0
+    for _ in range(100):
+        labels, distances = env.labels()[:, 0], env.label_distances()
+        assert distances.shape == (2, 5)
+        known = ~np.isnan(labels)
+        assert (np.isnan(distances).all(axis=1) == ~known).all()
+        for label, row in zip(labels[known].astype(int), distances[known], strict=True):
+            assert row[label] == pytest.approx(row.min())
+            # Halved, ten less, the same, ten more, doubled: in packets from the target.
+            assert abs(row[3] - row[2]) <= 10 + 1e-9
+            seen += 1
+        env.step(np.where(known, np.nan_to_num(labels), 2).astype(int))
+    assert seen > 100
+
+
+def test_real_numbers_have_no_distances() -> None:
+    agent = {**INDIGO, "action": {"map": {"kind": "exponential", "base": 2.0}, "target": "cwnd"}}
+    env = environment("best_window", agent)
+    env.reset()
+    assert env.label_distances().shape == (2, 0)
+
+
+def taught_by(policy: str, **changes: Any) -> dict[str, Any]:
+    agent = TrainConfig.load("indigo").agent.model_dump(mode="json", exclude_unset=True)
+    return {**agent, "expert": {"kind": "policy", "policy": policy}, **changes}
+
+
+def test_a_policy_teaches_what_it_would_do() -> None:
+    """A learner with the policy's own agent that follows every label sees what the policy would see, and each label is
+    the policy's decision."""
+    env = SB3LinkVecEnv(2, path=PATH, agent=taught_by("indigo"), duration="5s")
+    policy = find("indigo")
+    assert policy is not None
+    env.seed(1)
+    observations, state, taken = env.reset(), None, []
+    for _ in range(300):
+        decided, state = policy.native.decide(observations, state)
+        labels = env.labels()
+        assert np.array_equal(labels, decided)
+        taken += labels[:, 0].tolist()
+        observations, *_ = env.step(labels[:, 0].astype(int))
+    assert len(set(taken)) > 2
+
+
+def test_a_policy_teaches_other_actions() -> None:
+    """Its window is the target: the nearest of what the learner can do."""
+    action = {"map": {"kind": "discrete", "operations": ["/1.5", "+0", "*1.5"]}, "target": "cwnd"}
+    observation = {"features": [{"signal": "cwnd", "clip": [0, 1000]}]}
+    env = SB3LinkVecEnv(
+        1, path=PATH, duration="8s", agent=taught_by("indigo", action=action, observation=observation, guard="none")
+    )
+    env.seed(1)
+    env.reset()
+    summary, seen = None, set()
+    while summary is None:
+        label = env.labels()[0, 0]
+        seen.add(int(label))
+        *_, infos = env.step(np.array([int(label)]))
+        summary = infos[0].get("summary")
+    assert seen == {0, 1, 2}
+    assert summary["throughput_mbps"] > 9
+
+
+@pytest.mark.parametrize(("policy", "words"), [("indgo", "indigo"), ("nothing/at/all.onnx", "exported policy")])
+def test_a_policy_that_is_not_there(policy: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=r"agent\.expert\.policy") as caught:
+        SB3LinkVecEnv(1, path=PATH, agent=taught_by(policy))
+    assert words in str(caught.value)

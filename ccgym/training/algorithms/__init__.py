@@ -3,10 +3,14 @@
 =================  =============================================================================================
 ``config``         the settings of all of them; does not import torch
 ``actor_critic``   SB3's PPO and A2C, and sb3-contrib's PPO with an LSTM
-``dagger``         an expert labels the states that the learner comes into, and the learner imitates it
+``ppo``            PPO with rollouts in the native core and gradients in parts
+``ppo_gradient``   the gradient of its loss, written out
+``dagger``         an expert labels the states that the learner comes into, and a network imitates it
+``distill``        the same with a decision tree
 ``cross_entropy``  the best episodes of a group are imitated, and for a while an expert, too
 ``base``           what they share
-``supervised``     what the two that imitate share
+``supervised``     what those that imitate share
+``imitation``      what the two share that learn from labels in rounds
 =================  =============================================================================================
 """
 
@@ -26,6 +30,7 @@ _LEARNERS: Final = {
     "recurrent_ppo": ("actor_critic", "build"),
     "a2c": ("actor_critic", "build"),
     "dagger": ("dagger", "DaggerLearner"),
+    "distill": ("distill", "DistillLearner"),
     "cross_entropy": ("cross_entropy", "CrossEntropyLearner"),
 }
 """File of this folder, and what makes a learner there from configuration, environments and device."""

@@ -10,7 +10,7 @@ from typing import Any
 from stable_baselines3.common.utils import LinearSchedule
 from torch import nn
 
-from ccgym.training.algorithms.config import AlgorithmBase, Cosine, Linear, Schedule
+from ccgym.training.algorithms.config import Cosine, Linear, NetworkAlgorithm, Schedule
 
 
 def schedule(value: Schedule) -> float | Callable[[float], float]:
@@ -33,7 +33,7 @@ class CosineSchedule:
         return self.last + (self.first - self.last) * 0.5 * (1.0 - math.cos(math.pi * remaining))
 
 
-def policy_arguments(algorithm: AlgorithmBase, *, ortho_init: bool, **optimizer: Any) -> dict[str, Any]:
+def policy_arguments(algorithm: NetworkAlgorithm, *, ortho_init: bool, **optimizer: Any) -> dict[str, Any]:
     """Arguments of SB3's policies that every algorithm's configuration decides; recurrent ones included.
 
     Args:

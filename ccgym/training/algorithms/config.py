@@ -95,14 +95,6 @@ class AlgorithmBase(Strict):
     """Environments side by side."""
     n_steps: int = Field(default=128, ge=1, le=1_000_000)
     """Steps of each between two updates."""
-    learning_rate: Schedule = 3e-4
-    """The optimizer's step size."""
-    max_grad_norm: float = Field(default=0.5, gt=0)
-    """Limit of the gradient's norm."""
-    net_arch: LayersField = Layers()
-    """Hidden layers."""
-    activation: Activation = "tanh"
-    """Between the layers."""
 
     # --- What the rest of a training asks of any algorithm; each says otherwise where it can -------------------------
 
@@ -132,10 +124,23 @@ class AlgorithmBase(Strict):
         return False
 
 
+class NetworkAlgorithm(AlgorithmBase):
+    """What the algorithms have that train a network."""
+
+    learning_rate: Schedule = 3e-4
+    """The optimizer's step size."""
+    max_grad_norm: float = Field(default=0.5, gt=0)
+    """Limit of the gradient's norm."""
+    net_arch: LayersField = Layers()
+    """Hidden layers."""
+    activation: Activation = "tanh"
+    """Between the layers."""
+
+
 # --- PPO and A2C ------------------------------------------------------------------------------------------------------
 
 
-class ActorCritic(AlgorithmBase):
+class ActorCritic(NetworkAlgorithm):
     """A policy and a value function, with Stable-Baselines3's names."""
 
     gamma: float = Field(default=0.99, gt=0, le=1)
@@ -207,6 +212,9 @@ class PpoConfig(ActorCritic):
     """Steps between two samples of its noise; -1: once per update."""
     lstm: Lstm = Lstm()
     """The recurrent part; of no effect with ``ppo``."""
+    gradient_threads: int = Field(default=1, ge=1, le=256)
+    """Threads that share the gradient of a batch, in equal parts. Sums of floats depend on it, so it is part of what a
+    seed reproduces; of no effect with ``recurrent_ppo`` and on a GPU."""
 
     @model_validator(mode="after")
     def _batches(self) -> PpoConfig:
@@ -271,21 +279,14 @@ class Prefix(Strict):
     """Passes over them for each pass over whole episodes."""
 
 
-class DaggerConfig(AlgorithmBase):
-    """DAgger. An update is a round: ``n_steps`` decisions in every environment, then passes over all that is held."""
+class ImitationConfig(AlgorithmBase):
+    """What the algorithms share that learn from labels in rounds: ``n_steps`` decisions in every environment, then a
+    fit to all that is held."""
 
-    name: Literal["dagger"] = "dagger"
-    """Dataset aggregation."""
     n_envs: int = Field(default=30, ge=1, le=4096)
     """Environments side by side."""
     n_steps: int = Field(default=1000, ge=1, le=1_000_000)
     """Decisions of each environment in a round; the length of an episode suits best."""
-    learning_rate: Schedule = 0.01
-    """Adam's step size."""
-    net_arch: LayersField = Layers(pi=(), vf=())
-    """Hidden layers, after the LSTM if there is one. The value function is not trained."""
-    lstm: Lstm | None = None
-    """The recurrent part; none by default."""
     expert_rounds: int = Field(default=1, ge=0)
     """Rounds at the beginning in which the expert acts."""
     beta: float = Field(default=0.0, ge=0, le=1)
@@ -293,10 +294,38 @@ class DaggerConfig(AlgorithmBase):
     more in each later round."""
     perturbation: Perturbation | None = None
     """Random actions now and then; none by default."""
-    prefix: Prefix | None = None
-    """Further passes over the first decisions of episodes; none by default."""
     buffer_size: int = Field(default=3_000_000, ge=1)
     """Labeled decisions that are held; the oldest episodes give way."""
+
+    @property
+    @override
+    def needs_expert(self) -> bool:
+        return True
+
+
+class Soft(Strict):
+    """Part of the loss is the cross-entropy to a soft target: the softmax of minus the distances of the actions'
+    results from the expert's target, standardized over the actions of the decision (Muses)."""
+
+    weight: float = Field(default=0.1, gt=0, le=1)
+    """Of the soft target in the loss; the label itself has the rest."""
+
+
+class DaggerConfig(ImitationConfig, NetworkAlgorithm):
+    """DAgger of a network, which is fitted in passes over all that is held."""
+
+    name: Literal["dagger"] = "dagger"
+    """Dataset aggregation."""
+    learning_rate: Schedule = 0.01
+    """Adam's step size."""
+    net_arch: LayersField = Layers(pi=(), vf=())
+    """Hidden layers, after the LSTM if there is one. The value function is not trained."""
+    lstm: Lstm | None = None
+    """The recurrent part; none by default."""
+    prefix: Prefix | None = None
+    """Further passes over the first decisions of episodes; none by default."""
+    soft: Soft | None = None
+    """Soft targets for discrete actions; none by default."""
     batch_size: int = Field(default=30, ge=1)
     """Episodes side by side in a gradient step."""
     sequence_length: int = Field(default=1000, ge=1)
@@ -317,10 +346,21 @@ class DaggerConfig(AlgorithmBase):
     def memory(self) -> Lstm | None:
         return self.lstm
 
-    @property
-    @override
-    def needs_expert(self) -> bool:
-        return True
+
+class DistillConfig(ImitationConfig):
+    """DAgger of a decision tree, which CART grows anew after each round. With an expert of kind ``policy`` the tree is
+    what is left of that policy."""
+
+    name: Literal["distill"] = "distill"
+    """Distillation into a tree."""
+    max_depth: int = Field(default=32, ge=1, le=64)
+    """Comparisons of a decision at the most."""
+    max_leaves: int | None = Field(default=None, ge=2, le=100_000)
+    """Leaves at the most, the best splits first; no limit by default."""
+    min_leaf: int = Field(default=75, ge=1)
+    """Labeled decisions that a leaf stands for at least."""
+    min_split: int = Field(default=150, ge=2)
+    """Labeled decisions of a node at least for it to be split."""
 
 
 class Imitation(Strict):
@@ -341,7 +381,7 @@ class Imitation(Strict):
         return weight if weight >= self.min_weight else 0.0
 
 
-class CrossEntropyConfig(AlgorithmBase):
+class CrossEntropyConfig(NetworkAlgorithm):
     """The cross-entropy method. An update begins ``n_envs`` episodes, and ends with passes over the elites."""
 
     name: Literal["cross_entropy"] = "cross_entropy"
@@ -396,7 +436,7 @@ class CrossEntropyConfig(AlgorithmBase):
 
 # --- All of them ------------------------------------------------------------------------------------------------------
 
-AnyAlgorithm: TypeAlias = PpoConfig | A2cConfig | DaggerConfig | CrossEntropyConfig
+AnyAlgorithm: TypeAlias = PpoConfig | A2cConfig | DaggerConfig | DistillConfig | CrossEntropyConfig
 
 
 def _named(value: object) -> object:

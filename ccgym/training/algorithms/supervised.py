@@ -20,7 +20,8 @@ from torch import nn
 from typing_extensions import override
 
 from ccgym.training.algorithms.base import policy_arguments, schedule
-from ccgym.training.algorithms.config import AlgorithmBase
+from ccgym.training.algorithms.config import AlgorithmBase, NetworkAlgorithm
+from ccgym.training.tree_policy import TreeActor, TreePolicy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -43,27 +44,33 @@ class SupervisedLearner(OnPolicyAlgorithm):
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": ActorCriticPolicy,
         "MlpLstmPolicy": RecurrentActorCriticPolicy,
+        "TreePolicy": TreePolicy,
     }
 
     def __init__(self, config: AlgorithmBase, env: VecEnv, device: str, **optimizer: Any) -> None:
+        name, arguments, rate, norm = "TreePolicy", {}, 0.0, 1.0
+        if isinstance(config, NetworkAlgorithm):
+            name = "MlpPolicy" if config.memory is None else "MlpLstmPolicy"
+            arguments = policy_arguments(config, ortho_init=True, **optimizer)
+            rate, norm = schedule(config.learning_rate), config.max_grad_norm
         super().__init__(
-            "MlpPolicy" if config.memory is None else "MlpLstmPolicy",
+            name,
             env,
-            learning_rate=schedule(config.learning_rate),
+            learning_rate=rate,
             n_steps=config.n_steps,
             gamma=config.discount,
             gae_lambda=1.0,
             ent_coef=0.0,
             vf_coef=0.0,
-            max_grad_norm=config.max_grad_norm,
+            max_grad_norm=norm,
             use_sde=False,
             sde_sample_freq=-1,
-            policy_kwargs=policy_arguments(config, ortho_init=True, **optimizer),
+            policy_kwargs=arguments,
             verbose=0,
             device=device,
             seed=None,
         )
-        self.actor = SequenceActor(self.policy)
+        self.actor = TreeActor(self.policy) if isinstance(self.policy, TreePolicy) else SequenceActor(self.policy)
         """Acts in the environments; its memory lasts from one rollout to the next."""
 
     @override
@@ -79,6 +86,11 @@ class SupervisedLearner(OnPolicyAlgorithm):
     @override
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "actor"]
+
+    @override
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        modules, others = super()._get_torch_save_params()
+        return ([name for name in modules if hasattr(self.policy, "optimizer") or "optimizer" not in name], others)
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,10 @@ fn consequences(plan: &Plan) -> String {
     if packets > 0.0 && plan.actions.target != Target::Cwnd {
         text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
     }
+    for step in &plan.spec.action.smoothing {
+        let (keep, from) = (step.keep, step.min_rtt.as_millis_f64());
+        text.push_str(&format!("; {keep} of the old value is kept from a min_rtt of {from} ms on"));
+    }
     match plan.actions.pace {
         Pace::None => {}
         Pace::CwndOverMinRtt => text.push_str("; paced at cwnd / min_rtt"),

@@ -16,7 +16,11 @@ pub(crate) enum Function {
     Std,
     Sum,
     Previous,
+    RttsAgo,
 }
+
+/// Intervals that a minimum RTT counts as at the most, for `rtts_ago` (Muses).
+const MAX_LAG: usize = 30;
 
 /// Names of the functions, with what they do.
 pub(crate) const FUNCTIONS: &[(&str, Function, &str)] = &[
@@ -26,6 +30,11 @@ pub(crate) const FUNCTIONS: &[(&str, Function, &str)] = &[
     ("std", Function::Std, "standard deviation over the latest n intervals, divisor their number"),
     ("sum", Function::Sum, "sum over the latest n intervals"),
     ("previous", Function::Previous, "value n intervals ago, or the oldest known"),
+    (
+        "rtts_ago",
+        Function::RttsAgo,
+        "value n minimum RTTs ago, or the oldest known; each counts as 1 to 30 whole intervals",
+    ),
 ];
 
 /// A signal, or a function of its latest values.
@@ -50,11 +59,13 @@ impl Expression {
         let names = FUNCTIONS.iter().map(|f| f.0);
         let row = FUNCTIONS.iter().find(|f| f.0 == name);
         let (_, function, _) = row.ok_or_else(|| SpecError::unknown(place, "a function", name, names))?;
-        let malformed = || SpecError::new(place, format!("\"{text}\""), "FUNCTION(SIGNAL, n), n from 1 to 10000");
+        let longest = if *function == Function::RttsAgo { MAX_WINDOW / MAX_LAG as u32 } else { MAX_WINDOW };
+        let expected = format!("FUNCTION(SIGNAL, n), n from 1 to {longest}");
+        let malformed = || SpecError::new(place, format!("\"{text}\""), expected.as_str());
         let (inside, tail) = rest.rsplit_once(')').ok_or_else(malformed)?;
         let (of, n) = inside.split_once(',').ok_or_else(malformed)?;
         let n: u32 = n.trim().parse().map_err(|_| malformed())?;
-        if !tail.trim().is_empty() || n == 0 || n > MAX_WINDOW {
+        if !tail.trim().is_empty() || n == 0 || n > longest {
             return Err(malformed());
         }
         Ok(Self { signal: signal(of.trim())?, function: *function, n })
@@ -133,6 +144,8 @@ impl Values {
 
     /// Compute those that show the reward, or all others. Values that are not finite count as 0.
     pub(crate) fn update(&mut self, expressions: &Expressions, view: &View<'_>, of_reward: bool) {
+        let rtt = (view.memory.min_rtt / view.memory.seconds).round();
+        let rtt = if rtt.is_finite() { rtt as usize } else { 1 }.clamp(1, MAX_LAG);
         for ((expression, value), window) in expressions.all.iter().zip(&mut self.now).zip(&mut self.windows) {
             if expression.signal.of_reward != of_reward {
                 continue;
@@ -141,6 +154,7 @@ impl Values {
             let present = if present.is_finite() { present } else { 0.0 };
             *value = match expression.function {
                 Function::Present => present,
+                Function::RttsAgo => window.push_and_look_back(present, expression.n as usize * rtt),
                 function => window.push(function, present),
             };
         }
@@ -177,9 +191,17 @@ impl Window {
         let size = match expression.function {
             Function::Present => 0,
             Function::Previous => expression.n as usize + 1,
+            Function::RttsAgo => expression.n as usize * MAX_LAG + 1,
             _ => expression.n as usize,
         };
         Self { ring: vec![0.0; size], len: 0, next: 0, state: 0.0 }
+    }
+
+    /// Take in a value, and answer with the one that came `lag` values before it, or the oldest known.
+    fn push_and_look_back(&mut self, value: f64, lag: usize) -> f64 {
+        self.push(Function::RttsAgo, value);
+        let size = self.ring.len();
+        self.ring[(self.next + size - 1 - lag.min(self.len - 1)) % size]
     }
 
     fn push(&mut self, function: Function, value: f64) -> f64 {
@@ -191,7 +213,7 @@ impl Window {
         let oldest = if self.len == self.ring.len() { self.next } else { 0 };
         match function {
             Function::Present => value,
-            Function::Previous => self.ring[oldest],
+            Function::Previous | Function::RttsAgo => self.ring[oldest],
             Function::Min => {
                 let rescan = self.len == 1 || (full && gone <= self.state);
                 self.state = if rescan { held.iter().copied().fold(f64::MAX, f64::min) } else { self.state.min(value) };
@@ -237,11 +259,23 @@ mod tests {
             ("max(delivery_rate)", "FUNCTION(SIGNAL, n)"),
             ("max(delivery_rate, 0)", "n from 1"),
             ("max(delivery_rate, 3) * 2", "FUNCTION(SIGNAL, n)"),
+            ("rtts_ago(cwnd, 400)", "n from 1 to 333"),
         ] {
             let error = Expression::parse("f[0]", text).err().expect(text).to_string();
             assert!(error.starts_with("f[0]") && error.contains(words), "{error}");
         }
         assert!(Expression::parse_in("p", "mean_rtt", "bit/s").is_err());
+    }
+
+    #[test]
+    fn looks_back_by_round_trips() {
+        let mut window = Window::new(&Expression { signal: &SIGNALS[0], function: Function::RttsAgo, n: 2 });
+        let seen: Vec<f64> = (0..100).map(|i| window.push_and_look_back(f64::from(i), 4)).collect();
+        assert_eq!(seen[..6], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(seen[99], 95.0);
+        // The lag may change, up to twice thirty intervals.
+        assert_eq!(window.push_and_look_back(100.0, 60), 40.0);
+        assert_eq!(window.push_and_look_back(101.0, 1), 100.0);
     }
 
     #[test]

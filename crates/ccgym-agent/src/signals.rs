@@ -194,6 +194,13 @@ pub(crate) static SIGNALS: &[Signal] = &[
             v.m.cwnd as f64 / v.memory.mss
         }
     }),
+    row("cwnd_rate", "bit/s", (0.0, INF), "cwnd in bits / min_rtt; 0 if either is unknown", |v| {
+        if v.m.cwnd == u64::MAX {
+            0.0
+        } else {
+            ratio(8.0 * v.m.cwnd as f64, v.memory.min_rtt, 0.0)
+        }
+    }),
     row("pacing_rate", "bit/s", (0.0, INF), "pacing rate in force at the end; 0 if unpaced", |v| {
         v.m.pacing_rate.0 as f64
     }),

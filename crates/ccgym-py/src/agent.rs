@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_schemes::{Resources, SchemeError};
-use ccgym_sim::agent_batch::{Arrays, BatchError};
-use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
+use ccgym_schemes::Resources;
+use ccgym_sim::agent_batch::{Arrays, BatchError, Now, RolloutArrays};
+use ccgym_sim::Activation;
+use numpy::{
+    Element, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray,
+    PyReadwriteArray1, PyReadwriteArray2, PyReadwriteArray3,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Map;
@@ -20,16 +24,6 @@ use crate::value_error;
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
     spec.validate().map_err(value_error)?;
-    if spec.expert.is_some() {
-        // The caller checks whether a scheme can be an expert.
-        let resources = Resources { agent: Some(FlowAgent::new(Arc::new(spec.clone()))), ..Resources::default() };
-        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(|error| match error {
-            SchemeError::InvalidCombination { found, expected, .. } => {
-                value_error(format!("expert.scheme: found {found}, expected {expected}"))
-            }
-            other => value_error(other),
-        })?;
-    }
     Ok(spec)
 }
 
@@ -49,6 +43,42 @@ pub fn describe_agent(agent_json: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn agent_vocabulary() -> String {
     ccgym_agent::vocabulary().to_string()
+}
+
+/// A policy in training: a network that gives the mean of a Gaussian.
+#[pyclass(frozen, module = "ccgym._core")]
+pub struct Actor {
+    inner: ccgym_sim::Actor,
+}
+
+type LayerArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+#[pymethods]
+impl Actor {
+    /// `layers`: weights (outputs × inputs) and biases, first to last; `activation`: "tanh", "relu", "elu" or "silu",
+    /// between them; `deviation`, `low`, `high` (A each): standard deviation and bounds of an action. Raises ValueError
+    /// if the parts do not fit together.
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arrays over")]
+    fn new(
+        layers: Vec<LayerArrays<'_>>,
+        activation: &str,
+        deviation: PyReadonlyArray1<'_, f32>,
+        low: PyReadonlyArray1<'_, f32>,
+        high: PyReadonlyArray1<'_, f32>,
+    ) -> PyResult<Self> {
+        let kind = Activation::named(activation)
+            .ok_or_else(|| value_error(format!("activation: found {activation}, expected tanh, relu, elu or silu")))?;
+        let inputs = layers.first().map_or(0, |(weights, _)| weights.as_array().ncols());
+        let layers: Vec<(Vec<f32>, Vec<f32>)> = layers
+            .iter()
+            .map(|(weights, bias)| (weights.as_array().iter().copied().collect(), bias.as_array().to_vec()))
+            .collect();
+        let bounds = low.as_array().iter().copied().zip(high.as_array().iter().copied()).collect();
+        ccgym_sim::Actor::new(inputs, &layers, kind, deviation.as_array().to_vec(), bounds)
+            .map(|inner| Self { inner })
+            .map_err(value_error)
+    }
 }
 
 /// N simulators with the same number of learning flows each.
@@ -87,6 +117,8 @@ impl AgentBatch {
         let mut batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
+        // What does not fit together is said here rather than at the first episode.
+        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(value_error)?;
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })
@@ -188,6 +220,49 @@ impl AgentBatch {
         py.detach(|| batch.step(arrays)).map_err(|e| batch_error(watch, &e))
     }
 
+    /// Let `actor` decide in every simulator until K decisions are taken there or its episode has ended; after the
+    /// resets a call with the same arrays goes on. Per decision (simulators × K × …): `noise` is read, `obs`, `truth`,
+    /// `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on, which moves.
+    /// Per simulator, read and written: `now_obs`, `now_truth`, `returns`, `term_sums`, `ended`. One learner each. The
+    /// GIL is released. Raises ValueError for arrays of the wrong size, and after an end without reset.
+    #[expect(clippy::too_many_arguments, reason = "one array each")]
+    fn rollout(
+        &mut self,
+        py: Python<'_>,
+        actor: &Actor,
+        noise: PyReadonlyArray3<'_, f32>,
+        mut taken: PyReadwriteArray1<'_, u64>,
+        mut obs: PyReadwriteArray3<'_, f32>,
+        mut truth: PyReadwriteArray3<'_, f64>,
+        mut actions: PyReadwriteArray3<'_, f32>,
+        mut rewards: PyReadwriteArray2<'_, f32>,
+        mut now_obs: PyReadwriteArray2<'_, f32>,
+        mut now_truth: PyReadwriteArray2<'_, f64>,
+        mut returns: PyReadwriteArray1<'_, f64>,
+        mut term_sums: PyReadwriteArray2<'_, f64>,
+        mut ended: PyReadwriteArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let arrays = RolloutArrays {
+            steps: noise.as_array().shape()[1],
+            noise: contiguous(&noise)?,
+            taken: contiguous_mut(&mut taken)?,
+            observations: contiguous_mut(&mut obs)?,
+            truths: contiguous_mut(&mut truth)?,
+            actions: contiguous_mut(&mut actions)?,
+            rewards: contiguous_mut(&mut rewards)?,
+            now: Now {
+                observations: contiguous_mut(&mut now_obs)?,
+                truths: contiguous_mut(&mut now_truth)?,
+                returns: contiguous_mut(&mut returns)?,
+                term_sums: contiguous_mut(&mut term_sums)?,
+                ended: contiguous_mut(&mut ended)?,
+            },
+        };
+        let Self { batch, watch, .. } = self;
+        watch.begin();
+        py.detach(|| batch.rollout(&actor.inner, arrays)).map_err(|e| batch_error(watch, &e))
+    }
+
     /// Write 1 for each row that waits for an action, else 0.
     fn due(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
         let out = contiguous_mut(&mut out)?;
@@ -207,6 +282,12 @@ impl AgentBatch {
     /// action_size), targets (bit/s of a steered rate, else packets) to `targets` (rows). NaN where there is none.
     fn labels(&self, mut labels: PyReadwriteArray2<'_, f32>, mut targets: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
         self.batch.labels(contiguous_mut(&mut labels)?, contiguous_mut(&mut targets)?).map_err(value_error)
+    }
+
+    /// Write how far from the expert's target the result of each listed action would be, to `out` (rows × actions), for
+    /// every row that is due. NaN where there is no label.
+    fn label_distances(&self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
+        self.batch.label_distances(contiguous_mut(&mut out)?).map_err(value_error)
     }
 
     /// Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask.

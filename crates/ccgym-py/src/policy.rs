@@ -36,6 +36,12 @@ impl Policy {
         self.inner.session().state().len()
     }
 
+    /// The nodes of a tree and how many decisions of the training came to each, as JSON; None for a network.
+    fn tree(&self) -> Option<String> {
+        let tree = self.inner.tree()?;
+        Some(serde_json::json!({"nodes": tree.nodes(), "visits": tree.visits()}).to_string())
+    }
+
     /// Decide for each row of `observations` (n × D), from the recurrent `state` (n × S; None: the initial one).
     /// Returns the actions (n × A) and the states after them, None for a policy without memory.
     #[pyo3(signature = (observations, state = None))]

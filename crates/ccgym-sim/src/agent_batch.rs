@@ -1,12 +1,16 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
-use ccgym_agent::{AgentSpec, FlowAgent, GroundTruth};
+use ccgym_agent::{ActionKind, AgentSpec, FlowAgent, GroundTruth};
 use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::episode::{EpisodeStats, Summary};
 
 use crate::bounds::{Interrupt, Stopped};
 use crate::pool::Pool;
 use crate::simulator::Simulator;
+
+mod rollout;
+
+pub use rollout::{Now, RolloutArrays};
 
 /// Why a simulator stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct AgentBatch {
     lanes: Vec<Lane>,
     learners: usize,
     widths: Widths,
+    /// Actions to choose from; 0 for actions that are real numbers.
+    choices: usize,
     /// Intervals whose ground truth the agent's expert needs.
     truths: usize,
     pool: Pool,
@@ -132,8 +138,12 @@ impl AgentBatch {
             episodes: vec![EpisodeStats::default(); learners],
             truths: vec![Vec::new(); learners],
         };
-        let truths = spec.expert_truths();
-        Ok(Self { lanes: (0..count).map(|_| lane()).collect(), learners, widths, truths, pool, interrupt: None })
+        let choices = match spec.action_kind() {
+            ActionKind::Discrete(n) => n,
+            ActionKind::Box { .. } => 0,
+        };
+        let lanes = (0..count).map(|_| lane()).collect();
+        Ok(Self { lanes, learners, widths, choices, truths: spec.expert_truths(), pool, interrupt: None })
     }
 
     /// Ask `interrupt` now and then, in the thread that waits and in those that simulate, whether to stop.
@@ -303,17 +313,42 @@ impl AgentBatch {
         check("targets", targets.len(), self.rows())?;
         labels.fill(f32::NAN);
         targets.fill(f64::NAN);
-        let learners = self.lanes.iter().flat_map(|lane| (0..self.learners).map(move |learner| (lane, learner)));
         let rows = labels.chunks_exact_mut(self.widths.action).zip(targets);
-        for ((lane, learner), (row, target)) in learners.zip(rows) {
-            let Some(simulator) = lane.simulator.as_ref().filter(|_| lane.due[learner]) else { continue };
-            let agent = FlowAgent::of(simulator.sender(lane.flows[learner]).cca());
-            if let Some(label) = agent.and_then(|agent| agent.label(&lane.truths[learner])) {
+        for (taught, (row, target)) in self.taught().zip(rows) {
+            if let Some(label) = taught.and_then(|(agent, truths)| agent.label(truths)) {
                 row.copy_from_slice(label.action());
                 *target = label.target;
             }
         }
         Ok(())
+    }
+
+    /// Write how far from the expert's target the result of each listed action would be, for every row that is due:
+    /// rows × actions, in packets, bit/s or as a logarithm, as the expert measures. NaN where [`Self::labels`] is.
+    ///
+    /// # Errors
+    /// An array of the wrong size.
+    pub fn label_distances(&self, out: &mut [f64]) -> Result<(), BatchError> {
+        check("distances", out.len(), self.rows() * self.choices)?;
+        out.fill(f64::NAN);
+        if self.choices > 0 {
+            for (taught, row) in self.taught().zip(out.chunks_exact_mut(self.choices)) {
+                if let Some(distances) = taught.and_then(|(agent, truths)| agent.label_distances(truths)) {
+                    row.copy_from_slice(&distances);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of every row, the agent that is due and what its expert is told; `None` where none is due.
+    fn taught(&self) -> impl Iterator<Item = Option<(&FlowAgent, &[GroundTruth])>> {
+        let learners = self.lanes.iter().flat_map(|lane| (0..self.learners).map(move |learner| (lane, learner)));
+        learners.map(|(lane, learner)| {
+            let simulator = lane.simulator.as_ref().filter(|_| lane.due[learner])?;
+            let agent = FlowAgent::of(simulator.sender(lane.flows[learner]).cca())?;
+            Some((agent, &lane.truths[learner][..]))
+        })
     }
 
     /// Summary of the episode of simulator `index` so far, one summary per learner.

@@ -50,6 +50,8 @@ pub enum NetworkKind {
     Mlp,
     /// Carries a state from decision to decision.
     Lstm,
+    /// A decision tree over the observation; its actions are discrete.
+    Tree,
 }
 
 impl Card {
@@ -95,6 +97,10 @@ impl Card {
         if memory != (self.policy.state_size > 0) {
             let (found, expected) = (self.policy.state_size.to_string(), if memory { "more than 0" } else { "0" });
             return Err(PolicyError::new("card.policy.state_size", found, expected, EXPORT_AGAIN));
+        }
+        if self.policy.kind == NetworkKind::Tree && !self.is_discrete() {
+            let expected = "a list of operations, of which a tree chooses one";
+            return Err(PolicyError::new("card.agent.action", "real numbers", expected, EXPORT_AGAIN));
         }
         Ok(())
     }

@@ -15,7 +15,8 @@ use crate::wire::{packed, Field, Fields, Malformed};
 
 /// Versions of ONNX's operations that the runtime is asked to run: from the first with `Split` by sizes to the
 /// newest of ONNX Runtime 1.22, the oldest that is loaded.
-pub(super) const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
+const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
+const OPSET_RANGE: &str = "13 to 22";
 /// Newest version of the file format of the same ONNX Runtime.
 pub(super) const NEWEST_IR: u64 = 10;
 
@@ -34,14 +35,29 @@ const FLOAT: u64 = 1;
 const INT64: u64 = 7;
 const DOUBLE: u64 = 11;
 
-/// Check the bytes of an ONNX file. What is right about them beyond that, the runtime finds out.
-pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
+/// An ONNX file whose frame is right.
+pub(super) struct Opened<'a> {
+    /// Its graph.
+    pub graph: &'a [u8],
+    /// Domains of operations, with their versions.
+    opsets: Vec<(&'a [u8], u64)>,
+}
+
+impl Opened<'_> {
+    /// The version of a domain that the file was written for.
+    pub(super) fn opset(&self, domain: &[u8]) -> Option<u64> {
+        self.opsets.iter().find(|(name, _)| *name == domain).map(|(_, version)| *version)
+    }
+}
+
+/// Look at the frame of an ONNX file: its size, its format, and that it holds one graph.
+pub(super) fn open(onnx: &[u8]) -> Result<Opened<'_>, PolicyError> {
     if onnx.len() > MAX_FILE {
         let expected = format!("{MAX_FILE} at most");
         return Err(PolicyError::new("file", format!("{} bytes", onnx.len()), expected, "export a smaller network"));
     }
     let mut graph = None;
-    let mut opset = None;
+    let mut opsets = Vec::new();
     for field in fields("file", onnx) {
         match field? {
             (1, Field::Varint(ir)) if ir > NEWEST_IR => {
@@ -54,27 +70,136 @@ pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError>
                 ));
             }
             (7, Field::Bytes(bytes)) => graph = Some(bytes),
-            (8, Field::Bytes(bytes)) => {
-                let (domain, version) = operator_set(bytes)?;
-                if domain.is_empty() || domain == b"ai.onnx" {
-                    opset = Some(version);
-                }
-            }
+            (8, Field::Bytes(bytes)) => opsets.push(operator_set(bytes)?),
             (20 | 25, _) => {
                 return Err(refused("file", "training information or functions", "one graph and nothing else"))
             }
             _ => {}
         }
     }
-    match opset {
+    if opsets.is_empty() {
+        return Err(PolicyError::new("opset", "none", OPSET_RANGE, "export for one of these opsets"));
+    }
+    let graph = graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?;
+    Ok(Opened { graph, opsets })
+}
+
+/// Check the bytes of a network's ONNX file. What is right about them beyond that, the runtime finds out.
+pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
+    let opened = open(onnx)?;
+    match opened.opset(b"").or_else(|| opened.opset(b"ai.onnx")) {
         Some(version) if OPSETS.contains(&version) => {}
         found => {
             let found = found.map_or("none".into(), |v| v.to_string());
-            let expected = format!("{} to {}", OPSETS.start(), OPSETS.end());
-            return Err(PolicyError::new("opset", found, expected, "export for one of these opsets"));
+            return Err(PolicyError::new("opset", found, OPSET_RANGE, "export for one of these opsets"));
         }
     }
-    check_graph(graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?, sizes)
+    check_graph(opened.graph, sizes)
+}
+
+/// An attribute of a node, as far as a tree needs one.
+#[derive(Default)]
+pub(super) struct Attribute<'a> {
+    pub name: &'a [u8],
+    pub text: &'a [u8],
+    pub floats: Vec<f32>,
+    pub ints: Vec<i64>,
+    pub strings: Vec<&'a [u8]>,
+}
+
+/// The attributes of the one node that a graph has, which takes the observation and gives the scores of the actions.
+pub(super) fn only_node<'a>(
+    graph: &'a [u8],
+    kind: &str,
+    domain: &[u8],
+    sizes: NetworkShape,
+) -> Result<Vec<Attribute<'a>>, PolicyError> {
+    let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+    for field in fields("graph", graph) {
+        match field? {
+            (1, Field::Bytes(bytes)) if nodes.is_empty() => nodes.push(bytes),
+            (1 | 5 | 15, _) => return Err(refused("graph", "more than one node", &format!("one {kind} alone"))),
+            (11, Field::Bytes(bytes)) => inputs.push(port(bytes)?),
+            (12, Field::Bytes(bytes)) => outputs.push(port(bytes)?),
+            _ => {}
+        }
+    }
+    let ports = [
+        ("inputs", &inputs, "observation", sizes.observation_size),
+        ("outputs", &outputs, "action", sizes.action_size),
+    ];
+    for (place, found, name, size) in ports {
+        let fits =
+            |one: &(&[u8], Option<u64>)| one.0 == name.as_bytes() && one.1.is_none_or(|width| width == size as u64);
+        if found.len() != 1 || !found.iter().all(fits) {
+            let found: Vec<_> = found
+                .iter()
+                .map(|(name, width)| {
+                    let width = width.map_or("?".into(), |width| width.to_string());
+                    format!("{}: [batch, {width}]", String::from_utf8_lossy(name))
+                })
+                .collect();
+            let found = if found.is_empty() { "none".into() } else { found.join(", ") };
+            return Err(refused(
+                &format!("graph {place}"),
+                &found,
+                &format!("{name}: [batch, {size}], as on the card"),
+            ));
+        }
+    }
+    let node = nodes.pop().ok_or_else(|| refused("graph", "no node", &format!("one {kind}")))?;
+    let (mut found_kind, mut found_domain, mut attributes) = (&node[..0], &node[..0], Vec::new());
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for field in fields("node", node) {
+        match field? {
+            (1, Field::Bytes(name)) => reads.push(name),
+            (2, Field::Bytes(name)) => writes.push(name),
+            (4, Field::Bytes(name)) => found_kind = name,
+            (5, Field::Bytes(bytes)) => attributes.push(listed(bytes)?),
+            (7, Field::Bytes(name)) => found_domain = name,
+            _ => {}
+        }
+    }
+    if found_kind != kind.as_bytes() || found_domain != domain {
+        let found = String::from_utf8_lossy(found_kind);
+        let from = String::from_utf8_lossy(found_domain);
+        let expected = format!("{kind} of {}", String::from_utf8_lossy(domain));
+        return Err(refused("graph", &format!("operation {found:?} of {from:?}"), &expected));
+    }
+    if reads != [b"observation"] || writes.len() != 2 || writes[1] != b"action" {
+        return Err(refused("graph", "other inputs and outputs of the node", "observation; a label, and action"));
+    }
+    Ok(attributes)
+}
+
+/// An attribute with all its numbers and texts.
+fn listed(message: &[u8]) -> Result<Attribute<'_>, PolicyError> {
+    let mut one = Attribute::default();
+    let float = |cell: &[u8]| cell.try_into().ok().map(f32::from_le_bytes);
+    for field in fields("attribute", message) {
+        match field? {
+            (1, Field::Bytes(bytes)) => one.name = bytes,
+            (4, Field::Bytes(bytes)) => one.text = bytes,
+            // Numbers come packed or one by one.
+            (7, Field::Bytes(bytes) | Field::Fixed(bytes)) => {
+                if bytes.len() % 4 != 0 {
+                    return Err(malformed("attribute", Malformed("a list of float32 of another width")));
+                }
+                one.floats.extend(bytes.chunks_exact(4).filter_map(float));
+            }
+            (8, Field::Varint(value)) => one.ints.push(value as i64),
+            (8, Field::Bytes(bytes)) => {
+                let values = packed(bytes).map_err(|m| malformed("attribute", m))?;
+                one.ints.extend(values.into_iter().map(|value| value as i64));
+            }
+            (9, Field::Bytes(bytes)) => one.strings.push(bytes),
+            (5 | 6 | 10 | 11 | 22 | 23, _) => {
+                return Err(refused("graph", "a tensor or a graph as an attribute", "lists of numbers and texts"))
+            }
+            _ => {}
+        }
+    }
+    Ok(one)
 }
 
 fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {

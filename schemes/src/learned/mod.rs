@@ -1,4 +1,4 @@
-//! Learned policies: exported networks with their cards, and the scheme that a flow runs them by.
+//! Learned policies: exported networks and trees with their cards, and the scheme that a flow runs them by.
 
 mod card;
 mod error;
@@ -7,6 +7,7 @@ mod policy;
 mod runtime;
 mod scheme;
 mod shapes;
+mod tree;
 
 pub use card::{sha256, Card, NetworkKind, NetworkShape};
 pub use error::PolicyError;
@@ -14,3 +15,4 @@ pub use policy::{Policy, Session};
 pub use runtime::{load_library, LIBRARY_VARIABLE};
 pub(crate) use scheme::Decider;
 pub use scheme::{Learned, ENTRY};
+pub use tree::{Tree, TreeNode};

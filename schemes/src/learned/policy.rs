@@ -4,18 +4,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ccgym_agent::AgentSpec;
 
-use super::card::Card;
+use super::card::{Card, NetworkKind};
 use super::error::PolicyError;
 use super::graph;
 use super::runtime::Engine;
+use super::tree::Tree;
 
-/// An exported policy: network and card. Never changes; flows and threads share it.
+/// An exported policy: network or tree, and card. Never changes; flows and threads share it.
 pub struct Policy {
     card: Card,
     discrete: bool,
-    onnx: Vec<u8>,
-    /// Idle engines; at most one per thread that ever decided concurrently.
-    idle: Mutex<Vec<Engine>>,
+    brain: Brain,
+}
+
+/// What answers.
+enum Brain {
+    /// A network, computed by ONNX Runtime.
+    Network {
+        onnx: Vec<u8>,
+        /// Idle engines; at most one per thread that ever decided concurrently.
+        idle: Mutex<Vec<Engine>>,
+    },
+    Tree(Tree),
 }
 
 impl std::fmt::Debug for Policy {
@@ -37,10 +47,15 @@ impl Policy {
     }
 
     fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, PolicyError> {
-        graph::check(onnx, card.policy)?;
-        let engine = Engine::new(onnx, card.policy)?;
+        let brain = if card.policy.kind == NetworkKind::Tree {
+            Brain::Tree(Tree::read(onnx, card.policy)?)
+        } else {
+            graph::check(onnx, card.policy)?;
+            let engine = Engine::new(onnx, card.policy)?;
+            Brain::Network { onnx: onnx.to_vec(), idle: Mutex::new(vec![engine]) }
+        };
         let discrete = card.is_discrete();
-        let policy = Arc::new(Self { card, discrete, onnx: onnx.to_vec(), idle: Mutex::new(vec![engine]) });
+        let policy = Arc::new(Self { card, discrete, brain });
         // Sizes inside the graph that do not fit show only now.
         policy.session().decide(&vec![0.0; policy.card.policy.observation_size], &mut Vec::new())?;
         Ok(policy)
@@ -58,6 +73,15 @@ impl Policy {
         &self.card.agent
     }
 
+    /// The tree that it is, if it is one.
+    #[must_use]
+    pub fn tree(&self) -> Option<&Tree> {
+        match &self.brain {
+            Brain::Tree(tree) => Some(tree),
+            Brain::Network { .. } => None,
+        }
+    }
+
     /// A new flow's use of it.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> Session {
@@ -65,14 +89,26 @@ impl Policy {
         Session { policy: self.clone(), after: state.clone(), state }
     }
 
+    /// The action, or the scores of discrete ones, and the state after it.
     fn run(&self, o: &[f32], state: &[f32], action: &mut Vec<f32>, after: &mut Vec<f32>) -> Result<(), PolicyError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut engine = match idle {
+        let (onnx, idle) = match &self.brain {
+            Brain::Network { onnx, idle } => (onnx, idle),
+            Brain::Tree(tree) => {
+                // NaN compares with nothing; a network would answer with its own.
+                let best = if o.iter().all(|x| x.is_finite()) { Some(tree.decide(o) as usize) } else { None };
+                action.clear();
+                action.resize(self.card.policy.action_size, if best.is_some() { 0.0 } else { f32::NAN });
+                best.into_iter().for_each(|best| action[best] = 1.0);
+                return Ok(());
+            }
+        };
+        let known = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut engine = match known {
             Some(engine) => engine,
-            None => Engine::new(&self.onnx, self.card.policy)?,
+            None => Engine::new(onnx, self.card.policy)?,
         };
         let result = engine.run(o, state, action, after);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
+        idle.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
         result
     }
 }

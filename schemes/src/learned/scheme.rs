@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides, Target};
+use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
 use ccgym_core::congestion_control::{
     Capabilities, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
 };
@@ -11,7 +11,7 @@ use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use super::policy::Session;
+use super::policy::{Policy, Session};
 use crate::registry::{create_with, Parameter, Resources, Role, SchemeEntry, SchemeError, SchemeInfo};
 
 /// Registry entry.
@@ -122,12 +122,54 @@ pub(crate) enum Decider {
     Outside,
 }
 
+/// A policy whose decisions are labels for another's: it sees the same intervals through its own agent.
+#[derive(Clone)]
+struct Teacher {
+    agent: FlowAgent,
+    session: Session,
+    action: Vec<f32>,
+}
+
+impl Teacher {
+    /// The one that an agent's expert names, if it is a policy.
+    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SchemeError> {
+        let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
+        let refuse = |found, expected| SchemeError::InvalidCombination { scheme: name, found, expected };
+        let known = resources
+            .policies
+            .get(policy)
+            .ok_or_else(|| refuse(format!("the expert \"{policy}\""), "the name of a policy that the host loaded"))?;
+        Self::from_policy(known).map(Some).ok_or_else(|| {
+            refuse(format!("the expert \"{policy}\", which adjusts a base scheme"), "a policy that decides alone")
+        })
+    }
+
+    fn from_policy(policy: &Arc<Policy>) -> Option<Self> {
+        let spec = policy.agent().as_teacher();
+        spec.validate().ok()?;
+        Some(Self { agent: FlowAgent::new(Arc::new(spec)), session: policy.session(), action: Vec::new() })
+    }
+
+    /// Let it decide on an interval that `learner` has taken in, in the learner's place, and tell the learner.
+    fn advise(&mut self, interval: &MonitorInterval, learner: &mut FlowAgent) {
+        // What was done in the interval is the learner's action, whatever this one had proposed.
+        self.agent.follow(learner);
+        self.agent.observe(interval, None);
+        if self.session.decide(self.agent.observation(), &mut self.action).is_ok() {
+            self.agent.act(interval.end, &self.action);
+        }
+        learner.advise(&self.agent);
+        self.agent.follow(learner);
+    }
+}
+
 /// The state of one flow.
 #[derive(Clone)]
 pub struct Learned {
     name: &'static str,
     agent: FlowAgent,
     decider: Decider,
+    teacher: Option<Box<Teacher>>,
     /// The scheme that the agent builds on.
     base: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
@@ -158,6 +200,8 @@ impl Learned {
                 expected: "one that needs acknowledgements alone",
             });
         }
+        let teacher = Teacher::of(name, spec, resources)?.map(Box::new);
+        let taught = teacher.as_ref().is_some_and(|teacher| teacher.agent.needs_rate_samples());
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
         let overwrites = agent.overwrites();
         if let Some(base) = base.as_ref().filter(|base| overwrites && !base.capabilities().accepts_cwnd) {
@@ -176,13 +220,31 @@ impl Learned {
             // An agent's action has limits.
             bounded: true,
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
-            rate_samples: agent.needs_rate_samples() || hears(|c| c.rate_samples),
+            rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
             knows_path: hears(|c| c.knows_path),
             pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
-        let (action, awaits_decision, recovers) = (Vec::new(), false, false);
-        Ok(Self { name, agent, decider, base, capabilities, overrides, action, awaits_decision, recovers })
+        Ok(Self {
+            name,
+            agent,
+            decider,
+            teacher,
+            base,
+            capabilities,
+            overrides,
+            action: Vec::new(),
+            awaits_decision: false,
+            recovers: false,
+        })
+    }
+
+    #[inline]
+    fn on_rtt(&mut self, now: Timestamp, sample: TimeSpan, min_rtt: TimeSpan) {
+        self.agent.on_rtt(now, sample, min_rtt);
+        if let Some(teacher) = &mut self.teacher {
+            teacher.agent.on_rtt(now, sample, min_rtt);
+        }
     }
 
     /// Let the base scheme go on from the window that the agent decided. Not in recovery: there Linux sets the window
@@ -215,11 +277,14 @@ impl CongestionControl for Learned {
 
     fn init(&mut self, context: InitContext) {
         self.agent.start(context.now, context.mss, self.overrides);
+        if let Some(teacher) = &mut self.teacher {
+            teacher.agent.start(context.now, context.mss, StartOverrides::default());
+        }
         self.tell(|scheme| scheme.init(context.clone()));
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        self.agent.on_rtt(now, rtt_sample, rtt_sample);
+        self.on_rtt(now, rtt_sample, rtt_sample);
         self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
     }
 
@@ -229,7 +294,7 @@ impl CongestionControl for Learned {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
-            self.agent.on_rtt(event.now, sample, event.rtt.min());
+            self.on_rtt(event.now, sample, event.rtt.min());
         }
         if !event.lost.is_empty() {
             self.agent.on_loss();
@@ -314,6 +379,9 @@ impl IntervalDriven for Learned {
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let base = self.base.as_ref().map(|scheme| scheme.control());
         let due = self.agent.observe(interval, base.as_ref());
+        if let Some(teacher) = &mut self.teacher {
+            teacher.advise(interval, &mut self.agent);
+        }
         self.awaits_decision = due && self.decided_outside();
         match &mut self.decider {
             Decider::Policy(session) if due => {

@@ -3,7 +3,8 @@
     python schemes/tests/models/make.py            # writes NAME.onnx, NAME.json and NAME.cases.json next to itself
     python schemes/tests/models/make.py --exact    # also prints how far ONNX Runtime is from torch before rounding
 
-Needs torch and onnx, for ``--exact`` onnxruntime too. The same seed gives the same files.
+The tree's answers are scikit-learn's. Needs torch, onnx and scikit-learn, for ``--exact`` onnxruntime too. The same
+seed gives the same files.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 HERE = Path(__file__).parent
@@ -186,6 +188,57 @@ class Operations(nn.Module):
         return g.model(self.sizes)
 
 
+class Tree(nn.Module):
+    """What CART grows on noise: four features, five actions; wide thresholds on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rng = np.random.default_rng(7)
+        seen = rng.standard_normal((4000, 4)).astype(np.float32)
+        wanted = (np.digitize(seen[:, 0] + seen[:, 1], [-1, 0, 1]) + (seen[:, 2] > seen[:, 3])).clip(0, 4)
+        self.grown = DecisionTreeClassifier(min_samples_leaf=5, random_state=1).fit(seen, wanted)
+        self.sizes = {"observation": 4, "action": 5}
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What scikit-learn predicts, as scores."""
+        return (torch.eye(5)[torch.from_numpy(self.grown.predict(x.numpy().astype(np.float32)))],)
+
+    def export(self, exact: bool) -> bytes:
+        """As ``ai.onnx.ml`` has it."""
+        tree = self.grown.tree_
+        near = tree.threshold.astype(np.float32)
+        values = np.where(near > tree.threshold, np.nextafter(near, np.float32(-np.inf)), near)
+        leaf = tree.children_left < 0
+        leaves = np.flatnonzero(leaf).tolist()
+        node = helper.make_node(
+            "TreeEnsembleClassifier",
+            ["observation"],
+            ["label", "action"],
+            domain="ai.onnx.ml",
+            nodes_treeids=[0] * len(leaf),
+            nodes_nodeids=list(range(len(leaf))),
+            nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+            nodes_featureids=tree.feature.clip(0).tolist(),
+            nodes_values=np.where(leaf, np.float32(0), values).tolist(),
+            nodes_truenodeids=tree.children_left.clip(0).tolist(),
+            nodes_falsenodeids=tree.children_right.clip(0).tolist(),
+            class_treeids=[0] * len(leaves),
+            class_nodeids=leaves,
+            class_ids=tree.value[leaves, 0].argmax(axis=1).tolist(),
+            class_weights=[1.0] * len(leaves),
+            classlabels_int64s=list(range(5)),
+            post_transform="NONE",
+        )
+        ports = [
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", self.sizes[name]])]
+            for name in ("observation", "action")
+        ]
+        opsets = [helper.make_opsetid("", 13), helper.make_opsetid("ai.onnx.ml", 1)]
+        made = helper.make_model(helper.make_graph([node], "test", *ports), opset_imports=opsets, ir_version=7)
+        onnx.checker.check_model(made)
+        return made.SerializeToString(deterministic=True)
+
+
 def agent(name: str, network: nn.Module, discrete: bool) -> dict[str, Any]:
     """An agent of the network's sizes."""
     size = network.sizes["observation"]
@@ -217,11 +270,11 @@ def card(name: str, network: nn.Module, discrete: bool, made: bytes) -> dict[str
         "label": name,
         "color": "black",
         "marker": "o",
-        "summary": "A network with random weights.",
+        "summary": f"A {'tree grown on noise' if isinstance(network, Tree) else 'network with random weights'}.",
         "reference": "none",
         "agent": agent(name, network, discrete),
         "policy": {
-            "kind": "lstm" if state else "mlp",
+            "kind": "tree" if isinstance(network, Tree) else "lstm" if state else "mlp",
             "observation_size": sizes["observation"],
             "state_size": state,
             "action_size": sizes["action"],
@@ -281,6 +334,7 @@ def main() -> None:
         "scores": (Mlp([4, 8, 5], bound=None), True),
         "lstm": (Lstm(inputs=4, units=6, layers=2, outputs=5), True),
         "operations": (Operations(), None),
+        "tree": (Tree(), True),
     }
     for name, (network, discrete) in networks.items():
         made = network.export(exact=False)

@@ -53,6 +53,8 @@ pub(crate) struct Actions {
     pub target: Target,
     pub limits: LimitsSpec,
     bounds: [f64; 2],
+    /// Seconds of minimum RTT from which on a fraction of the value in force is kept.
+    smoothing: Vec<(f64, f64)>,
     pub pace: Pace,
     cap: Option<Cap>,
     /// Whether a base scheme keeps the window, and is overwritten by what the map makes of it.
@@ -108,7 +110,32 @@ impl Actions {
             }
         };
         let (target, limits, bounds) = (spec.target, spec.limits, spec.bounds);
-        Ok(Self { map, target, limits, bounds, pace: spec.pace, cap, overwrites })
+        let smoothing = spec.smoothing.iter().map(|step| (step.min_rtt.as_secs_f64(), step.keep)).collect::<Vec<_>>();
+        for (i, (_, keep)) in smoothing.iter().enumerate() {
+            let place = format!("action.smoothing[{i}]");
+            SpecError::ensure((0.0..1.0).contains(keep), &format!("{place}.keep"), keep, "a fraction below 1")?;
+            let ordered = i == 0 || smoothing[i - 1].0 < smoothing[i].0;
+            SpecError::ensure(ordered, &format!("{place}.min_rtt"), "no more than before", "growing minimum RTTs")?;
+        }
+        let alone = smoothing.is_empty() || spec.inner.is_none();
+        SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
+        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites })
+    }
+
+    /// Fraction of the value in force that a decision keeps.
+    fn keep(&self, memory: &Memory) -> f64 {
+        let reached = self.smoothing.iter().rev().find(|(from, _)| memory.min_rtt >= *from);
+        reached.map_or(0.0, |(_, keep)| *keep)
+    }
+
+    /// What `action` makes of `quantity`, smoothed.
+    fn outcome(&self, action: [f64; 2], quantity: Quantity, memory: &Memory, values: &Values) -> f64 {
+        let (keep, new) = (self.keep(memory), self.map.apply(action, quantity, values));
+        if keep > 0.0 {
+            keep * quantity.value + (1.0 - keep) * new
+        } else {
+            new
+        }
     }
 
     /// The form of an action.
@@ -189,11 +216,11 @@ impl Actuator {
         }
         if actions.target != Target::Cwnd {
             let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
-            self.rate = actions.map.apply(action, quantity, values);
+            self.rate = actions.outcome(action, quantity, memory, values);
         }
         if actions.target != Target::Rate {
             let quantity = Quantity { value: self.window, packet: 1.0, component: 1 };
-            self.window = actions.map.apply(action, quantity, values);
+            self.window = actions.outcome(action, quantity, memory, values);
         }
         self.bound(actions, memory);
     }

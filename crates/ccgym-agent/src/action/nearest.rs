@@ -23,6 +23,13 @@ struct Part {
     target: f64,
 }
 
+impl Part {
+    /// With the target that a map must reach for the smoothed outcome to be the target.
+    fn before_smoothing(&self, keep: f64) -> Self {
+        Self { target: (self.target - keep * self.quantity.value) / (1.0 - keep), ..*self }
+    }
+}
+
 impl Actions {
     /// The numbers of the action whose result is nearest to `target`, which is clamped to the limits. Where limits make
     /// several actions equal, the one that exceeds them least is taken, then the first.
@@ -37,20 +44,16 @@ impl Actions {
         let parts = self.parts(actuator, target, memory);
         let Some(choices) = self.map.choices() else {
             let mut numbers = [0.0; 2];
+            let keep = self.keep(memory);
             for part in &parts {
+                let part = &part.before_smoothing(keep);
                 let number = invert(&self.map, part).clamp(self.bounds[0], self.bounds[1]);
                 numbers[if self.map.size() > 1 { part.quantity.component } else { 0 }] = number;
             }
             return numbers;
         };
         let mut best = (f64::INFINITY, f64::INFINITY, 0);
-        for choice in 0..choices {
-            let (mut clamped, mut raw) = (0.0, 0.0);
-            for part in &parts {
-                let result = self.map.apply([choice as f64, 0.0], part.quantity, values);
-                clamped += distance_between(distance, result.clamp(part.low, part.high), part.target);
-                raw += distance_between(distance, result, part.target);
-            }
+        for (choice, (clamped, raw)) in self.distances(choices, &parts, distance, memory, values).enumerate() {
             // Results that differ by rounding alone are equal.
             let slack = 1e-9 * best.0;
             if clamped < best.0 - slack || (clamped <= best.0 + slack && raw < best.1) {
@@ -58,6 +61,41 @@ impl Actions {
             }
         }
         [best.2 as f64, 0.0]
+    }
+
+    /// How far the result of each listed action is from `target`, which is clamped to the limits as the result is;
+    /// empty for actions that are real numbers.
+    pub(crate) fn each_distance(
+        &self,
+        actuator: &Actuator,
+        target: ControlTarget,
+        distance: Distance,
+        memory: &Memory,
+        values: &Values,
+    ) -> Vec<f64> {
+        let parts = self.parts(actuator, target, memory);
+        let choices = self.map.choices().unwrap_or(0);
+        self.distances(choices, &parts, distance, memory, values).map(|(clamped, _)| clamped).collect()
+    }
+
+    /// The distance of each choice's result from the target, clamped to the limits and as it is.
+    fn distances<'a>(
+        &'a self,
+        choices: usize,
+        parts: &'a [Part],
+        distance: Distance,
+        memory: &'a Memory,
+        values: &'a Values,
+    ) -> impl Iterator<Item = (f64, f64)> + 'a {
+        (0..choices).map(move |choice| {
+            parts.iter().fold((0.0, 0.0), |(clamped, raw), part| {
+                let result = self.outcome([choice as f64, 0.0], part.quantity, memory, values);
+                (
+                    clamped + distance_between(distance, result.clamp(part.low, part.high), part.target),
+                    raw + distance_between(distance, result, part.target),
+                )
+            })
+        })
     }
 
     /// The quantities that an action changes, each with its target.
@@ -149,6 +187,26 @@ mod tests {
         let both = json!({"map": operations, "target": "both"});
         let target = ControlTarget { rate: 3e7, window: 50.0 };
         assert_eq!(nearest(both, target, Distance::Log)[0], 4.0);
+    }
+
+    #[test]
+    fn smoothing_counts() {
+        // At a minimum RTT of 100 ms three quarters of the 40 packets are kept: doubling makes 50, halving 35.
+        let map = json!({"kind": "discrete", "operations": ["/2", "+0", "*2"]});
+        let smoothing = json!([{"min_rtt": 0, "keep": 0.0}, {"min_rtt": 100_000_000, "keep": 0.75},
+                               {"min_rtt": 200_000_000, "keep": 0.9}]);
+        let spec = json!({"map": map, "target": "cwnd", "smoothing": smoothing});
+        for (wanted, choice) in [(37.0, 0.0), (38.0, 1.0), (44.0, 1.0), (46.0, 2.0)] {
+            assert_eq!(nearest(spec.clone(), window(wanted), Distance::Linear)[0], choice, "{wanted}");
+        }
+        let (actions, actuator, values) = made(spec);
+        let mut memory = Memory::new(1500);
+        memory.min_rtt = 0.1;
+        let found = actions.each_distance(&actuator, window(50.0), Distance::Linear, &memory, &values);
+        assert_eq!(found, [15.0, 10.0, 0.0]);
+        let real = json!({"kind": "exponential", "base": 2.0});
+        let spec = json!({"map": real, "target": "cwnd", "bounds": [-3, 3], "smoothing": smoothing});
+        assert!((nearest(spec, window(50.0), Distance::Linear)[0] - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -61,11 +61,13 @@ pub(crate) struct Expert {
     schedule: Option<GainSchedule>,
     /// The flow's best window, if it was given one, packets.
     window: Option<f64>,
+    /// What the policy aims at that teaches, if one does.
+    advice: Option<ControlTarget>,
 }
 
 impl Expert {
     pub(crate) fn new(spec: &ExpertSpec, window: Option<f64>) -> Self {
-        Self { spec: spec.clone(), schedule: GainSchedule::of(spec), window }
+        Self { spec: spec.clone(), schedule: GainSchedule::of(spec), window, advice: None }
     }
 
     /// Take in an interval that `memory` has digested, phase included.
@@ -85,28 +87,75 @@ impl Expert {
                 ControlTarget::of_window(fluid_bdp::window(truths, *samples, *queue_fraction, memory)?, memory)
             }
             ExpertSpec::GainSchedule { .. } => ControlTarget::of_rate(self.schedule.as_ref()?.rate()?, memory),
+            ExpertSpec::Policy { .. } => self.advice,
         }
     }
 }
 
 impl FlowAgent {
     /// The expert's label for the decision that [`FlowAgent::observe`] asked for. `truths`: ground truth of the latest
-    /// intervals that ended in a decision, newest last, [`AgentSpec::expert_truths`] of them or fewer. `None` without an expert, while it knows nothing yet, and while a decision has no effect.
+    /// intervals that ended in a decision, newest last, [`AgentSpec::expert_truths`] of them or fewer. `None` without an
+    /// expert, while it knows nothing yet, and while a decision has no effect.
     #[must_use]
     pub fn label(&self, truths: &[GroundTruth]) -> Option<Label> {
-        let (plan, expert) = (&self.plan, self.expert.as_ref()?);
+        let (target, distance) = self.aim(truths)?;
+        let plan = &self.plan;
+        let numbers = plan.actions.nearest(&self.actuator, target, distance, &self.memory, &self.values);
+        let shown = if plan.spec.action.target == Target::Cwnd { target.window } else { target.rate };
+        Some(Label { target: shown, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
+    }
+
+    /// How far from the expert's target the result of each listed action would be, in the order of the actions; empty
+    /// for actions that are real numbers. `truths` and `None` as in [`FlowAgent::label`].
+    #[must_use]
+    pub fn label_distances(&self, truths: &[GroundTruth]) -> Option<Vec<f64>> {
+        let (target, distance) = self.aim(truths)?;
+        Some(self.plan.actions.each_distance(&self.actuator, target, distance, &self.memory, &self.values))
+    }
+
+    /// The rate and window that the agent has decided.
+    fn steered(&self) -> Option<ControlTarget> {
+        let (actuator, memory) = (&self.actuator, &self.memory);
+        match self.plan.spec.action.target {
+            Target::Rate => ControlTarget::of_rate(actuator.rate, memory),
+            Target::Cwnd => ControlTarget::of_window(actuator.window, memory),
+            Target::Both => ControlTarget { rate: actuator.rate, window: actuator.window }.checked(),
+        }
+    }
+
+    /// Continue from what another agent of the same flow has decided: the next decision changes that. The previous
+    /// action becomes the one that comes nearest to the change.
+    pub fn follow(&mut self, other: &Self) {
+        if let Some(target) = other.steered() {
+            if self.memory.action.is_some() {
+                let (actions, memory) = (&self.plan.actions, &self.memory);
+                let done = actions.nearest(&self.actuator, target, Distance::Log, memory, &self.values);
+                self.memory.action = Some(done);
+            }
+            (self.actuator.rate, self.actuator.window) = (target.rate, target.window);
+            self.actuator.bound(&self.plan.actions, &self.memory);
+        }
+    }
+
+    /// Aim at what `teacher`, another agent of the same flow, has decided: an expert of kind `policy`.
+    pub fn advise(&mut self, teacher: &Self) {
+        if let Some(expert) = &mut self.expert {
+            expert.advice = teacher.steered();
+        }
+    }
+
+    /// What the expert aims at, and how distances from it are measured.
+    fn aim(&self, truths: &[GroundTruth]) -> Option<(ControlTarget, Distance)> {
+        let expert = self.expert.as_ref()?;
         if !self.startup.is_over() {
             return None;
         }
         let target = expert.target(&self.memory, truths)?;
-        let steered = plan.spec.action.target;
-        let distance = expert.spec.nearest().unwrap_or(match steered {
+        let distance = expert.spec.nearest().unwrap_or(match self.plan.spec.action.target {
             Target::Cwnd => Distance::Linear,
             Target::Rate | Target::Both => Distance::Log,
         });
-        let numbers = plan.actions.nearest(&self.actuator, target, distance, &self.memory, &self.values);
-        let shown = if steered == Target::Cwnd { target.window } else { target.rate };
-        Some(Label { target: shown, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
+        Some((target, distance))
     }
 }
 
@@ -117,7 +166,7 @@ impl AgentSpec {
         match &self.expert {
             Some(ExpertSpec::BestWindow { .. }) => 1,
             Some(ExpertSpec::FluidBdp { samples, .. }) => *samples as usize,
-            Some(ExpertSpec::GainSchedule { .. }) | None => 0,
+            Some(ExpertSpec::GainSchedule { .. } | ExpertSpec::Policy { .. }) | None => 0,
         }
     }
 }
@@ -144,6 +193,9 @@ impl ExpertSpec {
                 cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))?;
                 few("window", *window)
             }
+            Self::Policy { policy, .. } => {
+                SpecError::ensure(!policy.is_empty(), "expert.policy", "\"\"", "the name of a policy")
+            }
         }
     }
 
@@ -159,6 +211,9 @@ impl ExpertSpec {
             Self::FluidBdp { queue_fraction, samples, .. } => fluid_bdp::describe(*queue_fraction, *samples),
             Self::GainSchedule { startup, drain, cycle, window, .. } => {
                 gain_schedule::describe(*startup, *drain, cycle, *window)
+            }
+            Self::Policy { policy, .. } => {
+                format!("what the policy {policy}, through its own agent, would make of the value in force")
             }
         };
         let distance = match (self.nearest(), steered) {

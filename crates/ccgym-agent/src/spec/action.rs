@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use ccgym_core::units::TimeSpan;
+
 /// What the agent does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +22,10 @@ pub struct ActionSpec {
     #[serde(default = "unit_interval")]
     #[schemars(extend("format" = "bounds"))]
     pub bounds: [f64; 2],
+    /// How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' trees).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub smoothing: Vec<SmoothingSpec>,
     /// How a steered window is paced.
     #[serde(default)]
     pub pace: Pace,
@@ -113,6 +119,18 @@ impl Default for LimitsSpec {
     fn default() -> Self {
         Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0 }
     }
+}
+
+/// How much of the value in force a decision keeps: keep · old + (1 − keep) · new.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Smoothing")]
+pub struct SmoothingSpec {
+    /// Minimum RTT from which on this counts; the last one that is reached does.
+    pub min_rtt: TimeSpan,
+    /// Fraction of the old value.
+    #[schemars(range(min = 0, max = 1))]
+    pub keep: f64,
 }
 
 /// How a steered window is paced.

@@ -56,6 +56,16 @@ pub enum ExpertSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
+    /// Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
+    /// decision would make of the rate or window in force.
+    Policy {
+        /// The policy: a pretrained one, a run directory, or a `.onnx` file.
+        #[schemars(length(min = 1, max = 4096))]
+        policy: String,
+        /// How the distance of an action's result from the target is measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nearest: Option<Distance>,
+    },
 }
 
 /// How the distance of a result from a target is measured.
@@ -73,9 +83,10 @@ impl ExpertSpec {
     #[must_use]
     pub fn nearest(&self) -> Option<Distance> {
         match self {
-            Self::BestWindow { nearest, .. } | Self::FluidBdp { nearest, .. } | Self::GainSchedule { nearest, .. } => {
-                *nearest
-            }
+            Self::BestWindow { nearest, .. }
+            | Self::FluidBdp { nearest, .. }
+            | Self::GainSchedule { nearest, .. }
+            | Self::Policy { nearest, .. } => *nearest,
         }
     }
 }

@@ -272,6 +272,21 @@ pub enum GuardSpec {
     Recovery(RecoverySpec),
 }
 
+impl AgentSpec {
+    /// The same as a teacher on the flow of another agent: it decides at once and from the first interval on, and nothing
+    /// but its policy changes what it has decided.
+    #[must_use]
+    pub fn as_teacher(&self) -> Self {
+        Self {
+            decision_latency: TimeSpan::ZERO,
+            startup: StartupSpec::Window { packets: ten() },
+            guard: GuardSpec::None {},
+            expert: None,
+            ..self.clone()
+        }
+    }
+}
+
 impl Default for GuardSpec {
     fn default() -> Self {
         Self::None {}

@@ -1,0 +1,39 @@
+"""What an export needs of a trained policy, whether it is a network or a tree."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.saved_model import TrainedModel
+from ccgym.training.torch_policy import Floats, Normalizer, TorchPolicy
+from ccgym.training.tree_policy import ExportedTree, TreePolicy
+
+
+class Exportable(Protocol):
+    """The deterministic part of a trained policy: features in, action out, a state between if it has a memory."""
+
+    shape: NetworkShape
+    bounds: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None
+    """Of the action; None for a discrete one, and where the network has none of its own."""
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""
+
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """The same as in training."""
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``."""
+
+
+def exportable(trained: TrainedModel) -> Exportable:
+    """The policy of a model that was read from disk, with the statistics of its features."""
+    policy: Any = trained.model.policy
+    if isinstance(policy, TreePolicy):
+        return ExportedTree(policy)
+    statistics = trained.statistics
+    return TorchPolicy(policy, None if statistics is None else Normalizer.of(statistics))

@@ -1,0 +1,199 @@
+"""A decision tree as a policy: grown by scikit-learn, kept and evaluated as plain arrays.
+
+Features are float32, and so are thresholds, rounded down: ``x <= threshold`` is the same for every float32 x as with
+scikit-learn's float64 threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import BasePolicy
+from typing_extensions import override
+
+from ccgym.errors import ConfigError
+from ccgym.schemes.policy_card import NetworkShape
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
+
+Floats = npt.NDArray[np.float32]
+
+COLUMNS: Final[Mapping[str, torch.dtype]] = {
+    "feature": torch.int64,
+    "threshold": torch.float32,
+    "at_most": torch.int64,
+    "above": torch.int64,
+    "action": torch.int64,
+    "share": torch.float32,
+    "decisions": torch.int64,
+}
+"""Arrays with one entry per node, parents before their children: feature compared (−1: a leaf), threshold, the nodes
+where to go; of the labeled decisions that came there, the most frequent action, its share, and their number."""
+
+
+class TreePolicy(BasePolicy):
+    """A tree in SB3's form: evaluation, checkpoints and hashes need nothing new. At first it is one leaf, which takes
+    the action in the middle of the list.
+
+    Args:
+        observation_space: A vector of features.
+        action_space: A list of operations.
+        lr_schedule: Of no effect, like ``use_sde``: as SB3 makes policies.
+
+    Raises:
+        ConfigError: The actions are real numbers.
+    """
+
+    feature: torch.Tensor
+    threshold: torch.Tensor
+    at_most: torch.Tensor
+    above: torch.Tensor
+    action: torch.Tensor
+    share: torch.Tensor
+    decisions: torch.Tensor
+
+    def __init__(
+        self, observation_space: spaces.Box, action_space: spaces.Space[Any], lr_schedule: Any = None, **_: Any
+    ) -> None:
+        if not isinstance(action_space, spaces.Discrete):
+            raise ConfigError(
+                f"actions {action_space}",
+                where="algorithm.name: distill",
+                expected="an agent whose actions are a list of operations, of which a tree chooses one",
+                hint="give agent.action.map operations",
+            )
+        super().__init__(observation_space, action_space)
+        first = {"feature": -1, "action": int(action_space.n) // 2}
+        for name, kind in COLUMNS.items():
+            self.register_buffer(name, torch.tensor([first.get(name, 0)], dtype=kind))
+
+    @property
+    def leaves(self) -> int:
+        """How many there are."""
+        return int((self.feature < 0).sum())
+
+    @property
+    def depth(self) -> int:
+        """Comparisons of the longest decision."""
+        depths = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature.numpy() >= 0):
+            depths[[self.at_most[node], self.above[node]]] = depths[node] + 1
+        return int(depths.max())
+
+    def become(self, grown: DecisionTreeClassifier) -> None:
+        """Take over what scikit-learn has grown; leaves that agree with their sibling are merged.
+
+        Args:
+            grown: A fitted tree whose classes are indices of actions.
+        """
+        columns = _columns(grown)
+        for name, kind in COLUMNS.items():
+            setattr(self, name, torch.as_tensor(columns[name], dtype=kind))
+
+    def choose(self, observations: Floats) -> npt.NDArray[np.int64]:
+        """The actions for these observations, one row each."""
+        feature, threshold = self.feature.numpy(), self.threshold.numpy()
+        at_most, above = self.at_most.numpy(), self.above.numpy()
+        rows = np.arange(len(observations))
+        at = np.zeros(len(observations), dtype=np.int64)
+        while True:
+            split = feature[at]
+            if (split < 0).all():
+                chosen: npt.NDArray[np.int64] = self.action.numpy()[at]
+                return chosen
+            further = np.where(observations[rows, split] <= threshold[at], at_most[at], above[at])
+            at = np.where(split < 0, at, further)
+
+    @override
+    def _predict(self, observation: Any, deterministic: bool = False) -> torch.Tensor:
+        return torch.from_numpy(self.choose(observation.cpu().numpy().astype(np.float32)))
+
+    @override
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *arguments: Any) -> None:
+        for name in COLUMNS:
+            if prefix + name in state_dict:  # a tree of another size
+                setattr(self, name, torch.empty_like(state_dict[prefix + name]))
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
+
+
+class TreeActor:
+    """Acts with a tree in several environments; it has no memory."""
+
+    def __init__(self, policy: TreePolicy) -> None:
+        self._policy = policy
+
+    def act(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """The actions, (rows,)."""
+        return self._policy.choose(observations)
+
+    def state(self) -> None:
+        """Nothing."""
+
+    def restore(self, state: Any) -> None:
+        """Nothing to continue with."""
+
+
+class ExportedTree:
+    """A tree as exports see a policy; see :class:`ccgym.training.torch_policy.TorchPolicy`."""
+
+    bounds = None
+
+    def __init__(self, policy: TreePolicy) -> None:
+        self._policy = policy
+        assert isinstance(policy.action_space, spaces.Discrete)
+        size = int(np.prod(policy.observation_space.shape or (0,)))
+        self.shape = NetworkShape(
+            kind="tree", observation_size=size, state_size=0, action_size=int(policy.action_space.n)
+        )
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Scores of the actions, one row per flow: 1 for the one chosen."""
+        scores = np.eye(self.shape.action_size, dtype=np.float32)[self._policy.choose(observations)]
+        return scores, None
+
+    decide_as_trained = decide
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``: see :func:`ccgym.training.onnx_graph.build_tree`."""
+        from ccgym.training.onnx_graph import build_tree
+
+        return build_tree(self._policy, self.shape, name)
+
+
+def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of :data:`COLUMNS`, of the nodes that are left after merging."""
+    tree = grown.tree_
+    winners = tree.value[:, 0].argmax(axis=1)
+    left, right = np.array(tree.children_left), np.array(tree.children_right)
+    for node in range(tree.node_count - 1, -1, -1):  # children come after their parents
+        below = (left[node], right[node])
+        if below[0] >= 0 and left[below[0]] < 0 and left[below[1]] < 0 and winners[below[0]] == winners[below[1]]:
+            left[node] = right[node] = -1
+    kept = [0]
+    for node in kept:
+        kept += [int(child) for child in (left[node], right[node]) if child >= 0]
+    places = np.zeros(tree.node_count + 1, dtype=np.int64)  # the last for −1, which a leaf has in place of children
+    places[kept] = np.arange(len(kept))
+    split = left[kept] >= 0
+    shares = tree.value[kept, 0]
+    return {
+        "feature": np.where(split, tree.feature[kept], -1),
+        "threshold": np.where(split, rounded_down(tree.threshold[kept]), np.float32(0)),
+        "at_most": places[left[kept]],
+        "above": places[right[kept]],
+        "action": np.asarray(grown.classes_, dtype=np.int64)[winners[kept]],
+        "share": shares.max(axis=1) / shares.sum(axis=1),
+        "decisions": tree.n_node_samples[kept],
+    }
+
+
+def rounded_down(thresholds: npt.NDArray[np.float64]) -> Floats:
+    """The largest float32 that does not exceed each threshold."""
+    near = thresholds.astype(np.float32)
+    return np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)

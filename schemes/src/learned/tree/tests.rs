@@ -1,0 +1,285 @@
+//! Against scikit-learn (`tests/models/make.py`), and against files that are wrong.
+
+use proptest::prelude::*;
+use serde_json::{json, Value};
+
+use super::super::card::{sha256, NetworkKind};
+use super::super::policy::Policy;
+use super::*;
+
+const ONNX: &[u8] = include_bytes!("../../../tests/models/tree.onnx");
+const CARD: &str = include_str!("../../../tests/models/tree.json");
+const CASES: &str = include_str!("../../../tests/models/tree.cases.json");
+
+const SIZES: NetworkShape =
+    NetworkShape { kind: NetworkKind::Tree, observation_size: 2, state_size: 0, action_size: 3 };
+
+#[test]
+fn decides_as_scikit_learn_does() {
+    let policy = Policy::load(ONNX, CARD).expect("the test's own policy is valid");
+    let (mut session, mut action) = (policy.session(), Vec::new());
+    let cases: Vec<Value> = serde_json::from_str(CASES).expect("recorded cases are JSON");
+    let mut seen = [false; 5];
+    for case in &cases {
+        let observation: Vec<f32> = serde_json::from_value(case["observation"].clone()).expect("numbers");
+        session.decide(&observation, &mut action).expect("it decides");
+        let scores: Vec<f32> = serde_json::from_value(case["action"].clone()).expect("numbers");
+        assert_eq!(scores[action[0] as usize], 1.0, "{case}");
+        seen[action[0] as usize] = true;
+    }
+    assert!(session.state().is_empty() && seen.iter().filter(|taken| **taken).count() > 3);
+}
+
+#[test]
+fn what_is_no_number_is_refused_and_the_wrong_size_too() {
+    let mut session = Policy::load(ONNX, CARD).expect("valid").session();
+    let mut action = Vec::new();
+    let error = session.decide(&[0.0, f32::NAN, 0.0, 0.0], &mut action).expect_err("NaN");
+    assert_eq!((error.place.as_str(), error.found.as_str()), ("answer", "its own NaN"));
+    assert!(session.decide(&[0.0], &mut action).is_err());
+}
+
+#[test]
+fn cards_that_do_not_fit_are_refused() {
+    let says = |pointer: &str, value: Value| {
+        let mut card: Value = serde_json::from_str(CARD).expect("JSON");
+        *card.pointer_mut(pointer).expect("the field exists") = value;
+        Policy::load(ONNX, &card.to_string()).expect_err("this must be refused").to_string()
+    };
+    let real = json!({"kind": "exponential", "base": 2.0});
+    let mut card: Value = serde_json::from_str(CARD).expect("JSON");
+    card["agent"]["action"]["map"] = real;
+    card["policy"]["action_size"] = json!(1);
+    let error = Policy::load(ONNX, &card.to_string()).expect_err("real numbers").to_string();
+    assert!(error.starts_with("card.agent.action: found real numbers, expected a list of operations"), "{error}");
+    assert!(says("/policy/state_size", json!(2)).starts_with("card.policy.state_size: found 2, expected 0"));
+    assert!(says("/onnx_sha256", json!("00")).contains("do not belong together"));
+    // A tree where the card says network, and the reverse.
+    assert!(says("/policy/kind", json!("mlp")).contains("operation \"TreeEnsembleClassifier\" of ai.onnx.ml"));
+    let network = include_bytes!("../../../tests/models/scores.onnx");
+    card = serde_json::from_str(CARD).expect("JSON");
+    card["onnx_sha256"] = json!(sha256(network));
+    let error = Policy::load(network, &card.to_string()).expect_err("a network").to_string();
+    assert!(error.starts_with("opset ai.onnx.ml: found none"), "{error}");
+}
+
+/// What a file says of its tree; the one of [`Parts::good`] is valid.
+#[derive(Clone)]
+struct Parts {
+    trees: Vec<i64>,
+    ids: Vec<i64>,
+    modes: Vec<&'static str>,
+    features: Vec<i64>,
+    thresholds: Vec<f32>,
+    at_most: Vec<i64>,
+    above: Vec<i64>,
+    answer_nodes: Vec<i64>,
+    answers: Vec<i64>,
+    weights: Vec<f32>,
+    classes: Vec<i64>,
+    transform: &'static str,
+    operation: &'static str,
+    input: &'static str,
+    packed: bool,
+    more: Vec<u8>,
+}
+
+impl Parts {
+    /// x0 ≤ 1 ? 0 : (x1 ≤ −2 ? 1 : 2)
+    fn good() -> Self {
+        Self {
+            trees: vec![0; 5],
+            ids: vec![0, 1, 2, 3, 4],
+            modes: vec!["BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"],
+            features: vec![0, 0, 1, 0, 0],
+            thresholds: vec![1.0, 0.0, -2.0, 0.0, 0.0],
+            at_most: vec![1, 0, 3, 0, 0],
+            above: vec![2, 0, 4, 0, 0],
+            answer_nodes: vec![1, 3, 4],
+            answers: vec![0, 1, 2],
+            weights: vec![1.0; 3],
+            classes: vec![0, 1, 2],
+            transform: "NONE",
+            operation: "TreeEnsembleClassifier",
+            input: "observation",
+            packed: false,
+            more: Vec::new(),
+        }
+    }
+
+    fn onnx(&self) -> Vec<u8> {
+        let ints = |name: &str, values: &[i64]| {
+            let cells: Vec<Vec<u8>> = values.iter().map(|value| varint(*value as u64)).collect();
+            let list = if self.packed {
+                field(8, &cells.concat())
+            } else {
+                cells.iter().flat_map(|cell| [&[8 << 3], &cell[..]].concat()).collect()
+            };
+            field(5, &[field(1, name.as_bytes()), list].concat())
+        };
+        let floats = |name: &str, values: &[f32]| {
+            let list = if self.packed {
+                field(7, &values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())
+            } else {
+                values.iter().flat_map(|x| [&[7 << 3 | 5], &x.to_le_bytes()[..]].concat()).collect()
+            };
+            field(5, &[field(1, name.as_bytes()), list].concat())
+        };
+        let modes = self.modes.iter().flat_map(|mode| field(9, mode.as_bytes())).collect();
+        let answer_trees = vec![0; self.answer_nodes.len()];
+        let node = [
+            field(1, b"observation"),
+            field(2, b"label"),
+            field(2, b"action"),
+            field(4, self.operation.as_bytes()),
+            field(7, b"ai.onnx.ml"),
+            ints("nodes_treeids", &self.trees),
+            ints("nodes_nodeids", &self.ids),
+            field(5, &[field(1, b"nodes_modes"), modes].concat()),
+            ints("nodes_featureids", &self.features),
+            floats("nodes_values", &self.thresholds),
+            ints("nodes_truenodeids", &self.at_most),
+            ints("nodes_falsenodeids", &self.above),
+            ints("class_treeids", &answer_trees),
+            ints("class_nodeids", &self.answer_nodes),
+            ints("class_ids", &self.answers),
+            floats("class_weights", &self.weights),
+            ints("classlabels_int64s", &self.classes),
+            field(5, &[field(1, b"post_transform"), field(4, self.transform.as_bytes())].concat()),
+        ]
+        .concat();
+        let ports = [field(11, &field(1, self.input.as_bytes())), field(12, &field(1, b"action"))].concat();
+        let graph = [field(1, &node), ports, self.more.clone()].concat();
+        let opset = |domain: &[u8]| field(8, &[field(1, domain), vec![0x10, 1]].concat());
+        [vec![0x08, 7], opset(b"ai.onnx.ml"), field(7, &graph)].concat()
+    }
+
+    fn read(&self) -> Result<Tree, PolicyError> {
+        Tree::read(&self.onnx(), SIZES)
+    }
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 128 {
+        bytes.push(value as u8 | 128);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+fn field(number: u8, message: &[u8]) -> Vec<u8> {
+    [vec![number << 3 | 2], varint(message.len() as u64), message.to_vec()].concat()
+}
+
+#[test]
+fn comparisons_lead_to_leaves() {
+    for packed in [false, true] {
+        let tree = Parts { packed, ..Parts::good() }.read().expect("valid");
+        for (observation, action) in [
+            ([1.0, 0.0], 0),
+            ([1.0 + f32::EPSILON, -2.0], 1),
+            ([9.0, -1.9], 2),
+            ([f32::MAX, f32::MIN], 1),
+            ([-0.0, 5.0], 0),
+        ] {
+            assert_eq!(tree.decide(&observation), action, "{observation:?}");
+        }
+    }
+}
+
+#[test]
+fn trees_that_are_not_wanted_are_refused() {
+    let refusal = |change: &dyn Fn(&mut Parts)| {
+        let mut parts = Parts::good();
+        change(&mut parts);
+        let error = parts.read().expect_err("this must be refused");
+        assert!(!error.found.is_empty() && !error.expected.is_empty() && !error.hint.is_empty(), "{error}");
+        format!("{}: {} / {}", error.place, error.found, error.expected)
+    };
+    type Change = fn(&mut Parts);
+    let cases: &[(Change, &str)] = &[
+        (|p| p.ids.clear(), "tree, nodes: 0 / 1 to 200000"),
+        (|p| p.ids = vec![0; 200_001], "tree, nodes: 200001 / 1 to 200000"),
+        (|p| p.features.truncate(4), "tree, nodes_featureids: 4 entries / 5"),
+        (|p| p.modes.truncate(1), "tree, nodes_modes: 1 entries / 5"),
+        (|p| p.weights.push(1.0), "tree, class_weights: 4 entries / 3"),
+        (|p| p.ids[2] = 7, "tree, node 2, number: number 7 of tree 0"),
+        (|p| p.trees[4] = 1, "tree, node 4, number: number 4 of tree 1"),
+        (|p| p.modes[0] = "BRANCH_LT", "tree, node 0, mode: BRANCH_LT / LEAF or BRANCH_LEQ"),
+        (|p| p.features[2] = 2, "tree, node 2, feature: 2 / 0 to 1"),
+        (|p| p.features[2] = -1, "tree, node 2, feature: -1 / 0 to 1"),
+        (|p| p.thresholds[0] = f32::NAN, "tree, node 0, threshold: NaN / a number"),
+        (|p| p.thresholds[2] = f32::INFINITY, "tree, node 2, threshold: inf / a number"),
+        (|p| p.at_most[2] = 5, "tree, node 2, true branch: 5 / 3 to 4"),
+        (|p| p.above[2] = 0, "tree, node 2, false branch: 0 / 3 to 4"),
+        (|p| p.above[2] = 2, "tree, node 2, false branch: 2 / 3 to 4"),
+        (|p| p.above[2] = -4, "tree, node 2, false branch: -4 / 3 to 4"),
+        (|p| p.above[0] = 1, "tree, node 0, false branch: 1, which has a parent / a node of its own"),
+        (|p| p.modes[2] = "LEAF", "tree, node 3, parent: none / one that comes before it"),
+        (|p| p.answer_nodes[0] = 0, "tree, answer 0, node: 0 / a leaf of tree 0"),
+        (|p| p.answer_nodes[1] = 1, "tree, answer 1, node: leaf 1 again / one answer for each leaf"),
+        (|p| p.answers[2] = 3, "tree, answer 2, action: 3 / 0 to 2"),
+        (|p| p.weights[2] = 0.0, "tree, answer 2, weight: 0 / a number above 0"),
+        (|p| p.classes.reverse(), "tree, classlabels_int64s: [2, 1, 0]"),
+        (|p| p.classes.truncate(2), "tree, classlabels_int64s: 2 entries / 3"),
+        (|p| p.transform = "SOFTMAX", "tree, post_transform: SOFTMAX / NONE"),
+        (|p| p.operation = "TreeEnsembleRegressor", "graph: operation \"TreeEnsembleRegressor\""),
+        (|p| p.input = "x", "graph inputs: x: [batch, ?] / observation: [batch, 2]"),
+        (|p| p.more = field(1, b""), "graph: more than one node / one TreeEnsembleClassifier alone"),
+    ];
+    for (change, wanted) in cases {
+        let found = refusal(change);
+        assert!(found.starts_with(wanted), "{found}\n  not {wanted}");
+    }
+    let silent = refusal(&|p| {
+        p.answer_nodes.pop();
+        p.answers.pop();
+        p.weights.pop();
+    });
+    assert_eq!(silent, "tree, node 4, answer: none / one for each leaf");
+}
+
+#[test]
+fn depth_is_bounded() {
+    /// A chain of `depth` splits.
+    fn chain(depth: usize) -> Parts {
+        let count = 2 * depth + 1;
+        let inner = |i: usize| i % 2 == 0 && i + 1 < count;
+        let leaves: Vec<i64> = (0..count).filter(|i| !inner(*i)).map(|i| i as i64).collect();
+        Parts {
+            trees: vec![0; count],
+            ids: (0..count as i64).collect(),
+            modes: (0..count).map(|i| if inner(i) { "BRANCH_LEQ" } else { "LEAF" }).collect(),
+            features: vec![0; count],
+            thresholds: (0..count).map(|i| i as f32).collect(),
+            at_most: (0..count as i64).map(|i| i + 1).collect(),
+            above: (0..count as i64).map(|i| i + 2).collect(),
+            answers: vec![1; leaves.len()],
+            weights: vec![1.0; leaves.len()],
+            answer_nodes: leaves,
+            ..Parts::good()
+        }
+    }
+    assert_eq!(chain(MAX_DEPTH).read().expect("as deep as allowed").decide(&[1e9, 0.0]), 1);
+    let error = chain(MAX_DEPTH + 1).read().expect_err("deeper").to_string();
+    assert!(error.starts_with("tree, node 128, depth: found a split below 64 others, expected 64 at most"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Below the digest: a damaged file gives an error, or a tree that decides.
+    #[test]
+    fn damaged_trees_do_no_harm(place in 0usize..4_000_000_000, bit in 0u8..8, packed in any::<bool>(), which in any::<bool>()) {
+        let mut onnx = if which { ONNX.to_vec() } else { Parts { packed, ..Parts::good() }.onnx() };
+        let sizes = if which { NetworkShape { observation_size: 4, action_size: 5, ..SIZES } } else { SIZES };
+        let length = onnx.len();
+        onnx[place % length] ^= 1 << bit;
+        match Tree::read(&onnx, sizes) {
+            Ok(tree) => prop_assert!((tree.decide(&[0.5; 4]) as usize) < sizes.action_size),
+            Err(error) => prop_assert!(!error.found.is_empty() && !error.hint.is_empty()),
+        }
+    }
+}
