@@ -22,7 +22,10 @@
 ``stopping``           SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
 ``sb3_model``          a model that Stable-Baselines3 saved
+``foreign_network``    a network that was made outside ccgym, as an ONNX file
 ``export``             the policy as ONNX with its card
+``exportable``         what an export needs of a policy, of whatever kind
+``tree_policy``        a policy that is a tree
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph
 ``parity``             whether the export does what the trained policy does

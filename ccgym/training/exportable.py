@@ -16,9 +16,13 @@ from ccgym.training.tree_policy import ExportedTree, TreePolicy
 class Exportable(Protocol):
     """The deterministic part of a trained policy: features in, action out, a state between if it has a memory."""
 
-    shape: NetworkShape
-    bounds: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None
-    """Of the action; None for a discrete one, and where the network has none of its own."""
+    @property
+    def shape(self) -> NetworkShape:
+        """Sizes of inputs and outputs."""
+
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        """Of the action; None for a discrete one, and where the network has none of its own."""
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,12 +35,21 @@ class ForeignNetwork:
 
     file: Path
     shape: NetworkShape
+    given: bytes
+    """The file's content."""
     widened: bytes
     """The same network in float64, of float32 inputs and outputs."""
     bounds = None
     """Those of its agent hold; the network itself may have none."""
-    _given: onnxruntime.InferenceSession
-    _widened: onnxruntime.InferenceSession
+
+    # Made when they are first asked: by then the native core has named what it does not run.
+    @cached_property
+    def _given(self) -> onnxruntime.InferenceSession:
+        return onnxruntime.InferenceSession(self.given, providers=["CPUExecutionProvider"])
+
+    @cached_property
+    def _widened(self) -> onnxruntime.InferenceSession:
+        return onnxruntime.InferenceSession(self.widened, providers=["CPUExecutionProvider"])
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate the widened network; see :meth:`TorchPolicy.decide`."""
@@ -115,8 +125,7 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
                 hint="`ccgym describe CONFIG` lists what the agent observes and does, number by number",
             )
     widened = _widen(file, model, shape)
-    sessions = [onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]) for data in (given, widened)]
-    return ForeignNetwork(file, shape, widened, *sessions)
+    return ForeignNetwork(file, shape, given, widened)
 
 
 def _width(port: onnx.ValueInfoProto) -> int:

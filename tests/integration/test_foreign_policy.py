@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def written(folder: Path, network: nn.Module, inputs: int = 2) -> Path:
     """The file of a network, as the example writes it."""
     file = folder / "network.onnx"
     names: dict[str, Any] = {"input_names": ["x"], "output_names": ["y"]}
-    torch.onnx.export(network, (torch.zeros(1, inputs),), str(file), opset_version=17, dynamo=False, **names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in the example
+        torch.onnx.export(network, (torch.zeros(1, inputs),), str(file), opset_version=17, dynamo=False, **names)
     return file
 
 

@@ -337,7 +337,7 @@ def test_orca_is_what_its_authors_published() -> None:
     agent = description["agent"]["native"]
     assert agent["clock"] == {"kind": "fixed", "interval": 20_000_000, "on_ack": True, "tick": 0}
     assert agent["observation"]["history"] == 10
-    assert len(description["observation"]) == 70
+    assert len(description["agent"]["observation"]) == 70
     action = agent["action"]
     assert action["map"] == {"kind": "exponential", "base": 4}
     assert action["inner"] == {"scheme": "cubic", "params": {"mode": "linux"}}
