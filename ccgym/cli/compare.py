@@ -58,6 +58,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         raise ConfigError(str(arguments.draws), where="--draws", expected="2 draws or more")
     from ccgym.training.comparison import COLUMNS, compare
 
+    say(f"measuring {len(arguments.runs)} models and the baselines on {arguments.draws} draws; this takes minutes")
     found = compare(arguments.runs, arguments.over, arguments.draws)
     print_table(
         ("name", "mean reward", "95 % interval", "way to the oracle", "seeds"),
