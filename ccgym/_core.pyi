@@ -364,6 +364,23 @@ class Policy:
         """Decide for each row (n × D) from states (n × S; None: the initial one): actions (n × A), states after."""
 
 @final
+class Actor:
+    """A policy in training: a network that gives the mean of a Gaussian."""
+
+    def __new__(
+        cls,
+        layers: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]],
+        activation: str,
+        deviation: npt.NDArray[np.float32],
+        low: npt.NDArray[np.float32],
+        high: npt.NDArray[np.float32],
+    ) -> Actor:
+        """`layers`: weights (outputs × inputs) and biases; `activation` between them: tanh, relu, elu or silu.
+
+        `deviation`, `low`, `high` (A each): standard deviation and bounds of an action. The network may see fewer
+        features than an observation has, from its beginning on. Raises ValueError if the parts do not fit together.
+        """
+
 class AgentBatch:
     """N simulators with the same number of learning flows each; one row per learner, simulator by simulator."""
 
@@ -423,6 +440,30 @@ class AgentBatch:
         Rows that are then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps
         are over, 2 its time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end
         without reset.
+        """
+
+    def rollout(
+        self,
+        actor: Actor,
+        noise: npt.NDArray[np.float32],
+        taken: npt.NDArray[np.uint64],
+        obs: npt.NDArray[np.float32],
+        truth: npt.NDArray[np.float64],
+        actions: npt.NDArray[np.float32],
+        rewards: npt.NDArray[np.float32],
+        now_obs: npt.NDArray[np.float32],
+        now_truth: npt.NDArray[np.float64],
+        returns: npt.NDArray[np.float64],
+        term_sums: npt.NDArray[np.float64],
+        ended: npt.NDArray[np.uint8],
+    ) -> None:
+        """Let `actor` decide in every simulator until K decisions are taken there or its episode has ended.
+
+        After the resets a call with the same arrays goes on. Per decision (simulators × K × …): `noise` is read; `obs`,
+        `truth`, `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on,
+        which moves. Per simulator, read and written: `now_obs`, `now_truth`, `returns`, `term_sums`, `ended`. One
+        learner each. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end without
+        reset.
         """
 
     def due(self, out: npt.NDArray[np.uint8]) -> None:

@@ -11,8 +11,8 @@ import re
 from typing import Final, Literal
 
 COMMANDS: Final = (
-    "describe", "doctor", "evaluate", "export", "gap", "path", "paths", "portrait", "receiver", "record", "schema",
-    "schemes", "sender", "shell", "trace", "train", "version", "windows",
+    "compare", "describe", "doctor", "evaluate", "export", "gap", "path", "paths", "portrait", "receiver", "record",
+    "schema", "schemes", "sender", "shell", "trace", "train", "version", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""
 

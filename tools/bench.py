@@ -30,6 +30,7 @@ HOT_PATHS = (
 IMPORTS = {"import_seconds": "import ccgym", "import_seconds/simulate": "from ccgym import NetworkPath, simulate"}
 #: Benchmarks written in Python, and what their results are called.
 PROGRAMS = {
+    "benches/flows.py": "flow_us_per_second",
     "benches/python_scheme.py": "sim_packets_per_second/python",
     "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
     "benches/training.py": "train_steps_per_second",

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import json
 import re
+import statistics
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -313,6 +314,30 @@ def results(policy: str) -> list[str]:
     return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
 
 
+def comparison(file: str) -> list[str]:
+    """What `ccgym compare … --csv FILE` found."""
+    with (ROOT / file).open(encoding="utf-8", newline="") as text:
+        found = list(csv.DictReader(text))
+
+    def interval(row: dict[str, str], prefix: str, scale: float, unit: str) -> str:
+        if not row[prefix or "mean"]:
+            return ""
+        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("mean", "low", "high")
+        middle, low, high = (f"{scale * float(row[name]):.1f}".replace("-", "−") for name in names)
+        return f"{middle}{unit} ({low} … {high})"
+
+    rows = [
+        (
+            code(row["name"]),
+            row["seeds"].replace("-", "−"),
+            interval(row, "", 1, ""),
+            interval(row, "closed", 100, " %"),
+        )
+        for row in found
+    ]
+    return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)
+
+
 def percent(fraction: float) -> str:
     """A share."""
     return f"{100 * fraction:.1f} %".replace("-", "−")
@@ -377,6 +402,43 @@ def stress_tests() -> list[str]:
     tests = [parse_yaml((folder / name).read_text(), name).data for name in names]
     rows = [(test["title"], test["setting"], test["threshold"], test["source"]) for test in tests]
     return table(["Test", "Setting", "Passes", "After"], rows)
+
+
+def agents(file: str) -> dict[str, dict[str, Any]]:
+    """A file of every agent that comes along, by the agent's name."""
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted((ROOT / "agents").glob(f"*/{file}"))}
+
+
+def training_seeds() -> list[str]:
+    """The spread of every agent's score over the seeds of its training."""
+    rows = []
+    for name, recorded in agents("seeds.json").items():
+        scores = [one["confirmed_fraction"] for one in recorded["seeds"]]
+        low, middle, high = min(scores), statistics.median(scores), max(scores)
+        fresh = recorded["confirmation"]
+        best = max((value, scheme) for scheme, value in fresh["fraction_of_oracle"].items() if scheme != "oracle")
+        chosen = "chosen" if recorded["exported"].get("asked_for") else "median"
+        exported = next(one for one in recorded["seeds"] if one["seed"] == recorded["exported"]["seed"])
+        rows.append(
+            (code(name), len(scores), *map(percent, (low, middle, high)), f"{100 * statistics.stdev(scores):.1f}",
+             f"{percent(exported['confirmed_fraction'])}, {chosen}",
+             f"{percent(best[0])} ({best[1]})", fresh["episodes"])
+        )  # fmt: skip
+    head = ["", "Seeds", "Minimum", "Median", "Maximum", "Deviation, points", "The one that comes along"]
+    return table([*head, "Best baseline", "Fresh draws"], rows)
+
+
+def certificates() -> list[str]:
+    """What is proven of every agent that comes along."""
+    rows = []
+    for name, card in agents("card.json").items():
+        for place, (kind, one) in enumerate(card.get("certificate", {}).get("properties", {}).items()):
+            parts = (one["held"], one["proven"], one["refuted"], abs(1 - one["proven"] - one["refuted"]))
+            covers = card["certificate"]["sound_for"]
+            shown = (code(name), covers) if place == 0 else ("", "")
+            rows.append((shown[0], kind, one["boxes"], *(f"{100 * part:.1f} %" for part in parts), shown[1]))
+    return table(["", "After a round trip that was", "Boxes", "Holds in the middle", "Proven", "Refuted", "Open",
+                  "A proof covers every"], rows)  # fmt: skip
 
 
 def configurations() -> list[str]:
@@ -627,8 +689,13 @@ def shells() -> list[str]:
 
 BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/aurora.md": {"aurora-results": partial(results, "aurora")},
+    "docs/genet.md": {
+        "genet-results": partial(results, "genet"),
+        "genet-comparison": partial(comparison, "docs/data/genet.csv"),
+    },
     "docs/indigo.md": {"indigo-results": partial(results, "indigo")},
     "docs/muses.md": {f"{name}-results": partial(results, name) for name in pretrained() if name.startswith("muses")},
+    "docs/orca.md": {"orca-results": partial(results, "orca")},
     "docs/eagle.md": {f"{name}-results": partial(results, name) for name in ("eagle", "eagle_v1", "eagle_v2")},
     "docs/agents.md": {
         "signals": signals,
@@ -656,7 +723,8 @@ BLOCKS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "docs/cellular.md": {"cellular": cellular, "cellular-places": cellular_places},
     "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
     "docs/experiments.md": {"experiments": experiments, "metrics": metrics, "figures": test_figures},
-    "docs/weaknesses.md": {"stress-tests": stress_tests},
+    "docs/weaknesses.md": {"stress-tests": stress_tests, "training-seeds": training_seeds},
+    "docs/deployment.md": {"certificates": certificates},
     "docs/traces.md": {"elements": partial(kinds, "Element"), "queues": partial(kinds, "Queue")},
     "docs/results.md": {
         "flow-columns": partial(frame_columns, {**FLOW_COLUMN, **field_meanings(FlowRecord)}),

@@ -1,4 +1,4 @@
-"""``ccgym export``: the policy of a training run, or of Stable-Baselines3's own file, as a scheme that needs no torch.
+"""``ccgym export``: the policy of a training run, of Stable-Baselines3's own file or of any ONNX file, as a scheme.
 
 Exit status: 0, the policy was exported; for the rest see :mod:`ccgym.cli.common`. A policy that would not do what the
 trained one does is an error, and nothing is written.
@@ -16,12 +16,13 @@ from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
+    from ccgym.training.config import TrainConfig
     from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
-Export the policy of a training run, or a model that Stable-Baselines3 saved after training in ccgym's environments
-(PPO, A2C, SAC, TD3): NAME.onnx, the network with its normalization, and NAME.json, its card. Before they are written,
-the exported policy is compared with the trained one on held-out episodes.
+Export the policy of a training run, a model that Stable-Baselines3 saved after training in ccgym's environments
+(PPO, A2C, SAC, TD3), or a network that was made elsewhere: NAME.onnx, the network with its normalization, and
+NAME.json, its card. Before they are written, the exported policy is compared with the given one on held-out episodes.
 """
 
 _EXAMPLES: Final = """\
@@ -35,6 +36,9 @@ examples:
   ccgym export model.zip --config aurora.yaml --normalize vecnormalize.pkl
       what model.save("model.zip") wrote, of a model trained behind VecNormalize in the environment of aurora.yaml;
       SB3 unpickles what is in these files, so take them from trusted places only
+  ccgym export network.onnx --config mine.yaml
+      what torch.onnx.export wrote, of a network that ccgym has no part in; mine.yaml says what its numbers mean:
+      mine.onnx and mine.json
 """
 
 
@@ -44,18 +48,23 @@ def parser() -> argparse.ArgumentParser:
         prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
     )
     made.add_argument(
-        "source", metavar="RUN_DIR|MODEL.zip", type=Path, help="a run directory of `ccgym train`, or a model of SB3"
+        "source",
+        metavar="RUN_DIR|MODEL.zip|NETWORK.onnx",
+        type=Path,
+        help="a run directory of `ccgym train`, a model of SB3, or a network from elsewhere",
     )
     made.add_argument(
         "-o",
         "--out",
         metavar="OUT",
         type=Path,
-        help="a .onnx file or a directory (default: RUN_DIR/export, the folder of MODEL.zip)",
+        help="a .onnx file or a directory (default: RUN_DIR/export, the folder of the file)",
     )
     made.add_argument("--model", metavar="best|final", help="RUN_DIR: which model of the run (default: best)")
     made.add_argument(
-        "--config", metavar="CONFIG", help="MODEL.zip: the configuration whose environment it was trained in"
+        "--config",
+        metavar="CONFIG",
+        help="MODEL.zip, NETWORK.onnx: the configuration with its agent, and the environment where it is compared",
     )
     made.add_argument(
         "--algorithm", metavar="NAME", help="MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)"
@@ -77,14 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    made = _export_sb3(arguments) if arguments.source.suffix == ".zip" else _export_run(arguments)
+    makers = {".zip": _export_sb3, ".onnx": _export_foreign}
+    made = makers.get(arguments.source.suffix, _export_run)(arguments)
     card, parity = made.card, made.parity
+    like, source = ("trained", "torch") if card.training else ("given", "the network")
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
     say(
-        f"  as trained, within {parity.max_abs_difference:.1e} over {parity.decisions} decisions "
+        f"  as {like}, within {parity.max_abs_difference:.1e} over {parity.decisions} decisions "
         f"in {parity.episodes} held-out episodes"
     )
-    say(f"  as torch in float64, bit for bit; {len(parity.trajectories)} trajectories with the same hash")
+    say(f"  as {source} in float64, bit for bit; {len(parity.trajectories)} trajectories with the same hash")
     say(f"network   {made.onnx}")
     say(f"card      {made.card_file}")
     say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
@@ -98,31 +109,51 @@ def _export_run(arguments: argparse.Namespace) -> Exported:
         if getattr(arguments, option) is not None:
             raise ConfigError(
                 f"--{option} with the run directory {arguments.source}",
-                expected="a file MODEL.zip of Stable-Baselines3",
+                expected="a file, MODEL.zip or NETWORK.onnx",
                 hint="leave it out: a run directory has its own",
             )
     which = arguments.model or "best"
     return export_policy(arguments.source, arguments.out, which=which, name=arguments.name, episodes=arguments.episodes)
 
 
-def _export_sb3(arguments: argparse.Namespace) -> Exported:
+def _config_of(arguments: argparse.Namespace) -> TrainConfig:
+    """The configuration of a file, which has none of its own."""
     from ccgym.training.config import TrainConfig
-    from ccgym.training.export import export_sb3
 
     if arguments.config is None:
         raise ConfigError(
             f"{arguments.source} without a configuration",
             where="--config",
-            expected="the configuration whose environment the model was trained in",
+            expected="the configuration with its agent: clock, features, action",
             hint=f"{command('export')} {arguments.source} --config aurora.yaml, for example",
         )
     if arguments.model is not None:
         raise ConfigError(
             f"--model with {arguments.source}", expected="a run directory", hint="leave it out: the file is the model"
         )
+    return TrainConfig.load(arguments.config)
+
+
+def _export_foreign(arguments: argparse.Namespace) -> Exported:
+    from ccgym.training.export import export_foreign
+
+    for option in ("algorithm", "normalize"):
+        if getattr(arguments, option) is not None:
+            raise ConfigError(
+                f"--{option} with {arguments.source}",
+                expected="a file MODEL.zip of Stable-Baselines3",
+                hint="leave it out: put what the network needs into its file",
+            )
+    config = _config_of(arguments)
+    return export_foreign(arguments.source, config, arguments.out, name=arguments.name, episodes=arguments.episodes)
+
+
+def _export_sb3(arguments: argparse.Namespace) -> Exported:
+    from ccgym.training.export import export_sb3
+
     return export_sb3(
         arguments.source,
-        TrainConfig.load(arguments.config),
+        _config_of(arguments),
         arguments.out,
         algorithm=arguments.algorithm,
         normalize=arguments.normalize,

@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import best_cwnd, describe, doctor, gap, portrait, schema, trace, tree
+from ccgym.cli import best_cwnd, certificate, describe, doctor, gap, portrait, schema, trace, tree
 from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
+    "compare": ("ccgym.cli.compare:main", "compare trainings by the agent's reward on fresh draws"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
     "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
@@ -77,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
-    for module in (trace, describe, schema, gap, portrait, tree, best_cwnd, doctor):
+    for module in (trace, describe, schema, gap, portrait, tree, best_cwnd, certificate, doctor):
         module.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,8 @@ from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, add_device, add_
 from ccgym.errors import ConfigError, PlatformError, shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ccgym.training.recording import Recording
 
 _DESCRIPTION: Final = """\
@@ -54,6 +56,12 @@ def parser() -> argparse.ArgumentParser:
         help="the folder of the agent, where the record goes (default: agents/NAME)",
     )
     made.add_argument("--figure", type=Path, metavar="FILE", help="a figure of the learning curves: .png, .svg, .pdf")
+    made.add_argument(
+        "--search-figure",
+        type=Path,
+        metavar="FILE",
+        help="a figure of what the searches of a curriculum found (paths of kind: gap_search)",
+    )
     add_overrides(made)
     made.add_argument(
         "--export",
@@ -73,11 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments.seeds)
+    from ccgym.config.grown import GapSearch
     from ccgym.training.config import TrainConfig
     from ccgym.training.progress import ProgressDisplay
     from ccgym.training.recording import record
 
     config = TrainConfig.load(arguments.config, arguments.overrides)
+    if arguments.search_figure is not None and not isinstance(config.environment.paths, GapSearch):
+        raise ConfigError(
+            "paths that are not searched", where="--search-figure", expected="a configuration with `kind: gap_search`"
+        )
     made = record(
         config,
         seeds,
@@ -95,9 +108,10 @@ def _record(arguments: argparse.Namespace) -> int:
     say(f"policy    {made.exported.onnx}")
     say(f"seeds     {made.seeds_file}")
     say(f"curves    {made.curves_file}")
-    if arguments.figure is not None:
-        _draw(made, config.style.label or made.name, config.style.color, arguments.figure)
-        say(f"figure    {arguments.figure}")
+    for file, draw in ((arguments.figure, _draw), (arguments.search_figure, _draw_searches)):
+        if file is not None:
+            draw(made, config.style.label or made.name, config.style.color, file)
+            say(f"figure    {file}")
     return 0
 
 
@@ -125,7 +139,6 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
 
     from ccgym.evaluation.run import contenders
     from ccgym.report.figures.learning_curves import Curve, curve_figure
-    from ccgym.report.style import house_style, save, save_compact
 
     curves = [
         Curve(
@@ -138,21 +151,32 @@ def _draw(made: Recording, label: str, color: str, file: Path) -> None:
     ]
     baselines = contenders(made.held_out, "evaluation.baselines") if made.held_out else ()
     drawn = {name: one.style for name, one in zip(made.held_out, baselines, strict=True)}
+    title = f"{label}: reward on held-out paths while it learns"
+    _write(lambda: curve_figure(curves, made.held_out, drawn, title=title, color=color), made.name, file)
+
+
+def _draw_searches(made: Recording, label: str, color: str, file: Path) -> None:
+    """Write the figure of what searches found."""
+    from ccgym.report.figures.gap_search import gap_search_figure
+    from ccgym.training.logs import read_rows
+    from ccgym.training.run_directory import RunDirectory
+
+    searches = {one.seed: read_rows(RunDirectory(one.run_dir).curriculum) for one in made.seeds}
+    title = f"{label}: where the searches of {len(searches)} seeds found gaps"
+    _write(lambda: gap_search_figure(searches, title=title, color=color), made.name, file)
+
+
+def _write(draw: Callable[[], Figure], name: str, file: Path) -> None:
+    from ccgym.report.style import house_style, save, save_compact
+
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with house_style():
-            figure = curve_figure(
-                curves,
-                made.held_out,
-                drawn,
-                title=f"{label}: reward on held-out paths while it learns",
-                color=color,
-            )
-            (save_compact if file.suffix == ".png" else save)(figure, file)
+            (save_compact if file.suffix == ".png" else save)(draw(), file)
     except (OSError, ValueError) as error:
         raise PlatformError(
             f"the figure cannot be written: {error}",
             where=str(file),
             expected="a .png, .svg or .pdf file in a place that can be written",
-            hint=f"ccgym record {shlex.quote(made.name)} again: finished runs are not trained again",
+            hint=f"ccgym record {shlex.quote(name)} again: finished runs are not trained again",
         ) from None

@@ -19,6 +19,7 @@
 ``sampled_path``             what a distribution of paths is, and a path that was drawn
 ``bottleneck``               distributions of paths with one bottleneck
 ``distributions``            all distributions of paths, by name (``configs/paths``) and by kind
+``grown``                    curricula whose mixture of paths grows by what is measured
 ``curriculum``               distributions that change as training goes on
 ``agent``                    :class:`~ccgym.config.agent.AgentConfig`: clock, start-up, guard, and all of it
 ===========================  ================================================================================

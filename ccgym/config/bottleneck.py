@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
@@ -414,6 +415,38 @@ class Ranges(Bottleneck):
             number = RandomVariable(number.dimension, number.distribution, (number.values[0], high))
             return number.sampler()(rng)
         return min(self._rate_draws[1](rng), high)
+
+    def ranges(self) -> dict[str, RandomVariable]:
+        """The numbers that are drawn from between two bounds, by the names of :meth:`rows`: the axes of a search."""
+        rate: dict[str, RandomVariable | None]
+        if isinstance(self.rate, Changing):
+            rate = {"rate.max": self.rate.max, "rate.min": self.rate.min, "rate.every": self.rate.every}
+        else:
+            rate = {"rate": self.rate}
+        size = self.queue.packets if self.queue.bdp is None else self.queue.bdp
+        numbers = {
+            **rate, "one_way_delay": self.one_way_delay, "rtt": self.rtt, "queue": size, "loss": self.loss,
+            "jitter": self.jitter, "start_rate": self.start_rate,
+        }  # fmt: skip
+        return {name: number for name, number in numbers.items() if number is not None and number.is_range}
+
+    def at(self, place: Mapping[str, float]) -> Ranges:
+        """The same with some of its ranges set to one value.
+
+        Args:
+            place: Where in the range each lies, from 0 to 1, by the names of :meth:`ranges`; evenly in the logarithm
+                where the range is drawn so.
+        """
+        ranges, content = self.ranges(), self.model_dump(mode="json")
+        for name, part in place.items():
+            constant = ranges[name].at(part).written
+            if name == "queue":
+                content["queue"]["packets" if self.queue.bdp is None else "bdp"] = constant
+            elif name.startswith("rate."):
+                content["rate"][name.removeprefix("rate.")] = constant
+            else:
+                content[name] = constant
+        return Ranges.model_validate(content)
 
     @override
     def _rate_rows(self) -> list[ParameterRow]:

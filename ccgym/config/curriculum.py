@@ -10,19 +10,22 @@ never changes, of one stage; in YAML a curriculum in stages is::
         - {until: 0.3, paths: genet_rl1}
         - {until: 0.6, paths: genet_rl2}
         - {until: 1.0, paths: genet_rl3}
+
+Two further kinds, ``gap_search`` and ``gap_bins``, are in :mod:`ccgym.config.grown`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 from typing_extensions import Self
 
-from ccgym.config.declared import Strict
+from ccgym.config.declared import Strict, kinds_of
 from ccgym.config.distributions import KINDS, PathDistributionField, refuse_unknown_kind
+from ccgym.config.grown import Binned, GapBins, GapSearch, Searched
 from ccgym.config.sampled_path import ParameterRow, PathDistribution, prefixed
 from ccgym.config.yaml_loader import Loaded, config_error
 from ccgym.errors import ConfigError, shown
@@ -129,32 +132,42 @@ class Staged:
         self.stage = min(stage, len(self.stages) - 1)
 
 
+AnyCurriculum: TypeAlias = Stages | GapSearch | GapBins
+"""Every curriculum, as data."""
+
+CURRICULA: Final[Mapping[str, type[Strict]]] = kinds_of(AnyCurriculum)
+"""The curricula by ``kind``."""
+
+
 def _which(value: Any) -> str:
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    return "stages" if kind == "stages" or isinstance(value, Stages) else "distribution"
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    return str(kind) if kind in CURRICULA else "distribution"
 
 
 def _near_miss(value: Any) -> Any:
     if isinstance(value, Mapping) and value.get("kind") is not None:
-        refuse_unknown_kind(value["kind"], (*KINDS, "stages"))
+        refuse_unknown_kind(value["kind"], (*KINDS, *CURRICULA))
     return value
 
 
 PathsField: TypeAlias = Annotated[
-    Annotated[PathDistributionField, Tag("distribution")] | Annotated[Stages, Tag("stages")],
+    Annotated[PathDistributionField, Tag("distribution")]
+    | Annotated[Stages, Tag("stages")]
+    | Annotated[GapSearch, Tag("gap_search")]
+    | Annotated[GapBins, Tag("gap_bins")],
     Discriminator(_which),
     BeforeValidator(_near_miss),
 ]
-"""``paths:`` of an environment: a distribution in any form, or a curriculum in stages."""
+"""``paths:`` of an environment: a distribution in any form, or a curriculum."""
 
 
 class _Holder(Strict):
     paths: PathsField
 
 
-def read_paths(value: object) -> PathDistribution | Stages:
+def read_paths(value: object) -> PathDistribution | AnyCurriculum:
     """Understand ``paths:`` however it is given. Raises :class:`ConfigError`."""
-    if isinstance(value, (PathDistribution, Stages)):
+    if isinstance(value, (PathDistribution, AnyCurriculum)):
         return value
     data = {"paths": value}
     try:
@@ -163,6 +176,10 @@ def read_paths(value: object) -> PathDistribution | Stages:
         raise config_error(error, _Holder, Loaded(data)) from None
 
 
-def curriculum_of(paths: PathDistribution | Stages) -> Curriculum:
+def curriculum_of(paths: PathDistribution | AnyCurriculum) -> Curriculum:
     """A fresh curriculum for ``paths:``."""
+    if isinstance(paths, GapSearch):
+        return Searched(paths)
+    if isinstance(paths, GapBins):
+        return Binned(paths)
     return Staged(paths.stages if isinstance(paths, Stages) else (Stage(until=1.0, paths=paths),))

@@ -355,7 +355,17 @@ class ExponentialJitterDistribution(declared.Declared):
     mean: TimeField = Field(description="Mean.")
 
 
-AnyJitterDistribution: TypeAlias = UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution
+class QuantizedJitterDistribution(declared.Declared):
+    """Packets leave together at multiples of a period, as from a device that collects them (Wi-Fi, a modem)."""
+
+    WORDS: ClassVar[str] = "packets leave every {period}"
+    kind: Literal["quantized"] = "quantized"
+    period: PeriodField = Field(description="Period.")
+
+
+AnyJitterDistribution: TypeAlias = (
+    UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution | QuantizedJitterDistribution
+)
 """Distribution of extra delay; never negative."""
 
 JitterDistributionField: TypeAlias = Annotated[
@@ -364,9 +374,9 @@ JitterDistributionField: TypeAlias = Annotated[
 
 
 class Jitter(declared.Element):
-    """Random extra delay per packet."""
+    """Extra delay per packet, random or up to the next tick of a clock."""
 
-    WORDS: ClassVar[str] = "{distribution}{reorder: with reordering|}"
+    WORDS: ClassVar[str] = "{distribution}{reorder: with reordering|}{flows: for some flows|}"
     kind: Literal["jitter"] = "jitter"
     distribution: JitterDistributionField = Field(
         description="Its distribution; a time alone is the maximum of a uniform one."
@@ -374,6 +384,10 @@ class Jitter(declared.Element):
     reorder: bool = Field(
         default=False,
         description="Whether later packets may overtake; if not, a packet never leaves before its predecessor.",
+    )
+    flows: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(),
+        description="Numbers of the flows whose packets are delayed, from 1; those of others pass at once. Empty: all.",
     )
 
 
@@ -689,7 +703,12 @@ class Action(declared.Declared):
         default="none", description="How a steered window is paced."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
-    inner: Inner | None = Field(default=None, description="Base scheme whose decision the agent adjusts.")
+    inner: Inner | None = Field(
+        default=None,
+        description=(
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+        ),
+    )
 
 
 class Term(declared.Declared):
@@ -814,6 +833,12 @@ class InnerStart(declared.Declared):
     """As the base scheme starts; the agent is not asked before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
+    gain: float = Field(
+        default=1.0,
+        ge=1,
+        le=10,
+        description="Until then each interval multiplies the window of the base scheme by this.",
+    )
 
 
 class NoneStart(declared.Declared):

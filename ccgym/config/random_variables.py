@@ -172,6 +172,24 @@ class RandomVariable:
         value = (float(math.floor(value)) if self.floor else value) + self.plus
         return 0.0 if value < self.zero_below else value
 
+    @property
+    def is_range(self) -> bool:
+        """Whether it is drawn from between two different bounds, evenly or evenly in its logarithm."""
+        return self.distribution in ("uniform", "log_uniform") and self.values[0] < self.values[1]
+
+    def at(self, part: float) -> RandomVariable:
+        """The constant at a place of the range: 0 is the lower bound, 1 the upper one, in between as it is drawn.
+
+        Args:
+            part: The place, from 0 to 1.
+        """
+        assert self.is_range
+        low, high = self.values
+        value = low + (high - low) * part if self.distribution == "uniform" else low * (high / low) ** part
+        modifiers = {name: word for name, word in (self.written or {}).items() if name in MODIFIERS and name != "unit"}
+        written = {"constant": self.dimension.write(min(max(value, low), high)), **modifiers}
+        return read_random_variable(written, self.dimension, (self.of,) if self.of else ())
+
     def bounds(self) -> tuple[float, float]:
         """Min and max that can be drawn, in base units (multiples where :attr:`of` is given)."""
         low, high = min(self.values), max(self.values)

@@ -6,6 +6,7 @@
 ``episode``          one episode: a drawn path, its seed, and the simulator's specification
 ``batch``            many episodes in parallel, and the arrays that they write into
 ``simulated_batch``  the same in the simulator
+``rollout``          what many decisions in one go are
 ``real_batch``       the same with real packets
 ``real_episode``     one of them, in its run process
 ``spaces``           Gymnasium's spaces of an agent

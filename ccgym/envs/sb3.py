@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Box
 from typing_extensions import Unpack
 
 from ccgym.envs.environment import EnvironmentBase
+from ccgym.envs.rollout import EpisodeEnd, Floats, Rollout
 from ccgym.envs.settings import Arguments, PathOrName, Settings
 from ccgym.envs.simulated_batch import EpisodeState, SimulatedBatch
 from ccgym.errors import ConfigError, PlatformError, shown
@@ -25,6 +27,9 @@ except ImportError:
         expected="the extra `train`",
         hint="pip install 'ccgym[train]'",
     ) from None
+
+if TYPE_CHECKING:
+    from ccgym import _core
 
 Indices = int | Iterable[int] | None
 
@@ -139,6 +144,38 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
             for index, info in enumerate(infos):
                 info["privileged"] = batch.privileged_info(index)
         return batch.obs.copy(), rewards, dones, infos
+
+    @property
+    def rolls(self) -> bool:
+        """Whether :meth:`rollout` works: in the simulator, for actions of a box, with automatic resets, unseen."""
+        batch = self._batch
+        return isinstance(batch, SimulatedBatch) and not batch.discrete and not batch.histories and self._autoreset
+
+    def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
+        """Take many decisions in one go; the same as so many steps, but that no environment waits for another.
+
+        Args:
+            actor: Who decides.
+            noise: ``(num_envs, decisions, action size)``, numbers of a standard normal distribution.
+
+        Raises:
+            ConfigError: :meth:`reset` must come first; or :attr:`rolls` is false; or an action is not finite.
+        """
+        batch = self._batch
+        if not isinstance(batch, SimulatedBatch) or not self.rolls:
+            raise ConfigError("rollout()", expected="the simulator, actions of a box, automatic resets, no render_mode")
+        space = self.action_space
+        assert isinstance(space, Box)
+        rollout = Rollout.of(np.ascontiguousarray(noise), batch.obs.shape[1], len(batch.privileged_names))
+        while batch.roll(actor, rollout, (space.low, space.high)):
+            for index in np.flatnonzero(batch.ended).tolist():
+                last = batch.obs[index].copy(), batch.privileged[index].copy()
+                rollout.ends.append(EpisodeEnd(index, int(rollout.taken[index]) - 1, *last, self._end_info(index)))
+                self._begin(index)
+        self._actions.check_finite(rollout.actions)
+        rollout.ends.sort(key=lambda end: (end.step, end.index))
+        rollout.last_observations = batch.obs.copy()
+        return rollout
 
     def privileged(self) -> dict[str, npt.NDArray[np.float64]]:
         """The ground truth about every environment's path and what its flow is doing now.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
@@ -13,8 +13,12 @@ from typing_extensions import override
 from ccgym.config.catalog import resolve_trace
 from ccgym.envs.batch import RUNNING, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
+from ccgym.envs.rollout import Rollout
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, SimulationError
+
+if TYPE_CHECKING:
+    from ccgym import _core
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,40 @@ class SimulatedBatch(EpisodeBatch):
             self._note_actions(self._journal)
         self._native.step(self.actions, self.obs, self.reward, self.reward_terms, self.stats, self.due, self.ended)
 
+    def roll(self, actor: _core.Actor, rollout: Rollout, bounds: tuple[Floats, Floats]) -> bool:
+        """Let a policy decide in every environment until the rollout is full there or the episode has ended.
+
+        Args:
+            actor: The policy.
+            rollout: What was decided so far; it grows.
+            bounds: What the policy's actions are clipped to.
+
+        Returns:
+            Whether some episode has ended. It must be begun again before the next call.
+
+        Raises:
+            ConfigError: An episode has not begun, or has ended.
+        """
+        if not self._running:
+            raise self._not_running()
+        before = rollout.taken.astype(np.int64)
+        self._native.rollout(
+            actor, rollout.noise, rollout.taken, rollout.observations, rollout.privileged, rollout.actions,
+            rollout.rewards, self.obs, self.privileged, self.returns, self.term_sums, self.ended,
+        )  # fmt: skip
+        after = rollout.taken.astype(np.int64)
+        if self._journal is not None:
+            lengths = self.lengths.tolist()
+            journal = self._room(self._journal, int((self.lengths + after - before).max()))
+            for row, (start, end) in enumerate(zip(before.tolist(), after.tolist(), strict=True)):
+                journal[row, lengths[row] : lengths[row] + end - start] = np.clip(
+                    rollout.actions[row, start:end], *bounds
+                )
+        self.lengths += after - before
+        self.due[:] = self.ended == RUNNING
+        self._running = not self.ended.any()
+        return not self._running
+
     @override
     def summaries(self, index: int) -> list[dict[str, Any]]:
         summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
@@ -98,9 +136,13 @@ class SimulatedBatch(EpisodeBatch):
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def _note_actions(self, journal: Floats) -> None:
-        if self.lengths.max() >= journal.shape[1]:
+        self._room(journal, int(self.lengths.max()) + 1)[self._rows, self.lengths] = self.actions
+
+    def _room(self, journal: Floats, decisions: int) -> Floats:
+        """The journal, enlarged if need be, with room for so many decisions of an episode."""
+        while decisions > journal.shape[1]:
             journal = self._journal = np.concatenate([journal, np.zeros_like(journal)], axis=1)
-        journal[self._rows, self.lengths] = self.actions
+        return journal
 
     def capture(self) -> list[EpisodeState]:
         """What :meth:`restore` needs to continue the episodes under way: what they are, and the actions so far.

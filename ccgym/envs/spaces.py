@@ -72,8 +72,12 @@ class ActionReader:
             target[..., 0] = given
         else:
             target[:] = given
-            if self._strict and not np.isfinite(target).all():
-                raise self._not_finite(given)
+            self.check_finite(target)
+
+    def check_finite(self, actions: Floats) -> None:
+        """Raise :class:`ConfigError`, if strict, for a number that is not finite."""
+        if self._strict and not np.isfinite(actions).all():
+            raise self._not_finite(actions)
 
     def _check_indices(self, given: Floats) -> None:
         valid = (given >= 0) & (given < self._options) & (given == np.floor(given))

@@ -5,6 +5,7 @@
 ``spec``           what the YAML says
 ``placeholders``   ``$rate`` and ``$(2 * owd)``
 ``draws``          random values
+``transfers``      flows that begin as a Poisson process
 ``expand``         conditions of sweeps, scenarios of conditions, seeds
 ``sample``         the counts of a run over time
 ``metrics``        numbers of a run, one file each

@@ -97,15 +97,15 @@ def _judged(one: spec.Criterion, evidence: Evidence, others: Mapping[str, Eviden
         if not any(chosen(condition) for condition in evidence.conditions):
             continue
         for metric in one.metrics:
-            bounds = [_bound(bound, metric, others, chosen) for bound in (one.min, one.max)]
+            low, high = (_number(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max))
             # Without a baseline's number there is nothing to compare with: the criterion is open, not met.
-            missing = any(isinstance(bound, str) for bound in bounds)
+            missing = (low is None) != (one.min is None) or (high is None) != (one.max is None)
             yield Criterion(
                 metric=metric,
                 group=group_text(one, group, evidence),
                 value=None if missing else evidence.mean(metric, chosen),
-                min=None if missing else bounds[0],  # type: ignore[arg-type]
-                max=None if missing else bounds[1] if one.below is None else one.below,  # type: ignore[arg-type]
+                min=None if missing else low,
+                max=None if missing else high if one.below is None else one.below,
                 strict=one.below is not None,
                 at=_shared(one, group),
             )
@@ -116,14 +116,32 @@ def _shared(one: spec.Criterion, group: Mapping[str, Any]) -> dict[str, Value]:
     return dict(coordinate(name, value) for name, value in {**single, **group}.items())
 
 
-def _bound(
-    bound: float | str | None, metric: str, others: Mapping[str, Evidence], chosen: Callable[[Condition], bool]
-) -> float | str | None:
-    """A bound as a number; the name of the scheme where its number is missing."""
-    if not isinstance(bound, str):
-        return bound
-    mean = others[bound].mean(metric, chosen) if bound in others else None
-    return bound if mean is None else mean
+def _number(
+    bound: spec.Bound | None,
+    metric: str,
+    group: Mapping[str, Any],
+    evidence: Evidence,
+    others: Mapping[str, Evidence],
+    chosen: Callable[[Condition], bool],
+) -> float | None:
+    """A bound as a number; None where there is none, or what it refers to was not measured."""
+    found = None if bound is None else spec.reference(bound)
+    if not isinstance(found, spec.Reference):
+        return found
+    other = others.get(found.scheme) if found.scheme else evidence
+    if found.where:
+        chosen = _where(found.where, {name: value for name, value in group.items() if name not in found.where})
+    mean = None if other is None else other.mean(metric, chosen)
+    return None if mean is None else found.times * mean
+
+
+def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Condition], bool]:
+    """Whether a condition has these values, or one of a list, and is of this group."""
+    wanted = {name: value if isinstance(value, list) else [value] for name, value in where.items()}
+    return lambda condition: (
+        all(condition.written.get(name) in values for name, values in wanted.items())
+        and all(condition.written.get(name) == value for name, value in group.items())
+    )
 
 
 def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
@@ -137,10 +155,7 @@ def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[st
 
 def matches(one: spec.Criterion, group: Mapping[str, Any], condition: Condition) -> bool:
     """Whether a criterion is about a condition, and for this group of it."""
-    wanted = {name: value if isinstance(value, list) else [value] for name, value in one.where.items()}
-    return all(condition.written.get(name) in values for name, values in wanted.items()) and all(
-        condition.written.get(name) == value for name, value in group.items()
-    )
+    return _where(one.where, group)(condition)
 
 
 def _in_range(one: spec.Criterion, inside: bool | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,8 @@ from ccgym.experiments import spec
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.metrics import Metric, read_metric
 from ccgym.experiments.placeholders import SCHEME, Names, Quantity, substitute
+from ccgym.experiments.training import TrainingRange
+from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import parse_positive_time
@@ -90,6 +92,15 @@ class Condition:
     _part: spec.Scenario = field(repr=False, compare=False)
     _values: Mapping[str, Any] = field(repr=False, compare=False)
 
+    def trained(self, on: TrainingRange | None) -> Condition:
+        """The condition for a scheme that was trained on this range; another one only where the experiment asks."""
+        untrained = self._experiment.untrained
+        if untrained is None:
+            return self
+        rate, owd = (untrained.rate[1], untrained.owd[1]) if on is None else on.maxima
+        known = {"trained_rate": Quantity(float(rate), "rate"), "trained_owd": Quantity(float(owd), "time")}
+        return replace(self, _values={**self._values, **known})
+
     def make(self, rng: np.random.Generator) -> Scenario:
         """The scenario of a run; the generator is the run's, the same for every scheme."""
         names = self._names()
@@ -109,7 +120,7 @@ class Condition:
             self._duration(names)
             for name, given in self._part.draw.items():
                 names.define(name, read_draw(substitute(given, names)).bound(which))
-            made.append(self._scenario(names, generator(which)))
+            made.append(self._scenario(names, generator(which if self.distribution else 0)))
         return made[0], made[1]
 
     @property
@@ -140,7 +151,7 @@ class Condition:
             else:
                 path = NetworkPath.from_any(substitute(self._path, names))
         with located("flows"):
-            flows = tuple(substitute(self._part.flows, names))
+            flows = tuple(expanded(substitute(self._part.flows, names), rng))
         metrics = []
         for key, given in self._experiment.metrics.items():
             with located(f"metrics.{key}"):
@@ -180,7 +191,7 @@ def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> 
         written = {key: value for shown_at, _ in chosen for key, value in shown_at.items()}
         values = {key: value for _, hidden in chosen for key, value in hidden.items()}
         key = ",".join(f"{parameter}={value}" for parameter, value in written.items()) or name or "all"
-        yield Condition(
+        condition = Condition(
             key=key,
             at=_coordinates(written) or ({"scenario": name} if name else {}),
             written=written,
@@ -188,6 +199,7 @@ def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> 
             _part=part,
             _values={**written, **values},
         )
+        yield condition.trained(None)
 
 
 _Point = tuple[dict[str, Any], dict[str, Any]]
@@ -265,7 +277,8 @@ def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> 
         for name in criterion.schemes:
             parse_scheme(name, f"{where}.schemes")
         _check_names(criterion.metrics, experiment.metrics, where)
-        _check_names((*criterion.split, *criterion.where), parameters, where)
+        at_references = (key for reference in criterion.references for key in reference.where)
+        _check_names((*criterion.split, *criterion.where, *at_references), parameters, where)
 
 
 def _check_games(games: spec.Games, metrics: Mapping[str, Any]) -> None:

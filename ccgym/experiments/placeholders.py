@@ -265,10 +265,17 @@ def _ceil(value: Quantity) -> Quantity:
     return Quantity(float(math.ceil(round(value.value, 9))), value.unit)
 
 
+def _max(one: Quantity, other: Quantity) -> Quantity:
+    if one.unit != other.unit:
+        raise ConfigError(f"max of {one.unit or 'a number'} and {other.unit or 'a number'}", expected="one unit")
+    return max(one, other, key=lambda quantity: quantity.value)
+
+
 FUNCTIONS: Final[Mapping[str, Callable[..., Quantity]]] = {
     "packet_time": _packet_time,
     "bdp": _bdp,
     "ceil": _ceil,
+    "max": _max,
 }
 """``packet_time(rate)``: how long a packet of 1500 bytes takes; ``bdp(rate, rtt)``: the bandwidth-delay product in
-such packets; ``ceil(x)``: rounded up."""
+such packets; ``ceil(x)``: rounded up; ``max(x, y)``: the larger one."""

@@ -15,7 +15,7 @@ from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.spec import Criterion as CriterionSpec
-from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, reference
 from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-experiment"
@@ -92,9 +92,9 @@ class Test:
     def _bound(self, one: CriterionSpec, key: str) -> str:
         bounds = (("≥", one.min), ("≤", one.max), ("<", one.below))
         shown = (
-            (sign, self.by_key(key).show(b) if not isinstance(b, str) else f"{b}'s")
-            for sign, b in bounds
-            if b is not None
+            (sign, found.text if isinstance(found := reference(bound), Reference) else self.by_key(key).show(found))
+            for sign, bound in bounds
+            if bound is not None
         )
         return " and ".join(f"{sign} {text}" for sign, text in shown)
 

@@ -176,13 +176,18 @@ def planned(
     needs_packets = any(metric.needs_packets for metric in test.metrics)
     record = Record(packets=needs_packets, acks=False, series=Nanoseconds(test.spec.sampling))
     baselines = [contender(name, "criteria") for name in test.spec.baselines]
-    taking_part = list({one.key: one for one in (*schemes, *baselines)}.values())
+    together = {one.key: one for one in (*schemes, *baselines)}.values()
+    taking_part = {one.key: (one, training_range(one)) for one in together if takes_part(test, one)}.values()
     found = []
     for number in range(1, (runs or test.spec.runs) * test.spec.draws + 1):
         for condition in test.conditions:
             own = run_seed(seed, test.name, condition.key, number)
-            scenario = condition.make(generator(own))
-            for tested in taking_part:
+            scenarios: dict[TrainingRange | None, Scenario] = {}
+            for tested, trained in taking_part:
+                depends = trained if test.spec.untrained else None
+                if depends not in scenarios:
+                    scenarios[depends] = condition.trained(depends).make(generator(own))
+                scenario = scenarios[depends]
                 run = Run(
                     path=scenario.path,
                     contender=tested.with_flows(scenario.flows_of(tested.flows)),
@@ -327,10 +332,10 @@ def judge(
     judgments = {}
     for tested in schemes:
         trained = training_range(tested)
-        inside = {condition.key: inside_range(condition, trained) for condition in test.conditions}
+        inside = {one.key: inside_range(one.trained(trained), trained) for one in test.conditions}
         own = runs.get(tested.key, [])
         evidence = evidence_of(test, expected, own, inside)
-        criteria = [one for one in test.spec.criteria if _concerns(one, tested)]
+        criteria = [one for one in test.spec.criteria if takes_part(test, tested) and _concerns(one, tested)]
         judgments[tested.key] = Outcome(
             test=test,
             scheme=tested.key,
@@ -341,6 +346,11 @@ def judge(
             runs=tuple(own),
         )
     return judgments
+
+
+def takes_part(test: Test, tested: Contender) -> bool:
+    """Whether a scheme is run in an experiment: of one for learned policies, only those."""
+    return not test.spec.learned_only or (tested.choice is not None and tested.choice.policy is not None)
 
 
 def _concerns(criterion: Criterion, tested: Contender) -> bool:

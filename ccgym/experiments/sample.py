@@ -104,25 +104,6 @@ class Sample:
         sent = sum(self._grown(count, begin_s, end_s) for count in self.sent)
         return self._grown(self.drops, begin_s, end_s) / sent if sent > 0 else 0.0
 
-    def time_to(self, fraction: float, change_s: float, since_s: float, until_s: float, window_s: float) -> float:
-        """Seconds from a change until all flows together use a fraction of the capacity over a whole window.
-
-        Args:
-            fraction: Of the capacity.
-            change_s: When the change was.
-            since_s: Where the first window begins.
-            until_s: Where the last window ends.
-            window_s: Width of a window.
-
-        Returns:
-            From the change to the beginning of the first such window; ``until_s − change_s`` where there is none.
-        """
-        starts = self.t_s[(self.t_s >= since_s) & (self.t_s <= until_s - window_s)]
-        for start in starts:
-            if self.utilization(range(len(self.payload)), start, start + window_s) >= fraction:
-                return float(start) - change_s
-        return until_s - change_s
-
     def rate_series(self, width_s: float) -> dict[str, list[float]]:
         """Rate of the flows together and of the link, Mbit/s on the wire, in bins of a width."""
         edges = np.arange(0.0, self.t_s[-1] + 1e-9, width_s)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ccgym.config.quantities import PeriodField
+from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.errors import ConfigError
 from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
@@ -56,15 +56,44 @@ class Scenario(Strict):
     """Length of a run."""
 
 
+class Reference(Strict):
+    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions."""
+
+    scheme: str = ""
+    """The scheme; empty: the tested one."""
+    where: Mapping[str, Raw] = Field(default_factory=dict)
+    """Its conditions, in place of the criterion's."""
+    times: float = Field(default=1.0, gt=0)
+    """Multiple of the mean."""
+
+    @model_validator(mode="after")
+    def _another(self) -> Reference:
+        if not self.scheme and not self.where:
+            raise ConfigError("a scheme compared with itself", expected="scheme or where", where="criteria")
+        return self
+
+    @property
+    def text(self) -> str:
+        """``0.9 × cubic's``."""
+        times = "" if self.times == 1 else f"{self.times:g} × "
+        at = ", ".join(f"{name} {value}" for name, value in self.where.items())
+        whose = f"{self.scheme}'s" if self.scheme else "its own"
+        return f"{times}{whose}{f' at {at}' if at else ''}"
+
+
+Bound: TypeAlias = float | str | Reference
+"""A number, the name of a scheme whose mean it is, or a :class:`Reference`."""
+
+
 class Criterion(Strict):
     """What the mean of a metric over a group of conditions has to be."""
 
     metric: str | tuple[str, ...]
     """The metric, or several that each have to."""
-    min: float | str | None = None
-    """Minimum that passes; or the name of a scheme, whose mean is then the bound."""
-    max: float | str | None = None
-    """Largest value that passes, or the name of a scheme."""
+    min: Bound | None = None
+    """Minimum that passes."""
+    max: Bound | None = None
+    """Largest value that passes."""
     below: float | None = None
     """Value that has to be stayed below."""
     where: Mapping[str, Raw] = Field(default_factory=dict)
@@ -94,9 +123,29 @@ class Criterion(Strict):
         return (self.per,) if isinstance(self.per, str) else self.per
 
     @property
+    def references(self) -> tuple[Reference, ...]:
+        """The bounds that are measured."""
+        found = (reference(bound) for bound in (self.min, self.max) if bound is not None)
+        return tuple(one for one in found if isinstance(one, Reference))
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """The schemes that bounds refer to."""
-        return tuple(bound for bound in (self.min, self.max) if isinstance(bound, str))
+        return tuple(one.scheme for one in self.references if one.scheme)
+
+
+def reference(bound: Bound) -> float | Reference:
+    """A bound without its short form."""
+    return Reference(scheme=bound) if isinstance(bound, str) else bound
+
+
+class Untrained(Strict):
+    """Range of rates and one-way delays that stands in where a scheme was not trained."""
+
+    rate: tuple[RateField, RateField]
+    """Minimum and maximum rate."""
+    owd: tuple[TimeField, TimeField]
+    """Minimum and maximum one-way delay."""
 
 
 class Published(Strict):
@@ -160,6 +209,11 @@ class Experiment(Scenario):
     schemes: Sequence[Raw] = ("cubic", "bbr", "copa", "learned")
     """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
     ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
+    learned_only: bool = False
+    """Whether only learned policies take part; of other schemes there is no verdict."""
+    untrained: Untrained | None = None
+    """With this, ``$trained_rate`` and ``$trained_owd`` are the largest rate and one-way delay that a scheme was
+    trained on, as its card says; of a scheme that was not trained, the maxima of this range."""
     runs: int = Field(default=5, ge=1, le=MAX_RUNS)
     """Repetitions of every condition."""
     draws: int = Field(default=1, ge=1, le=MAX_RUNS)

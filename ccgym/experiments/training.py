@@ -15,8 +15,9 @@ from typing import Any, Final
 from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
-from ccgym.config.curriculum import Stages, read_paths
+from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
+from ccgym.config.grown import GrowingPlan
 from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
@@ -57,6 +58,11 @@ class TrainingRange:
         return any(box.contains(rate_mbps, owd_ms) for box in self.boxes)
 
     @property
+    def maxima(self) -> tuple[float, float]:
+        """The largest rate of all boxes in bit/s, and the largest one-way delay in ns."""
+        return max(box.rate_mbps[1] for box in self.boxes) * 1e6, max(box.owd_ms[1] for box in self.boxes) * 1e6
+
+    @property
     def text(self) -> str:
         """``1.2–6 Mbit/s, 50–500 ms one way``."""
         return "; ".join(
@@ -68,7 +74,7 @@ class TrainingRange:
 class Training:
     """The paths that a policy was trained on."""
 
-    distribution: PathDistribution | Stages
+    distribution: PathDistribution | AnyCurriculum
     """What training drew from."""
 
     @classmethod
@@ -139,10 +145,12 @@ def _span(bounds: tuple[float, float]) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def can_draw(distribution: PathDistribution | Stages, path: NetworkPath) -> bool:
+def can_draw(distribution: PathDistribution | AnyCurriculum, path: NetworkPath) -> bool:
     """Whether a distribution, or a stage of a curriculum, could draw this path; see :meth:`Training.draws`."""
     if isinstance(distribution, Stages):
         return any(can_draw(stage.paths, path) for stage in distribution.stages)
+    if isinstance(distribution, GrowingPlan):  # its points lie within its ranges
+        return can_draw(distribution.paths, path)
     if isinstance(distribution, Mixture):
         return any(can_draw(part.paths, path) for part in distribution.parts)
     if isinstance(distribution, Fixed):

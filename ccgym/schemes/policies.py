@@ -19,7 +19,7 @@ from typing import Any, Final
 from ccgym.emulation.plan import PolicyFiles
 from ccgym.errors import ConfigError
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
-from ccgym.schemes.policy_card import PolicyCard
+from ccgym.schemes.policy_card import NOT_TRAINED_HERE, PolicyCard
 
 SCHEME: Final = "learned"
 """The scheme that runs policies."""
@@ -93,7 +93,9 @@ class LearnedPolicy:
     @property
     def label(self) -> str:
         """Its name in tables and legends."""
-        return f"{self.card.label} ({self.source})" if self.source else self.card.label
+        notes = [self.source, "" if self.card.trained_here else NOT_TRAINED_HERE]
+        text = ", ".join(filter(None, notes))
+        return f"{self.card.label} ({text})" if text else self.card.label
 
     def provenance(self) -> dict[str, Any]:
         """What results record about it."""

@@ -29,6 +29,9 @@ NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 Profile: TypeAlias = Literal["tcp", "udp", "ns3"]
 """Transport under a flow."""
 
+NOT_TRAINED_HERE: Final = "not trained by ccgym"
+"""What is said of a policy whose network came from elsewhere."""
+
 _EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
 
 
@@ -115,6 +118,8 @@ class PolicyCard(_Strict):
     """Packets per acknowledgement of the receiver that it was trained with, likewise."""
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
+    certificate: Facts = Field(default_factory=dict)
+    """What ``ccgym certificate --write`` found; empty where it was not asked."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
         Field(default_factory=dict)
     )
@@ -122,11 +127,17 @@ class PolicyCard(_Strict):
     training: Facts = Field(default_factory=dict)
     """How it was trained: configuration, seed, steps, wall time, machine, commit, curve; empty where unknown."""
 
+    @property
+    def trained_here(self) -> bool:
+        """Whether it was trained in ccgym's environments, which says on which paths."""
+        return "config" in self.training
+
     def to_json(self) -> str:
         """The text of the card; equal cards give equal text."""
-        content = self.model_dump(mode="json")
+        without = set() if self.certificate else {"certificate"}
         if self.ack_every == 1:
-            del content["ack_every"]  # as before there was such a field
+            without.add("ack_every")
+        content = self.model_dump(mode="json", exclude=without)
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property

@@ -8,9 +8,12 @@
 ``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
 ``model``              the learner from a configuration; seeds, threads, device
 ``normalizer``         running statistics of features and rewards
+``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks``          what happens between updates: records, evaluations, pictures
+``bayesian``           Bayesian optimization
+``gaps``               how much more a scheme earns than another or than the policy, for curricula that grow by it
 ``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
 ``saved_model``        the best and the final model; starting from the best one of another run
@@ -23,7 +26,11 @@
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph
 ``parity``             whether the export does what the trained policy does
+``bounds``             bounds on the answers of an exported network over a box of inputs
+``certificate``        properties of an export that hold everywhere in such boxes
+``confirmation``       policies and baselines on fresh draws
 ``recording``          several seeds, confirmed on fresh draws; the median one exported
+``comparison``         trainings compared on fresh draws, with intervals
 =====================  =====================================================================================
 
 Names are loaded when first used: ``import ccgym.training`` does not load torch.

@@ -18,20 +18,24 @@ import numpy as np
 import torch
 from typing_extensions import override
 
+from ccgym.config.grown import Binned, GapBins, GapSearch, GrowingPlan, Searched
 from ccgym.errors import ResultsError
 from ccgym.files import atomic_write
 from ccgym.training import normalizer as normalizers
 from ccgym.training.evaluation import (
+    Actor,
     Baselines,
     DeterministicPolicy,
     EvaluationResult,
     evaluate,
     evaluation_seed,
-    measure_baselines,
+    measure_schemes,
 )
+from ccgym.training.gaps import Measured, numbers, pool, search
 from ccgym.training.logs import Table
 from ccgym.training.run_directory import environment
 from ccgym.training.saved_model import write_model
+from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -121,7 +125,11 @@ class EvaluationCallback(Callback):
 
     def _measure_baselines(self, trainer: Trainer) -> Baselines:
         wanted = trainer.config.evaluation
-        measured = measure_baselines(trainer.environments, wanted.baselines, self._seed, wanted.episodes)
+        measured = Baselines.of(
+            measure_schemes(
+                trainer.environments, wanted.baselines, self._seed, wanted.episodes, per_decision=wanted.per_decision
+            )
+        )
         atomic_write(trainer.run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
@@ -129,8 +137,10 @@ class EvaluationCallback(Callback):
 
     def _evaluate(self, trainer: Trainer) -> None:
         assert self._env is not None
-        episodes = trainer.config.evaluation.episodes
-        result = evaluate(self._env, DeterministicPolicy(trainer.model), self._seed, episodes=episodes)
+        wanted = trainer.config.evaluation
+        result = evaluate(
+            self._env, DeterministicPolicy(trainer.model), self._seed, wanted.episodes, per_decision=wanted.per_decision
+        )
         step, reward = trainer.step, result.mean_reward
         fraction = self.baselines.fraction_of_oracle(reward)
         self.evaluated_at = step
@@ -211,6 +221,80 @@ class EvaluationCallback(Callback):
         self.best = None if state["best"] is None else (int(state["best"][0]), float(state["best"][1]))
         self.evaluated_at = state["evaluated_at"]
         self._steps, self._rewards, self._lengths = list(state["steps"]), list(state["rewards"]), list(state["lengths"])
+
+
+# --- Curricula that are told ------------------------------------------------------------------------------------------
+
+
+class CurriculumCallback(Callback):
+    """Measures what a curriculum of :mod:`ccgym.config.grown` grows by, and tells it.
+
+    ``curriculum.csv`` has a row per point that was measured: its numbers, both rewards, the gap, and whether it joined
+    the mixture. TensorBoard gets the gap and the numbers of each point that joined. All draws come from streams of the
+    root seed, so a resumed run finds the same points.
+    """
+
+    def __init__(self) -> None:
+        self._table: Table | None = None
+
+    @override
+    def on_start(self, trainer: Trainer) -> None:
+        """Check the schemes, and fill the bins of a plan in bins."""
+        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        if not isinstance(plan, GrowingPlan):
+            return
+        self._table = Table(trainer.run.curriculum, trainer.step if trainer.resumed else None)
+        keys = ("baseline",) if isinstance(plan, GapSearch) else ("better", "worse")
+        for key in keys:
+            trainer.environments.check_scheme(getattr(plan, key), f"environment.paths.{key}")
+        if isinstance(plan, GapBins) and isinstance(curriculum, Binned) and not curriculum.bins:
+            trainer.display.notice(f"measuring {plan.better} and {plan.worse} at {plan.pool} points")
+            measured = pool(plan, trainer.environments, self._seed(trainer))
+            curriculum.fill([one.point for one in measured], [one.gap for one in measured])
+            for one in measured:
+                self._add(trainer, plan, one, joined=True)
+            trainer.rollouts.set_progress(0.0)
+            trainer.begin_episodes()
+
+    @override
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        """Search if it is time."""
+        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        if not isinstance(plan, GapSearch) or not isinstance(curriculum, Searched) or last:
+            return
+        if trainer.step // plan.every <= len(curriculum.points):
+            return
+        began = time.perf_counter()
+        measured, best = search(plan, trainer.environments, lambda env: self._policy(trainer, env), self._seed(trainer))
+        curriculum.points.append(best.point)
+        for one in measured:
+            self._add(trainer, plan, one, joined=one is best)
+        found = numbers(plan.space, best.point)
+        row = {"gap": best.gap, "gap_median": float(np.median([one.gap for one in measured]))}
+        for name, value in {**row, **found}.items():
+            trainer.model.logger.record(f"curriculum/{name}", value)
+        trainer.model.logger.record("time/search_s", time.perf_counter() - began)
+        parts = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
+        trainer.display.notice(f"step {trainer.step:,}: gap {best.gap:.1f} to {plan.baseline} at {parts}")
+
+    def _seed(self, trainer: Trainer) -> int:
+        return stream_seed(trainer.config.training.seed, f"curriculum {trainer.step}")
+
+    def _policy(self, trainer: Trainer, env: VecEnv) -> tuple[VecEnv, Actor]:
+        return normalizers.frozen(env, trainer.normalizer), DeterministicPolicy(trainer.model)
+
+    def _add(self, trainer: Trainer, plan: GapSearch | GapBins, one: Measured, *, joined: bool) -> None:
+        first, second = (plan.baseline, "policy") if isinstance(plan, GapSearch) else (plan.better, plan.worse)
+        row = {
+            "guided": int(one.guided),
+            **numbers(plan.space, one.point),
+            f"reward_{first}": one.first,
+            f"reward_{second}": one.second,
+            "gap": one.gap,
+            "joined": int(joined),
+        }
+        assert self._table is not None
+        self._table.add(trainer.step, row)
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------

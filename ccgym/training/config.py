@@ -15,8 +15,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
-from ccgym.config.curriculum import Stages
+from ccgym.config.curriculum import AnyCurriculum
+from ccgym.config.distributions import PathDistributionField
+from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
+from ccgym.config.sampled_path import PathDistribution
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
 from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
@@ -73,6 +76,11 @@ class EvaluationConfig(Strict):
     """Held-out draws of the environment's paths, the same in every evaluation and for every baseline."""
     seed: int = Field(default=20181129, ge=0, lt=2**32)
     """Root of the draws: the same for every training seed, so that curves of several seeds compare."""
+    paths: PathDistributionField | None = None
+    """What the held-out paths are drawn from; by default what the environment draws from at the end of training."""
+    per_decision: bool = False
+    """Whether an episode's reward is the mean over its decisions, in place of the sum. Where episodes last a time, not
+    a number of decisions, the sum is mostly that of the paths of short round trips."""
     baselines: tuple[str, ...] = ("oracle", "bbr", "cubic")
     """Schemes measured once on the same draws, with the agent's reward and clock. ``oracle`` knows the link."""
     figure: bool = True
@@ -155,6 +163,17 @@ class TrainConfig(AgentFile, Strict):
         return self
 
     @model_validator(mode="after")
+    def _measurable(self) -> TrainConfig:
+        if self.environment.backend in REAL_BACKENDS and isinstance(self.environment.paths, GrowingPlan):
+            raise ConfigError(
+                f"{self.environment.paths.kind} with backend {self.environment.backend}",
+                where="environment.paths",
+                expected="the simulator: hundreds of episodes are measured between updates",
+                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _taught(self) -> TrainConfig:
         if self.algorithm.needs_expert and self.agent.expert is None:
             raise ConfigError(
@@ -173,7 +192,11 @@ class TrainConfig(AgentFile, Strict):
     @property
     def has_curriculum(self) -> bool:
         """Whether the paths change as training proceeds."""
-        return isinstance(self.environment.paths, Stages)
+        return isinstance(self.environment.paths, AnyCurriculum)
+
+    def held_out_paths(self) -> PathDistribution:
+        """What the held-out paths are drawn from."""
+        return self.evaluation.paths or self.environment.curriculum().distribution(1.0)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> TrainConfig:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from ccgym.config.agent import AgentConfig, read_agent
+from ccgym.config.sampled_path import PathDistribution
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
 from ccgym.schemes.origins import refuse
 from ccgym.schemes.reading import parse_scheme
+from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
 from ccgym.training.privileged_critic import PrivilegedEnv
 from ccgym.training.rollouts import RolloutEnv
-
-if TYPE_CHECKING:
-    from stable_baselines3.common.vec_env import VecEnv
 
 
 class Environments:
@@ -34,7 +35,7 @@ class Environments:
 
     def evaluation(self) -> VecEnv:
         """One per held-out path; with a curriculum, paths of its end. Where paths are real, one for all of them."""
-        return self._held_out(self._settings())
+        return self._held_out(self._held_out_settings())
 
     def baseline(self, scheme: str) -> VecEnv:
         """The same held-out paths, on which another scheme decides; actions have no effect.
@@ -42,12 +43,23 @@ class Environments:
         Raises:
             ConfigError: There is no such scheme.
         """
-        settings = self._settings()
+        settings = self._held_out_settings()
         return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)))
+
+    def of_paths(self, paths: PathDistribution, count: int, scheme: str | None = None) -> VecEnv:
+        """Environments on paths of another distribution; on which a scheme decides, if one is given."""
+        settings = self._settings().with_paths(paths)
+        if scheme is not None:
+            settings = replace(settings, agent=passive_agent(settings.agent, scheme, "environment.paths"))
+        return SB3LinkVecEnv(count, settings, threads=self._threads)
+
+    def check_scheme(self, scheme: str, where: str) -> None:
+        """Raise :class:`ConfigError` unless a scheme can decide in these environments."""
+        passive_agent(self._config.agent, scheme, where)
 
     def drawn(self) -> VecEnv:
         """The first of the held-out paths alone, of which pictures can be had."""
-        return SB3LinkVecEnv(1, self._settings().at(1.0), autoreset=False, render_mode="rgb_array")
+        return SB3LinkVecEnv(1, self._held_out_settings(), autoreset=False, render_mode="rgb_array")
 
     def bare(self) -> VecEnv:
         """As many as there are to learn in, for their spaces only: without a reset they hold no simulator."""
@@ -59,24 +71,43 @@ class Environments:
     def _settings(self) -> Settings:
         return Settings.of(self._config.environment, self._config.agent)
 
+    def _held_out_settings(self) -> Settings:
+        return self._settings().with_paths(self._config.held_out_paths())
+
     def _held_out(self, settings: Settings) -> VecEnv:
         if settings.is_real:
             # One after the other: real paths side by side would be measured on what they leave each other.
-            return SB3LinkVecEnv(1, settings.at(1.0), autoreset=False)
-        return SB3LinkVecEnv(self._config.evaluation.episodes, settings.at(1.0), threads=self._threads)
+            return SB3LinkVecEnv(1, settings, autoreset=False)
+        return SB3LinkVecEnv(self._config.evaluation.episodes, settings, threads=self._threads)
 
 
-def passive_agent(agent: AgentConfig, scheme: str) -> AgentConfig:
+def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
+    """The environments behind a running normalizer, where one is configured."""
+    wanted = algorithm.normalization
+    if not wanted.observation and not wanted.reward:
+        return env
+    return VecNormalize(
+        env,
+        norm_obs=wanted.observation,
+        norm_reward=wanted.reward,
+        clip_obs=wanted.clip_observation,
+        clip_reward=wanted.clip_reward,
+        gamma=algorithm.discount,
+    )
+
+
+def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.baselines") -> AgentConfig:
     """An agent with the same clock and reward that lets a scheme decide.
 
     Args:
         agent: Whose clock and reward.
         scheme: Which decides.
+        where: The setting that asks for it.
 
     Raises:
         ConfigError: There is no such scheme, or it cannot run below an agent.
     """
-    where = f"evaluation.baselines: {scheme}"
+    where = f"{where}: {scheme}"
     choice = parse_scheme(scheme, where)
     refuse(choice, "environment", where)
     content: dict[str, Any] = agent.model_dump(mode="json")

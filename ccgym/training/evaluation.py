@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -39,13 +39,13 @@ class EvaluationResult:
     """Episodes on the held-out paths, in the paths' order."""
 
     rewards: Floats
-    """Sum of the rewards of each episode."""
+    """Sum of the rewards of each episode; or their mean, where they were evaluated per decision."""
     lengths: npt.NDArray[np.int64]
     """Decisions of each episode."""
     metrics: dict[str, float]
     """Means over the episodes, by the names of :data:`METRICS`."""
     terms: dict[str, float]
-    """Mean sum per episode of each of the reward's terms."""
+    """Mean over the episodes of what each of the reward's terms contributes."""
 
     @property
     def mean_reward(self) -> float:
@@ -61,6 +61,14 @@ class Baselines:
     """Mean episode reward by scheme."""
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """Their network metrics."""
+
+    @classmethod
+    def of(cls, results: Mapping[str, EvaluationResult]) -> Baselines:
+        """The means of what :func:`measure_schemes` found."""
+        return cls(
+            {scheme: result.mean_reward for scheme, result in results.items()},
+            {scheme: result.metrics for scheme, result in results.items()},
+        )
 
     def fraction_of_oracle(self, reward: float) -> float | None:
         """A mean reward as a fraction of the oracle's; None if that was not measured or is not above zero."""
@@ -95,21 +103,27 @@ def evaluation_seed(config: TrainConfig) -> int:
     return stream_seed(config.evaluation.seed, "evaluation")
 
 
-def measure_baselines(environments: Environments, schemes: Sequence[str], seed: int, episodes: int) -> Baselines:
-    """Let each scheme decide on the held-out paths; ``seed`` and ``episodes`` as in :func:`evaluate`."""
+def idle(env: VecEnv) -> Actor:
+    """Decides nothing, where a scheme does."""
+    actions = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
+    return lambda observations, starts: actions
+
+
+def measure_schemes(
+    environments: Environments, schemes: Sequence[str], seed: int, episodes: int, *, per_decision: bool = False
+) -> dict[str, EvaluationResult]:
+    """Let each scheme decide on the held-out paths; the other arguments as in :func:`evaluate`."""
     found = {}
     for scheme in schemes:
         env = environments.baseline(scheme)
-        idle = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
-        found[scheme] = evaluate(env, lambda observations, starts, idle=idle: idle, seed, episodes)
+        found[scheme] = evaluate(env, idle(env), seed, episodes, per_decision=per_decision)
         env.close()
-    return Baselines(
-        {scheme: result.mean_reward for scheme, result in found.items()},
-        {scheme: result.metrics for scheme, result in found.items()},
-    )
+    return found
 
 
-def evaluate(env: VecEnv, actor: Actor, seed: int, episodes: int | None = None) -> EvaluationResult:
+def evaluate(
+    env: VecEnv, actor: Actor, seed: int, episodes: int | None = None, *, per_decision: bool = False
+) -> EvaluationResult:
     """Run one episode on every held-out path.
 
     Args:
@@ -118,14 +132,14 @@ def evaluate(env: VecEnv, actor: Actor, seed: int, episodes: int | None = None) 
         actor: Chooses the actions.
         seed: Decides the paths.
         episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
+        per_decision: Whether an episode's reward is the mean over its decisions, in place of the sum.
     """
     wanted = env.num_envs if episodes is None else episodes
     groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, env.num_envs)]
-    rewards, lengths, ends = zip(*groups, strict=True)
-    finished = [*chain.from_iterable(ends)]
-    return EvaluationResult(
-        np.concatenate(rewards), np.concatenate(lengths), _network_means(finished), _term_means(finished)
-    )
+    rewards, lengths = np.concatenate([group[0] for group in groups]), np.concatenate([group[1] for group in groups])
+    finished = [*chain.from_iterable(group[2] for group in groups)]
+    counts = lengths if per_decision else np.ones_like(lengths)
+    return EvaluationResult(rewards / counts, lengths, _network_means(finished), _term_means(finished, counts))
 
 
 def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, npt.NDArray[np.int64], list[dict[str, Any]]]:
@@ -156,6 +170,6 @@ def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:
     return means
 
 
-def _term_means(ends: list[dict[str, Any]]) -> dict[str, float]:
-    sums = [end["reward_term_sums"] for end in ends if "reward_term_sums" in end]
-    return {name: float(np.mean([row[name] for row in sums])) for name in (sums[0] if sums else ())}
+def _term_means(ends: list[dict[str, Any]], counts: npt.NDArray[np.int64]) -> dict[str, float]:
+    sums = [(end["reward_term_sums"], count) for end, count in zip(ends, counts, strict=True)]
+    return {name: float(np.mean([row[name] / count for row, count in sums])) for name in sums[0][0]}

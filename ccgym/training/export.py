@@ -1,4 +1,5 @@
-"""From a training run, or a plain model of Stable-Baselines3, to a scheme: ``NAME.onnx`` and its card ``NAME.json``.
+"""From a training run, a plain model of Stable-Baselines3 or a network of anyone's to a scheme: ``NAME.onnx``, and its
+card ``NAME.json``.
 
 The graph holds everything between the features and the action (:mod:`ccgym.training.onnx_graph`), the card everything
 around it (:mod:`ccgym.schemes.policy_card`). Before either is written, the export is compared with the policy as
@@ -22,9 +23,9 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import atomic_write, disk_error
 from ccgym.schemes import policies
-from ccgym.schemes.policy_card import NAME_PATTERN, PolicyCard
+from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
-from ccgym.training.config import TrainConfig
+from ccgym.training.config import PolicyStyle, TrainConfig
 from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.logs import read_rows, wall_clock
 from ccgym.training.parity import EPISODES, Parity, check_parity
@@ -130,6 +131,42 @@ def export_sb3(
     return _export(policy, config, target, training, where=model, episodes=episodes)
 
 
+def export_foreign(
+    network: Path, config: TrainConfig, out: Path | None = None, *, name: str | None = None, episodes: int = EPISODES
+) -> Exported:
+    """Make a scheme of a network that was made outside ccgym, if it does in float64 what the given file does.
+
+    Args:
+        network: A ``.onnx`` file in float32, as ``torch.onnx.export`` writes one; see
+            :func:`ccgym.training.foreign_network.load_foreign`.
+        config: Its agent says what the network's numbers mean, its environment where the two are compared and over what
+            transport. No training stands behind it.
+        out: The ``.onnx`` file, or a directory to put it into; by default the network's folder.
+        name: What to call it; by default as ``out`` if that is a file, else as the configuration.
+        episodes: Held-out episodes of the comparison.
+
+    Raises:
+        ConfigError: An argument is wrong, or the network is not one of this agent or has parts that cannot be run.
+        ResultsError: The file is missing or damaged.
+        ParityError: The scheme would do something else. Nothing was written.
+        PlatformError: The files cannot be written.
+    """
+    from ccgym.training.foreign_network import load_foreign
+
+    target = _target(network.parent, out, name, config.name.lower())
+    if target[0].resolve() == network.resolve():
+        raise ConfigError(
+            f"{target[0]} is the given network",
+            expected="another name for what is made of it",
+            hint="name the configuration otherwise, or say --name or -o",
+        )
+    if target[1] != config.name.lower():
+        config = config.model_copy(update={"style": PolicyStyle()})  # that of the configuration's own policy
+    described = config.agent.describe()
+    policy = load_foreign(network, len(described["observation"]), len(described["action"]))
+    return _export(policy, config, target, {}, where=network, episodes=episodes)
+
+
 def _export(
     policy: Exportable,
     config: TrainConfig,
@@ -153,8 +190,9 @@ def _export(
         label=style.label or name[:1].upper() + name[1:],
         color=style.color,
         marker=style.marker,
-        summary=style.summary or f"Learned in {training['steps']:,} decisions.",
-        reference=style.reference or "trained by ccgym",
+        summary=style.summary
+        or (f"Learned in {training['steps']:,} decisions." if training else "Not trained by ccgym."),
+        reference=style.reference or ("trained by ccgym" if training else NOT_TRAINED_HERE),
         agent=agent,
         policy=policy.shape,
         onnx_sha256=hashlib.sha256(network).hexdigest(),

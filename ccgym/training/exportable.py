@@ -18,7 +18,7 @@ class Exportable(Protocol):
 
     shape: NetworkShape
     bounds: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None
-    """Of the action; None for a discrete one."""
+    """Of the action; None for a discrete one, and where the network has none of its own."""
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""

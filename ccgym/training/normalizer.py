@@ -5,26 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
-
-from ccgym.training.algorithms.config import AlgorithmBase
-
-
-def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:
-    """The environments behind a running normalizer, where one is configured."""
-    wanted = algorithm.normalization
-    if not wanted.observation and not wanted.reward:
-        return env
-    return VecNormalize(
-        env,
-        norm_obs=wanted.observation,
-        norm_reward=wanted.reward,
-        clip_obs=wanted.clip_observation,
-        clip_reward=wanted.clip_reward,
-        gamma=algorithm.discount,
-    )
 
 
 def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
@@ -37,6 +21,41 @@ def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
     wrapped = VecNormalize(env, training=False, norm_reward=False, clip_obs=of.clip_obs, epsilon=of.epsilon)
     wrapped.obs_rms = of.obs_rms
     return wrapped
+
+
+def normalized_rewards(
+    normalizer: VecNormalize | None, rewards: npt.NDArray[np.float32], dones: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float32]:
+    """A rollout's rewards as the normalizer returns them step by step, to the bit; it learns from them.
+
+    Args:
+        normalizer: One that does not normalize observations, or None, which changes nothing.
+        rewards: Environments × steps.
+        dones: Which steps were an episode's last, of the same shape.
+    """
+    if normalizer is None:
+        return rewards
+    sums = np.zeros((rewards.shape[1], rewards.shape[0]))
+    running = normalizer.returns
+    for row, reward, done in zip(sums, rewards.T, dones.T, strict=True):
+        row[:] = running = running * normalizer.gamma + reward
+        running[done] = 0.0
+    normalizer.returns = running
+    moments = normalizer.ret_rms
+    # RunningMeanStd.update_from_moments in Python's floats, which calculate the same and are faster one by one.
+    mean, variance, count, added = float(moments.mean), float(moments.var), float(moments.count), rewards.shape[0]
+    variances = []
+    for its_mean, its_variance in zip(sums.mean(axis=1).tolist(), sums.var(axis=1).tolist(), strict=True):
+        delta, total = its_mean - mean, count + added
+        mean += delta * added / total
+        variance = (variance * count + its_variance * added + delta * delta * count * added / total) / total
+        count = total
+        variances.append(variance)
+    moments.mean, moments.var, moments.count = np.float64(mean), np.float64(variance), count
+    if not normalizer.norm_reward:
+        return rewards
+    scaled = rewards / np.sqrt(np.array(variances) + normalizer.epsilon)
+    return np.clip(scaled, -normalizer.clip_reward, normalizer.clip_reward).astype(np.float32)
 
 
 def capture(normalizer: VecNormalize | None) -> dict[str, Any] | None:

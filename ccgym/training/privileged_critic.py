@@ -12,7 +12,8 @@ The ground truth travels at the end of the observation: :class:`PrivilegedEnv` a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,10 @@ from stable_baselines3.common.torch_layers import create_mlp
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
 from torch import nn
 from typing_extensions import override
+
+if TYPE_CHECKING:
+    from ccgym import _core
+    from ccgym.envs.rollout import Rollout
 
 Floats = npt.NDArray[np.float32]
 
@@ -73,6 +78,21 @@ class PrivilegedEnv(VecEnvWrapper):
             (features,) = privileged_features(state, self._packet_bits)
             infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], features])
         return self._with_privileged(observations), rewards, dones, infos
+
+    def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
+        rollout: Rollout = self._env.rollout(actor, noise)
+        names, packet_bits = self._env.privileged().keys(), self._packet_bits
+
+        def whole(observations: Floats, truth: npt.NDArray[np.float64]) -> Floats:
+            features = privileged_features(dict(zip(names, truth.T, strict=True)), packet_bits)
+            return np.concatenate([observations, features], axis=1)
+
+        count, steps, _ = rollout.observations.shape
+        flat = whole(rollout.observations.reshape(count * steps, -1), rollout.privileged.reshape(count * steps, -1))
+        ends = [replace(end, observation=whole(end.observation[None], end.privileged[None])[0]) for end in rollout.ends]
+        last = self._with_privileged(rollout.last_observations)
+        return replace(rollout, observations=flat.reshape(count, steps, -1), last_observations=last, ends=ends)
 
     def restore(self, state: Mapping[str, Any]) -> Floats:
         """See :meth:`ccgym.envs.SB3LinkVecEnv.restore`."""

@@ -26,30 +26,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import yaml
 
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import atomic_write
 from ccgym.schemes.policies import POLICY_FILE
 from ccgym.training.config import TrainConfig, TrainingConfig
-from ccgym.training.environments import Environments
-from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult, evaluate, measure_baselines
+from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
+from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult
 from ccgym.training.export import Exported, export_policy
-from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.logs import read_rows, unreadable, wall_clock
 from ccgym.training.model import set_up_torch
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import CARD, load_model, read_card
-from ccgym.training.streams import generators_kept, stream_seed
+from ccgym.training.saved_model import CARD, read_card
+from ccgym.training.streams import generators_kept
 from ccgym.training.trainer import train
 
 if TYPE_CHECKING:
     from ccgym.training.progress import ProgressDisplay
-
-CONFIRMATION_EPISODES: Final = 256
-"""Fresh draws that the best models are confirmed on."""
 
 TARGET_FRACTION: Final = 0.8
 """Fraction of the oracle's reward whose first crossing is recorded."""
@@ -183,7 +177,8 @@ def record(
     say(f"confirming on {episodes} fresh draws")
     with generators_kept():
         set_up_torch(config.training.torch_threads)
-        fresh, confirmed = _confirm(config, each, episodes)
+        schemes, confirmed = confirm(config, each, episodes)
+    fresh = Baselines.of(schemes)
     records = tuple(_seed_record(seed, each[seed], confirmed[seed], fresh) for seed in ordered)
     for one in records:
         say(_line(one))
@@ -224,11 +219,6 @@ def record(
     atomic_write(made.curves_file, curves_text(records))
     atomic_write(made.seeds_file, json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return made
-
-
-def confirmation_seed(config: TrainConfig) -> int:
-    """The seed of the fresh draws: another stream than that of the held-out ones."""
-    return stream_seed(config.evaluation.seed, "confirmation")
 
 
 def median_seed(records: Sequence[SeedRecord]) -> SeedRecord:
@@ -319,36 +309,7 @@ def _other(place: Path, found: str, expected: str) -> ResultsError:
     )
 
 
-# --- Confirming ------------------------------------------------------------------------------------------------------
-
-
-def _confirm(
-    config: TrainConfig, each: Mapping[int, Path], episodes: int
-) -> tuple[Baselines, dict[int, EvaluationResult]]:
-    """Baselines and the best model of each seed, on the same fresh draws."""
-    evaluation = config.evaluation.model_copy(update={"episodes": episodes})
-    environments = Environments(config.model_copy(update={"evaluation": evaluation}))
-    draws = confirmation_seed(config)
-    baselines = measure_baselines(environments, config.evaluation.baselines, draws, episodes)
-    found = {}
-    for seed, place in each.items():
-        env = environments.evaluation()
-        found[seed] = evaluate(env, _AsExported(exportable(load_model(place, "best"))), draws, episodes)
-        env.close()
-    return baselines, found
-
-
-class _AsExported:
-    """Decides as the exported policy will: evaluated exactly, normalization included."""
-
-    def __init__(self, policy: Exportable) -> None:
-        self._policy = policy
-        self._state: npt.NDArray[np.float32] | None = None
-
-    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """Actions for these observations. Every environment runs one episode: none begins with an old state."""
-        answers, self._state = self._policy.decide(observations, self._state)
-        return answers if self._policy.bounds is not None else answers.argmax(axis=1)
+# --- Fractions ------------------------------------------------------------------------------------------------------
 
 
 def _fractions(measured: Baselines) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from typing_extensions import override
 
 from ccgym.config.curriculum import Curriculum
 from ccgym.errors import ResultsError
+
+if TYPE_CHECKING:
+    from ccgym import _core
+    from ccgym.envs.rollout import Rollout
 
 
 class RolloutEnv(VecEnvWrapper):
@@ -32,7 +36,8 @@ class RolloutEnv(VecEnvWrapper):
         self.paused = False
         """Whether nothing runs: :meth:`reset` must come before the next step."""
         self._env = env
-        self._curriculum = curriculum
+        self.curriculum = curriculum
+        """The one that it follows, if it does."""
         self._progress = 0.0
         self._observations = np.zeros(0, dtype=np.float32)
 
@@ -55,6 +60,20 @@ class RolloutEnv(VecEnvWrapper):
         self.seconds += time.perf_counter() - began
         self._observations = outcome[0]  # type: ignore[assignment]
         return outcome
+
+    @property
+    def rolls(self) -> bool:
+        """Whether :meth:`rollout` works."""
+        able: bool = getattr(self._env, "rolls", False)
+        return able
+
+    def rollout(self, actor: _core.Actor, noise: npt.NDArray[np.float32]) -> Rollout:
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
+        began = time.perf_counter()
+        rollout: Rollout = self._env.rollout(actor, noise)
+        self.seconds += time.perf_counter() - began
+        self._observations = rollout.last_observations
+        return rollout
 
     def labels(self) -> npt.NDArray[np.float32]:
         """What the expert would do, of the observations last returned; NaN where it does not know."""
@@ -79,7 +98,7 @@ class RolloutEnv(VecEnvWrapper):
 
     def curriculum_levels(self) -> dict[str, float]:
         """Where the curriculum stands, by name; empty without one."""
-        return {} if self._curriculum is None else {"level": self._curriculum.level()}
+        return {} if self.curriculum is None else {"level": self.curriculum.level()}
 
     def missed_deadlines(self) -> int | None:
         """Decisions that came too late so far; None where time waits for them."""
@@ -95,7 +114,7 @@ class RolloutEnv(VecEnvWrapper):
             "environments": state,
             "observations": plain(self._observations),
             "progress": self._progress,
-            "curriculum": None if self._curriculum is None else self._curriculum.state_dict(),
+            "curriculum": None if self.curriculum is None else self.curriculum.state_dict(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> bool:
@@ -107,8 +126,8 @@ class RolloutEnv(VecEnvWrapper):
         Raises:
             ResultsError: The environments do something else than they did: another simulator, or other paths.
         """
-        if self._curriculum is not None and state["curriculum"] is not None:
-            self._curriculum.load_state_dict(state["curriculum"])
+        if self.curriculum is not None and state["curriculum"] is not None:
+            self.curriculum.load_state_dict(state["curriculum"])
             self.set_progress(state["progress"])
         self._observations = self._env.restore(with_arrays(state["environments"]))
         if state["environments"].get("episodes", ()) is None:

@@ -8,6 +8,7 @@
 ``baselines.json``      what the baselines reach on the held-out paths
 ``progress.csv``        one row per update
 ``evaluations.csv``     one row per evaluation; ``evaluations.npz`` is the same as SB3 writes it
+``curriculum.csv``      one row per point that a curriculum had measured (``gap_search``, ``gap_bins``)
 ``events.out.tfevents…``  for TensorBoard
 ``checkpoints/``        the last few; ``latest`` holds the newest one's name
 ``best/``               the model of the best evaluation: ``model.zip``, ``vecnormalize.pkl``, ``model.json``
@@ -37,7 +38,7 @@ from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS: Final = "runs"
 """Directory of run directories."""
-PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "gymnasium", "pydantic")
+PACKAGES: Final = ("torch", "stable_baselines3", "sb3_contrib", "scikit_learn", "tensorboard", "gymnasium", "pydantic")
 
 
 class RunDirectory:
@@ -52,6 +53,7 @@ class RunDirectory:
         self.baselines = path / "baselines.json"
         self.progress = path / "progress.csv"
         self.evaluations = path / "evaluations.csv"
+        self.curriculum = path / "curriculum.csv"
         self.evaluations_npz = path / "evaluations.npz"
         self._lock: TextIOWrapper | None = None
 

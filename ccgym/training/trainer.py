@@ -31,10 +31,10 @@ from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import Callback, EvaluationCallback, RecordsCallback
+from ccgym.training.callbacks import Callback, CurriculumCallback, EvaluationCallback, RecordsCallback
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
-from ccgym.training.environments import Environments
+from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
@@ -144,7 +144,7 @@ class Trainer:
         """By all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
-        self.callbacks: tuple[Callback, ...] = (RecordsCallback(), self.evaluation)
+        self.callbacks: tuple[Callback, ...] = (CurriculumCallback(), RecordsCallback(), self.evaluation)
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
         """Train to the end, to the time limit, or until a signal comes.
@@ -229,7 +229,7 @@ class Trainer:
             settle_directory(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
         self.rollouts = self.environments.training()
-        self.env = normalizers.normalized(self.rollouts, config.algorithm)
+        self.env = normalized(self.rollouts, config.algorithm)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
         self.normalizer = self.model.get_vec_normalize_env()
         self.progress_table = Table(self.run.progress, resume_at)
@@ -245,7 +245,7 @@ class Trainer:
             if config.training.start_from is not None:
                 start_from(self.model, Path(config.training.start_from))
             self.env.seed(stream_seed(config.training.seed, "environment"))
-            self._begin_episodes()
+            self.begin_episodes()
             self.rollouts.pause()
         else:
             self._restore(checkpoint)
@@ -257,7 +257,8 @@ class Trainer:
             if hasattr(self, name):
                 getattr(self, name).close()
 
-    def _begin_episodes(self) -> None:
+    def begin_episodes(self) -> None:
+        """Begin an episode in every environment."""
         self.model._last_obs = self.env.reset()  # type: ignore[assignment]
         self.model._last_episode_starts = np.ones(self.env.num_envs, dtype=bool)
 
@@ -301,7 +302,7 @@ class Trainer:
         self.rollouts.seconds = 0.0
         began = time.perf_counter()
         if self.rollouts.paused:
-            self._begin_episodes()
+            self.begin_episodes()
         try:
             model.collect_rollouts(self.env, self._silent, model.rollout_buffer, model.n_steps)
             self.rollouts.pause()

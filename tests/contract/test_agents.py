@@ -9,6 +9,7 @@ import pytest
 
 from ccgym.schemes.policies import find, pretrained
 from ccgym.schemes.reading import parse_scheme
+from ccgym.training.certificate import certify
 from ccgym.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,21 @@ def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> Non
     assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
         f"record it anew: ccgym record {name}"
     )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_certificate_is_of_this_policy(name: str) -> None:
+    policy = find(name)
+    assert policy is not None
+    found = certify(policy).as_dict()
+    recorded = dict(policy.card.certificate)
+    assert recorded, f"`ccgym certificate {name} --write` makes one"
+    properties = found.pop("properties"), recorded.pop("properties")
+    assert found == recorded
+    # Another library for matrices may round a few boxes the other way.
+    for kind, one in properties[0].items():
+        assert one == pytest.approx(properties[1][kind], abs=0.01)
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -97,14 +97,14 @@ def test_every_kind_of_path_distribution_has_an_example() -> None:
     """In docs/environments.md, of its own key ``kind``; each is understood and draws."""
     import numpy as np
 
-    from ccgym.config.curriculum import curriculum_of, read_paths
+    from ccgym.config.curriculum import CURRICULA, curriculum_of, read_paths
     from ccgym.config.distributions import KINDS
     from ccgym.config.yaml_loader import parse_yaml
 
     page = "docs/environments.md"
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     examples = [parse_yaml(block, page).data["paths"] for block in blocks]
-    assert {example["kind"] for example in examples} == {*KINDS, "stages"}
+    assert {example["kind"] for example in examples} == {*KINDS, *CURRICULA}
     for example in examples:
         drawn = curriculum_of(read_paths(example)).distribution(0.0).sample(np.random.default_rng(1))
         assert drawn.uplink

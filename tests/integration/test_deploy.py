@@ -20,10 +20,9 @@ from ccgym.schemes import policies
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training import export as exports
 from ccgym.training.config import TrainConfig
-from ccgym.training.environments import Environments
+from ccgym.training.environments import Environments, normalized
 from ccgym.training.export import export_policy
 from ccgym.training.model import build_model
-from ccgym.training.normalizer import normalized
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model, write_model

@@ -17,7 +17,7 @@ from ccgym.evaluation.simulate import simulate
 from ccgym.schemes.policies import find, pretrained
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import evaluate
+from ccgym.training.evaluation import evaluate, measure_schemes
 from ccgym.training.streams import stream_seed
 
 CALIBRATED = tuple(NetworkPath.named(name).name or name for name in presets()["indigo_calibrated"]["names"])
@@ -49,7 +49,7 @@ def measured(scheme: str, path: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Runs
     )
 
 
-@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "indigo"])
+@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "genet", "indigo", "orca"])
 def test_no_run_collapses(name: str) -> None:
     assert measured(name, "77.72mbps", TWENTY).min_utilization > 0.5
 
@@ -65,6 +65,12 @@ def test_indigo_on_the_path_of_the_published_report() -> None:
     runs = measured("indigo", "77.72mbps", TWENTY)
     assert runs.throughput_mbps >= 74
     assert runs.delay_p95_ms <= 64
+    assert runs.loss <= 0.02
+
+
+def test_orca_on_the_path_of_the_published_report() -> None:
+    runs = measured("orca", "77.72mbps", TWENTY)
+    assert runs.throughput_mbps >= 4 * measured("cubic", "77.72mbps").throughput_mbps
     assert runs.loss <= 0.02
 
 
@@ -85,24 +91,32 @@ def test_they_fill_the_calibrated_paths_at_less_delay_than_bbr(name: str, path: 
     assert runs.delay_p95_ms <= measured("bbr", path).delay_p95_ms
 
 
-def test_aurora_is_close_to_the_oracle_and_better_than_bbr() -> None:
-    config = TrainConfig.load("aurora", ["evaluation.episodes=16", "training.simulator_threads=1"])
-    environments = Environments(config)
+def on_fresh_draws(name: str) -> tuple[float, float, float]:
+    """Mean rewards of a policy, the oracle and BBR on draws of its held-out paths that training has not seen."""
+    config = TrainConfig.load(name, ["evaluation.episodes=16", "training.simulator_threads=1"])
+    environments, per_decision = Environments(config), config.evaluation.per_decision
     fresh = stream_seed(config.evaluation.seed, "test")
-    policy = find("aurora")
+    policy = find(name)
     assert policy is not None
 
     def decide(observations: Any, starts: Any) -> Any:
         actions, _ = policy.native.decide(observations, None)
         return actions
 
-    def idle(observations: Any, starts: Any) -> Any:
-        return np.zeros(len(observations), dtype=np.int64)
+    ours = evaluate(environments.evaluation(), decide, fresh, per_decision=per_decision).mean_reward
+    schemes = measure_schemes(environments, ["oracle", "bbr"], fresh, 16, per_decision=per_decision)
+    return ours, schemes["oracle"].mean_reward, schemes["bbr"].mean_reward
 
-    ours = evaluate(environments.evaluation(), decide, fresh).mean_reward
-    oracle, bbr = (evaluate(environments.baseline(name), idle, fresh).mean_reward for name in ("oracle", "bbr"))
+
+def test_aurora_is_close_to_the_oracle_and_better_than_bbr() -> None:
+    ours, oracle, bbr = on_fresh_draws("aurora")
     assert ours > bbr
     assert ours >= 0.85 * oracle
+
+
+def test_genet_is_better_than_bbr() -> None:
+    ours, _, bbr = on_fresh_draws("genet")
+    assert ours > bbr + 30
 
 
 def test_no_observation_brings_aurora_to_the_bounds_of_its_action() -> None:

@@ -19,9 +19,11 @@ from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.style import SchemeStyle
 from ccgym.training import recording
+from ccgym.training.comparison import compare
 from ccgym.training.config import TrainConfig
+from ccgym.training.confirmation import confirmation_seed
 from ccgym.training.evaluation import evaluation_seed
-from ccgym.training.recording import SeedRecord, confirmation_seed, curves_text, median_seed, record
+from ccgym.training.recording import SeedRecord, curves_text, median_seed, record
 from ccgym.training.run_directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -229,6 +231,64 @@ def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
     assert main(["record", str(file), "--seeds", "one"]) == 2
     assert "--seeds" in capsys.readouterr().err
+
+
+def test_a_figure_of_searches_needs_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL)
+    assert main(["record", str(file), "--seeds", "1", "--search-figure", "found.png"]) == 2
+    assert "gap_search" in capsys.readouterr().err
+
+
+def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the rewards that the record confirms, on the same draws."""
+    shutil.copytree(place / "runs" / "small-3", tmp_path / "other")
+    config = tmp_path / "other" / "config.yaml"
+    config.write_text(config.read_text().replace("name: small", "name: other"))
+    runs = [place / "runs" / f"small-{seed}" for seed in (1, 2)]
+    found = compare([*runs, tmp_path / "other"], episodes=8)
+    confirmed = {one["seed"]: one["confirmed_reward"] for one in summary(place)["seeds"]}
+    by_name = {one.name: one for one in found}
+    assert set(by_name) == {"small", "other", "oracle", "cubic"}
+    assert by_name["small"].rewards.mean(axis=1) == pytest.approx([confirmed[1], confirmed[2]])
+    assert by_name["other"].mean.mean == pytest.approx(confirmed[3])
+    assert by_name["other"].seeds == (3,)
+    assert by_name["small"].steps == 360
+    assert by_name["small"].closed is None
+    assert by_name["oracle"].closed is None
+    oracle, reference = by_name["oracle"].mean.mean, by_name["small"].mean.mean
+    closed = by_name["other"].closed
+    assert closed is not None
+    assert closed.mean == pytest.approx((confirmed[3] - reference) / (oracle - reference))
+    table = tmp_path / "table.csv"
+    words = [
+        "compare",
+        *map(str, runs),
+        str(tmp_path / "other"),
+        "--over",
+        "other",
+        "--draws",
+        "4",
+        "--csv",
+        str(table),
+    ]
+    assert main(words) == 0
+    assert "way to the oracle" in capsys.readouterr().out
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert {row["name"]: bool(row["closed"]) for row in rows} == {
+        "small": True, "other": False, "oracle": False, "cubic": True
+    }  # fmt: skip
+
+
+def test_unlike_trainings_are_not_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = place / "runs" / "small-1"
+    assert main(["compare", str(run), "--over", "smal"]) == 2
+    assert "--over" in capsys.readouterr().err
+    shutil.copytree(run, tmp_path / "other")
+    config = tmp_path / "other" / "config.yaml"
+    config.write_text(config.read_text().replace("delta: 0.025", "delta: 0.05"))
+    assert main(["compare", str(run), str(tmp_path / "other")]) == 2
+    assert "another agent" in capsys.readouterr().err
 
 
 STYLES = {"bbr": SchemeStyle("bbr", "TCP BBR", "gold", "^"), "cubic": SchemeStyle("cubic", "TCP Cubic", "black", "*")}

@@ -51,9 +51,11 @@ def whole(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tables(place: Path) -> dict[str, list[dict[str, str]]]:
-    """Both tables, without what a clock says."""
+    """All tables, without what a clock says."""
     found = {}
-    for name in ("progress.csv", "evaluations.csv"):
+    for name in ("progress.csv", "evaluations.csv", "curriculum.csv"):
+        if name == "curriculum.csv" and not (place / name).exists():
+            continue
         with (place / name).open() as file:
             found[name] = [
                 {key: value for key, value in row.items() if not key.startswith(("time/", "sys/"))}
@@ -213,6 +215,16 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
                 {"until": 0.5, "paths": "genet_rl1"}, {"until": 1.0, "paths": "aurora"},
             ]}}},
         ),
+        (
+            "gap_search",
+            {"environment": {"paths": {
+                "kind": "gap_search", "paths": "genet_rl1", "every": 400, "baseline": "cubic", "traces": 2,
+                "random": 2, "guided": 1,
+            }}},
+        ),
+        ("gap_bins", {"environment": {"paths": {
+            "kind": "gap_bins", "paths": "genet_rl1", "bounds": [0.2, 0.4], "pool": 6,
+        }}}),
     ],
 )  # fmt: skip
 def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
@@ -220,7 +232,7 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
     for section, values in changes.items():
         content[section] |= values
     content["evaluation"] |= {"figure": False, "baselines": ["oracle"]}
-    if name == "curriculum":  # the base file's paths would be merged with these
+    if "environment" in changes:  # the base file's paths would be merged with these
         base = yaml.safe_load(Path(content.pop("extends")).read_text())
         content = {**base, **content}
     file = tmp_path / "config.yaml"
@@ -238,6 +250,22 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
         levels = [float(row["curriculum/level"]) for row in tables(killed)["progress.csv"] if row["curriculum/level"]]
         assert levels == sorted(levels)
         assert set(levels) == {0.0, 1.0}
+    if name == "gap_search":
+        rows = tables(whole)["curriculum.csv"]
+        assert [(row["step"], row["guided"]) for row in rows] == [
+            (step, guided) for step in ("576", "960", "1344") for guided in ("0", "0", "1")
+        ]
+        for step in ("576", "960", "1344"):
+            gaps = {row["gap"]: row["joined"] for row in rows if row["step"] == step}
+            assert [joined for gap, joined in gaps.items() if float(gap) == max(map(float, gaps))] == ["1"]
+            assert sorted(gaps.values()) == ["0", "0", "1"]
+        progress = tables(whole)["progress.csv"]
+        assert [row["curriculum/level"] for row in progress][-1] == "3.0"
+        assert [row["step"] for row in progress if row["curriculum/gap"]] == ["576", "960", "1344"]
+    if name == "gap_bins":
+        rows = tables(whole)["curriculum.csv"]
+        assert len(rows) == 6
+        assert all(float(row["gap"]) == float(row["reward_oracle"]) - float(row["reward_cubic"]) for row in rows)
 
 
 # --- The command line -------------------------------------------------------------------------------------------------

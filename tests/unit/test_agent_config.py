@@ -93,28 +93,6 @@ startup: {kind: packets_per_rtt, packets: 10}
 guard: recovery
 """
 
-ORCA = """
-name: orca
-clock: 20ms
-observation:
-  history: 10
-  features:
-    - {signal: delivery_rate, over: max_delivery_rate, clip: [0, 1]}
-    - {signal: pacing_rate, over: max_delivery_rate, clip: [0, 10]}
-    - {signal: lost_rate, over: max_delivery_rate, scale: 5, clip: [0, 10]}
-    - {signal: rtt_count, over: cwnd, clip: [0, 10]}
-    - {signal: duration, clip: [0s, 1s]}
-    - {signal: min_rtt, over: srtt, clip: [0, 1]}
-    - {signal: min_rtt, over: srtt, scale: 1.25, clip: [0, 1], name: delay_metric}
-action:
-  map: {kind: exponential, base: 4}
-  target: cwnd
-  limits: {window: [4, 1e6]}
-  inner: cubic
-reward: {terms: [{term: orca_power, weight: 1}]}
-startup: inner
-"""
-
 MVFST = """
 name: mvfst
 clock: 100ms
@@ -132,7 +110,7 @@ action: {map: ["+0", "/2", "-10", "+10", "*2"], target: cwnd}
 startup: 10p
 """
 
-PRESETS = {"indigo": INDIGO, "muses": MUSES, "eagle": EAGLE, "orca": ORCA, "mvfst": MVFST}
+PRESETS = {"indigo": INDIGO, "muses": MUSES, "eagle": EAGLE, "mvfst": MVFST}
 
 SMALL: dict[str, Any] = {
     "clock": "10ms",
@@ -183,7 +161,6 @@ def test_quantities_reach_the_core_in_its_units() -> None:
     assert eagle["action"]["limits"]["rate"] == [1e5, 1e10]
     assert eagle["guard"]["kind"] == "recovery"
     assert eagle["reward"]["terms"][3]["phase"] == ["drain", "probe"]
-    assert preset("orca").native()["action"]["inner"] == {"scheme": "cubic", "params": {}}
     assert preset("mvfst").native()["decision_latency"] == 30_000_000
     json.dumps([preset(name).native() for name in PRESETS], allow_nan=False)
 
@@ -353,6 +330,23 @@ def test_aurora_is_what_its_authors_published() -> None:
     assert agent["reward"]["scale"] == 0.001
     paths = description["environment"]["paths"]
     assert paths == read_distribution("aurora").describe()
+
+
+def test_orca_is_what_its_authors_published() -> None:
+    description = describe("orca")
+    agent = description["agent"]["native"]
+    assert agent["clock"] == {"kind": "fixed", "interval": 20_000_000, "on_ack": True, "tick": 0}
+    assert agent["observation"]["history"] == 10
+    assert len(description["observation"]) == 70
+    action = agent["action"]
+    assert action["map"] == {"kind": "exponential", "base": 4}
+    assert action["inner"] == {"scheme": "cubic", "params": {"mode": "linux"}}
+    assert (action["limits"]["window"][0], action["bounds"], action["pace"]) == (4, [-1, 1], "cwnd_over_srtt")
+    assert [(term["term"], term["weight"], term["margin"]) for term in agent["reward"]["terms"]] == [
+        ("orca_power", 1, 1.25)
+    ]
+    assert agent["startup"] == {"kind": "inner", "gain": 1.1}
+    assert description["environment"]["paths"] == read_distribution("orca").describe()
 
 
 def test_columns_know_what_stands_where() -> None:

@@ -9,17 +9,13 @@ import pytest
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, SimulationError
-from ccgym.evaluation.engine import Reduction, measure
 from ccgym.evaluation.prepared_run import Record
-from ccgym.evaluation.run import contender
 from ccgym.evaluation.simulate import simulate
 from ccgym.experiments import spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
-from ccgym.experiments.expand import Condition
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Measured, read_metric
 from ccgym.experiments.results import Outcome, Test
-from ccgym.experiments.run import planned
 from ccgym.experiments.sample import Sample
 
 FOUND = load_experiment("weaknesses")
@@ -73,14 +69,6 @@ def test_the_loss_rate_is_of_what_was_sent_in_the_interval() -> None:
     assert one.drop_rate(2, 4) == pytest.approx(0.01)
 
 
-def test_recovery_time_counts_from_the_change() -> None:
-    # 12 Mbit/s from the beginning of second 3 on, before that a third of it.
-    rising = sample(list(np.cumsum([0, 0.5e6, 0.5e6, 0.5e6, 1.5e6, 1.5e6, 1.5e6])))
-    assert rising.time_to(0.8, 1.0, 1.0, 6.0, 1.0) == pytest.approx(2.0)
-    assert rising.time_to(0.8, 1.0, 4.0, 6.0, 1.0) == pytest.approx(3.0), "not before one looks"
-    assert rising.time_to(1.1, 1.0, 1.0, 6.0, 1.0) == pytest.approx(5.0), "never: as long as one looked"
-
-
 def test_a_sample_of_a_run_agrees_with_its_record() -> None:
     path = NetworkPath(rate="10mbps", rtt="40ms", queue="0.5bdp")
     record = simulate(path, ["cubic"], "20s", 3, Record(packets=False, series="100ms"))
@@ -130,6 +118,34 @@ def test_recovery_time_is_never_longer_than_it_is_looked_for() -> None:
     assert value(rising, "recovery_time", 1, fraction=1.0, **{**options, "until": "3s"}) == pytest.approx(2.0)
     metric = read_metric("recovery_time", options)
     assert (metric.show(5.0), metric.show(2.04), metric.show(None)) == ("≥ 5 s", "2.0 s", "–")
+
+
+def test_convergence_time_is_until_all_are_even() -> None:
+    # Flow 2 joins at 1 s, and has half of what flow 1 has from 4 s on, all of it from 5 s on.
+    one, two = np.cumsum([0, 1.2e6, 1e6, 1e6, 1e6, 0.7e6, 0.7e6]), np.cumsum([0, 0, 0.1e6, 0.1e6, 0.1e6, 0.6e6, 0.7e6])
+    joined = sample(list(one), list(two))
+    options = {"change": "1s", "until": "6s", "window": "1s"}
+    assert value(joined, "convergence_time", 2, **options) == pytest.approx(3.0)
+    assert value(joined, "convergence_time", 2, index=0.999, **options) == pytest.approx(4.0)
+    assert value(joined, "convergence_time", 2, **{**options, "until": "4s"}) == pytest.approx(3.0), "never"
+    assert value(joined, "convergence_time", 2, flows=[1], **options) == 0.0
+    up, down = np.cumsum([0, 0, 0.1e6, 0.7e6, 0.9e6, 1e6]), np.cumsum([0, 1e6, 0.9e6, 0.7e6, 0.1e6, 0])
+    crossing = sample(list(down), list(up))
+    never = {**options, "until": "5s"}
+    assert value(crossing, "convergence_time", 2, **never) == pytest.approx(4.0), (
+        "rates that cross are even for a while"
+    )
+
+
+def test_completion_times_of_transfers() -> None:
+    def flow(start_s: float, completion_s: float | None) -> Any:
+        return type("Flow", (), {"start_s": start_s, "completion_s": completion_s})
+
+    record = type("Record", (), {"flows": (flow(0, None), flow(1, 1.0), flow(2, 3.0), flow(4, None))})
+    run: Any = type("Run", (), {"record": record, "duration_s": 10.0})
+    assert read_metric("completion_time", {"besides": [1]}).of(run) == pytest.approx((1 + 3 + 6) / 3), "6 s so far"
+    assert read_metric("completion_time", {"besides": [1], "percentile": 50}).of(run) == pytest.approx(3.0)
+    assert read_metric("completion_time", {"besides": [1, 2, 3, 4]}).of(run) is None
 
 
 def test_a_share_is_of_the_packets_that_the_link_carried() -> None:
@@ -279,6 +295,34 @@ def test_responsiveness_is_measured_against_cubic() -> None:
     assert verdicts(name, cubic, None) == [None, None], "without Cubic's number nothing is decided"
 
 
+def test_a_scheme_can_be_measured_against_itself() -> None:
+    name = "decision_latency"
+    for late, passed in ((0.73, True), (0.71, False)):
+        used = {"none": 0.8, "0.25 RTT": late, "0.5 RTT": late, "1 RTT": late}
+        found = outcome(name, evidence(name, utilization=lambda one, used=used: used[one.at["latency"]]))
+        assert [one.passed for one in found.criteria] == [passed] * 3
+        assert [one.min for one in found.criteria] == [pytest.approx(0.72)] * 3
+    assert TESTS[name].spec.criteria[0].references[0].text == "0.9 × its own at latency none"
+
+
+def test_a_multiple_of_a_baseline() -> None:
+    name = "short_flows"
+    cubic = evidence(name, completion_s=2.0, long_goodput=10.0)
+    assert verdicts(name, evidence(name, completion_s=2.2, long_goodput=9.0), cubic) == [True] * 6
+    assert verdicts(name, evidence(name, completion_s=2.3, long_goodput=8.9), cubic) == [False] * 6
+    assert verdicts(name, cubic, None) == [None] * 6
+    short = Test(TESTS[name].spec.model_copy(update={"brief": ""}))
+    assert short.brief == "mean completion time ≤ 1.1 × cubic's, long flow's goodput ≥ 0.9 × cubic's"
+    with pytest.raises(ValueError, match="compared with itself"):
+        spec.Reference(times=2.0)
+
+
+def test_many_flows_are_to_be_fair_soon() -> None:
+    name = "many_flows"
+    found = evidence(name, jain=0.95, second_s=3.0, third_s=4.0, fourth_s=10.0)
+    assert verdicts(name, found) == [True, True, True, False], "less than 10 s"
+
+
 def test_small_buffers_may_lose_more() -> None:
     name = "self_inflicted_loss"
     found = outcome(name, evidence(name, loss=0.02)).criteria
@@ -310,97 +354,6 @@ def test_without_criteria_there_is_no_verdict() -> None:
 )
 def test_fractions_are_shown_as_percent(value: float | None, text: str) -> None:
     assert read_metric("utilization", {}).show(value) == text
-
-
-# --- Known schemes -------------------------------------------------------------------------------------------------
-
-
-def values(name: str, scheme: str, **at: float | str) -> dict[str, float]:
-    """The metrics of the first run in the first condition with these coordinates."""
-    test = TESTS[name]
-
-    def chosen(one: Condition) -> bool:
-        return at.items() <= one.at.items()
-
-    key = next(one.key for one in test.conditions if chosen(one))
-    run = next(one for one in planned(test, [contender(scheme)], runs=1, seed=5) if one.condition.key == key)
-
-    def reduce(_: Any, record: Any) -> dict[str, float | None]:
-        measured = Measured(run.scenario.path, record)
-        return {metric.key: metric.of(measured) for metric in run.scenario.metrics}
-
-    (outcome,) = measure([run.run], reduce=Reduction("values", 1, reduce))
-    assert outcome.error is None
-    found: dict[str, float] = outcome.data
-    return found
-
-
-def test_a_window_loses_what_exceeds_link_and_buffer() -> None:
-    """10 Mbit/s and 40 ms: 34 packets in flight, 17 more in a buffer of half a product."""
-    at = {"rate_mbps": 10, "owd_ms": 20, "buffer_bdp": 0.5}
-    fitting = values("self_inflicted_loss", "fixed_window:cwnd=40", **at)
-    assert fitting["loss"] == 0.0
-    assert fitting["utilization"] == pytest.approx(1.0, abs=0.01)
-    assert values("self_inflicted_loss", "fixed_window:cwnd=10", **at)["utilization"] == pytest.approx(
-        10 / 33.3, rel=0.05
-    )
-    assert values("self_inflicted_loss", "fixed_window:cwnd=200", **at)["loss"] > 0.03
-
-
-def test_a_rate_loses_what_exceeds_the_link() -> None:
-    at = {"rate_mbps": 10, "owd_ms": 20, "buffer_bdp": 0.1}
-    lost = values("self_inflicted_loss", "fixed_rate:rate_mbps=12.5", **at)["loss"]
-    assert lost == pytest.approx(0.2, abs=0.01)
-
-
-def test_equal_flows_share_equally() -> None:
-    at = {"rate_mbps": 10, "buffer_bdp": 4.0}
-    assert values("bandwidth_sweep", "fixed_window:cwnd=40", **at)["ratio"] > 0.97
-    assert values("bandwidth_sweep", "copa", **at)["ratio"] > 0.8
-
-
-def test_known_neighbors_of_cubic() -> None:
-    test = "cubic_friendliness"
-    shares = {
-        scheme: values(test, scheme, rate_mbps=10, buffer_bdp=buffer, cubic="first")["cubic_share"]
-        for scheme, buffer in (("cubic", 1.0), ("vegas", 1.0), ("bbr", 0.2))
-    }
-    assert 0.3 < shares["cubic"] < 0.7
-    assert shares["vegas"] > 0.7, "it yields"
-    assert shares["bbr"] < 0.3, "in shallow buffers it takes nearly all"
-
-
-def test_both_orders_together_with_cubic_itself_give_half() -> None:
-    test = "cubic_friendliness"
-    found = [
-        values(test, "cubic", rate_mbps=rate, buffer_bdp=1.0, cubic=order)["cubic_share"]
-        for rate in (10, 20, 30)
-        for order in ("first", "second")
-    ]
-    assert np.mean(found) == pytest.approx(0.5, abs=0.08)
-
-
-def test_estimates_of_known_schemes() -> None:
-    test = "stale_estimates"
-    vegas = values(test, "vegas", rate_mbps=6.0, buffer="first")
-    assert vegas["after_rtt_s"] == 10.0, "its least RTT never grows"
-    bbr = values(test, "bbr", rate_mbps=6.0, buffer="first")
-    assert 0 < bbr["after_rate_s"] < 5
-    large = values(test, "fixed_window:cwnd=200", rate_mbps=6.0, buffer="last")
-    # A window that suits the last path: noticed as soon as one looks, two round trips of 40 ms after the change.
-    assert large["after_rate_s"] < 0.6
-
-
-def test_acknowledgements_are_lost_for_a_second() -> None:
-    scenario = TESTS["startup_recovery"].conditions[0].make(np.random.default_rng(5))
-    record = simulate(
-        scenario.path, ["fixed_window:cwnd=20"], scenario.duration_ns / 1e9, 1, Record(packets=False, series="50ms")
-    )
-    assert record.series is not None
-    acked = dict(zip(record.series["t_ns"] // 10**6, record.series["flows"][0]["acked_bytes"], strict=True))
-    # The silence reaches the sender a one-way delay after the element that makes it.
-    assert acked[1100] == acked[2000] > acked[900]
-    assert acked[3500] > acked[2100]
 
 
 # --- Packets of a part of the run ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
 from ccgym.experiments.run import judge, planned, run_experiments
-from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.experiments.spec import Criterion, Experiment, ExperimentSet
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure
@@ -349,6 +349,15 @@ def test_numbers_on_disk(tmp_path: Path) -> None:
     assert all(float(row["min"]) <= float(row["mean"]) <= float(row["max"]) for row in rows)
 
 
+def test_of_an_experiment_for_learned_policies_others_have_no_verdict(tmp_path: Path) -> None:
+    only = SMALL.model_copy(update={"learned_only": True, "criteria": (Criterion(metric="loss", max=1.0),)})
+    results = run(tmp_path, "cubic,aurora", only)
+    verdicts = [results.outcome(results.tests[0], key).verdict for key in ("cubic", "aurora")]
+    assert verdicts == ["none", "pass"]
+    assert results.passed_text("cubic") == ""
+    assert not results.outcome(results.tests[0], "cubic").runs
+
+
 def test_cubic_is_as_responsive_as_cubic(tmp_path: Path) -> None:
     results = run(tmp_path, "cubic", CHANGING)
     outcome = results.outcome(results.tests[0], "cubic")
@@ -503,7 +512,9 @@ def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: py
     """Everything failed: the report says so instead of falling over."""
     monkeypatch.setattr(style, "FORMATS", (".svg",))
     empty = invented(empty=True)
-    assert {outcome.verdict for outcome in empty.outcomes.values()} == {"incomplete"}
+    verdicts = {name: outcome.verdict for name, outcome in empty.outcomes.items()}
+    assert verdicts.pop(("decision_latency", "cubic")) == "none", "only of learned policies"
+    assert set(verdicts.values()) == {"incomplete"}
     experiment_report.write(empty, tmp_path, Silent(), figures=True)
     assert "incomplete" in (tmp_path / "weaknesses.md").read_text(encoding="utf-8")
 

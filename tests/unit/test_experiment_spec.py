@@ -15,6 +15,8 @@ from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.placeholders import Names, Quantity, substitute
 from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.experiments.training import Box, TrainingRange
+from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import flow_spec
 from ccgym.units import Nanoseconds
 
@@ -46,6 +48,7 @@ def rng(seed: int = 1) -> np.random.Generator:
         ("$(rtt / owd)", 2),
         ("$(ceil(1.5 * bdp(rate, rtt)))p", "50p"),
         ("$(packet_time(rate))", Nanoseconds(1_200_000)),
+        ("$(max(rtt, 3 * owd))", Nanoseconds(60_000_000)),
         ("$(-(1 - 3) / 4)", 0.5),
         ("buffer of $buffer at $rate", "buffer of 0.2bdp at 10mbps"),
         ("$scheme", "$scheme"),
@@ -258,7 +261,9 @@ def test_the_stress_tests_are_there() -> None:
 @pytest.mark.parametrize("name", STRESS_TESTS)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> None:
-    found = conditions(experiments(quick)[name])
+    experiment = experiments(quick)[name]
+    tested = "aurora" if experiment.learned_only else "reno"
+    found = conditions(experiment)
     assert len({one.key for one in found}) == len(found)
     for condition in found[:: max(1, len(found) // 7)]:
         scenario = condition.make(rng(7))
@@ -267,8 +272,53 @@ def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> N
         assert [type(link.queue) for link in links if link is not None] == [Droptail]
         scenario.path.compile(scenario.duration_ns)
         assert scenario == condition.make(rng(7))
-        flows = scenario.flows_of([flow_spec("reno")])
+        flows = scenario.flows_of([flow_spec(tested)])
         assert all(flow.start_ns < (flow.stop or scenario.duration_ns) for flow in flows)
+
+
+def test_transfers_are_a_poisson_process_that_every_scheme_meets() -> None:
+    entry = {"every": "100ms", "from": "2s", "to": "42s", "kilobytes": {"log_uniform": [10, 1000]}}
+    flows = [{"scheme": "reno"}, {"scheme": "$scheme", "profile": "tcp", "transfers": entry}]
+    drawn = expanded(flows, rng(3))
+    assert drawn == expanded(flows, rng(3)) != expanded(flows, rng(4))
+    assert drawn[0] == {"scheme": "reno"}
+    starts = np.array([float(one["start"]) / 1e9 for one in drawn[1:]])
+    assert 2 <= starts.min() <= starts.max() < 42
+    gaps = np.diff(starts)
+    assert len(starts) == pytest.approx(400, abs=60)
+    assert gaps.mean() == pytest.approx(0.1, rel=0.2) == gaps.std(), "exponential: both are the mean"
+    read = [flow_spec({**one, "scheme": "reno"}) for one in drawn[1:]]
+    sizes = np.array([one.source.native()["bytes"] for one in read])
+    assert 10_000 <= sizes.min() <= sizes.max() <= 1_000_000
+    assert np.median(sizes) == pytest.approx(100_000, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"transfers": {"every": "1s", "to": "5s"}}, "kilobytes"),
+        ({"transfers": {"every": "1us", "to": "5s", "kilobytes": {"uniform": [1, 2]}}}, "500 transfers"),
+        ({"transfers": {"every": "1s", "to": "5s", "kilobytes": {"unifrom": [1, 2]}}}, "did you mean 'uniform'"),
+        (
+            {"transfers": {"every": "1s", "to": "5s", "kilobytes": {"uniform": [1, 2]}}, "start": "1s"},
+            "bring their own",
+        ),
+    ],
+)
+def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        expanded([{"scheme": "reno", **changes}], rng())
+    assert caught.value.where.startswith("[0].transfers")
+
+
+def test_paths_of_the_training_range() -> None:
+    (condition,) = (one for one in conditions(experiments()["extrapolation"]) if one.key == "beyond=both")
+    trained = TrainingRange((Box((1.0, 6.0), (5.0, 50.0)), Box((2.0, 8.0), (1.0, 20.0))))
+    for on, rate_mbps, owd_ms in ((None, 1000, 300), (trained, 80, 150)):
+        path = condition.trained(on).make(rng()).path
+        assert (path.mean_rate_mbps, path.owd_ms) == (rate_mbps, owd_ms)
+    (other,) = conditions(experiments()["responsiveness"])
+    assert other.trained(trained) is other, "it does not ask"
 
 
 def test_the_testbed_delays_packets_in_front_of_the_queue() -> None:

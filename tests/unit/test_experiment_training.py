@@ -90,6 +90,8 @@ WIDE = {
         ({"kind": "named", "names": [SMALL]}, SMALL, True),
         ({"kind": "mixture", "parts": [{"paths": FAST}, {"paths": WIDE}]}, SMALL, True),
         ({"kind": "stages", "stages": [{"until": 0.5, "paths": SMALL}, {"until": 1.0, "paths": FAST}]}, SMALL, True),
+        ({"kind": "gap_search", "paths": WIDE}, FAST, True),
+        ({"kind": "gap_bins", "paths": WIDE, "bounds": [1]}, "indigo-5mbps-10ms", False),
         (WIDE, FAST, True),
         ({**WIDE, "loss": 0}, FAST, False),
         ({**WIDE, "rate": {"uniform": ["5mbps", "70mbps"]}}, FAST, False),

@@ -89,6 +89,7 @@ def card_of(policy: TorchPolicy, network: bytes, **changes: Any) -> PolicyCard:
         "agent": agent,
         "policy": policy.shape,
         "onnx_sha256": hashlib.sha256(network).hexdigest(),
+        "training": {"config": {"name": "steady"}},
     }
     return PolicyCard(**{**values, **changes})
 

@@ -177,7 +177,7 @@ def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
 def test_parameters_are_named_without_the_policy(pretrained: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_scheme("steady:start_rate=2")
-    assert caught.value.expected == "parameters of steady: start_rate_mbps, start_cwnd"
+    assert caught.value.expected == "parameters of steady: start_rate_mbps, start_cwnd, decision_latency_ms"
     assert "steady:NAME=VALUE" in caught.value.hint
 
 

@@ -12,6 +12,8 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.metrics.collapsed import Collapsed
+from ccgym.experiments.metrics.completion_time import CompletionTime
+from ccgym.experiments.metrics.convergence_time import ConvergenceTime
 from ccgym.experiments.metrics.declared_loss import DeclaredLoss
 from ccgym.experiments.metrics.delay_p95 import DelayP95
 from ccgym.experiments.metrics.goodput import Goodput
@@ -32,6 +34,8 @@ __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 METRICS: Final[Mapping[str, type[Metric]]] = {
     "ccperf": Ccperf,
     "collapsed": Collapsed,
+    "completion_time": CompletionTime,
+    "convergence_time": ConvergenceTime,
     "declared_loss": DeclaredLoss,
     "delay_p95": DelayP95,
     "goodput": Goodput,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from typing_extensions import override
 
 from ccgym.experiments.metrics.base import Better, Measured, OverTime
+
+
+def jain(run: Measured, places: Sequence[int], begin_s: float, end_s: float) -> float | None:
+    """The index of the flows at these positions; None where nothing arrived."""
+    rates = [run.sample.goodput_mbps(place, begin_s, end_s) for place in places]
+    squares = sum(rate**2 for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
 
 
 class Jain(OverTime):
@@ -18,6 +26,4 @@ class Jain(OverTime):
 
     @override
     def of(self, run: Measured) -> float | None:
-        rates = [run.sample.goodput_mbps(place, *self.span(run)) for place in self.places(run)]
-        squares = sum(rate**2 for rate in rates)
-        return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
+        return jain(run, self.places(run), *self.span(run))

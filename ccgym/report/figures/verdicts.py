@@ -20,50 +20,51 @@ EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incom
 MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete", "none": ""}
 """Verdicts in words, so that they do not depend on color."""
 
-COLUMN_IN: Final = 1.66
+COLUMN_IN: Final = 1.9
 ROW_IN: Final = 0.62
-NAMES_IN: Final = 1.9
+NAMES_IN: Final = 3.6
+"""Room for the tests' names and what passes, inches."""
+HEAD_IN: Final = 0.62
 """Room for the schemes' names, inches."""
-HEAD_IN: Final = 1.05
-"""Room for the tests' names, inches."""
-CHARACTERS: Final = 19
-"""Characters of a line in the head."""
+CHARACTERS: Final = 26
+"""Characters of a line of numbers."""
 
 
 @figure(
     "overview",
-    "Matrix of schemes and tests: passed or failed, with the number that decided",
+    "Matrix of tests and schemes: passed or failed, with the number that decided",
     page="experiment",
 )
 def verdicts_figure(results: ExperimentResults) -> Figure:
-    """Draw the matrix. Call within ``house_style``."""
-    columns, rows = len(results.tests), len(results.styles)
+    """Draw the matrix, tests down as in the table. Call within ``house_style``."""
+    columns, rows = len(results.styles), len(results.tests)
     width, height = NAMES_IN + COLUMN_IN * columns + 0.15, HEAD_IN + ROW_IN * rows + 0.15
     drawn = blank_figure(width, height)
     axes = drawn.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     axes.axis("off")
-    for column, test in enumerate(results.tests):
+    for column, style in enumerate(results.styles):
         middle = NAMES_IN + COLUMN_IN * (column + 0.5)
-        title = "\n".join(textwrap.wrap(test.title, CHARACTERS))
+        axes.text(middle, 0.22, style.label, ha="center", va="center", color=INK, fontsize=11, weight="bold")
+        count = f"{passed} passed" if (passed := results.passed_text(style.key)) else ""
+        axes.text(middle, 0.45, count, ha="center", va="center", color=MUTED, fontsize=9)
+    for row, test in enumerate(results.tests):
+        top = HEAD_IN + ROW_IN * row
         # Signs and units stay with their numbers.
         together = re.sub(r"([≤≥]) |(\d) (?=%|s\b)", lambda found: f"{found[1] or found[2]}\u00a0", test.brief)
-        brief = "\n".join(textwrap.wrap(together, CHARACTERS + 5))
-        axes.text(middle, 0.1, title, ha="center", va="top", weight="bold", color=INK, fontsize=10, linespacing=1.1)
-        axes.text(middle, HEAD_IN - 0.06, brief, ha="center", va="bottom", color=MUTED, fontsize=8, linespacing=1.1)
-    for row, style in enumerate(results.styles):
-        top = HEAD_IN + ROW_IN * row
-        axes.text(0.15, top + 0.24, style.label, va="center", color=INK, fontsize=11, weight="bold")
-        count = f"{passed} passed" if (passed := results.passed_text(style.key)) else ""
-        axes.text(0.15, top + 0.45, count, va="center", color=MUTED, fontsize=9)
-        for column, test in enumerate(results.tests):
+        brief = "\n".join(textwrap.wrap(together, 2 * CHARACTERS))
+        axes.text(0.15, top + 0.2, test.title, va="center", color=INK, fontsize=10, weight="bold")
+        axes.text(0.15, top + 0.43, brief, va="center", color=MUTED, fontsize=8, linespacing=1.1)
+        for column, style in enumerate(results.styles):
             outcome = results.outcome(test, style.key)
             left = NAMES_IN + COLUMN_IN * column
             color = FILLS[outcome.verdict]
             axes.add_patch(Rectangle((left + 0.03, top + 0.03), COLUMN_IN - 0.06, ROW_IN - 0.06, facecolor=color, lw=0))
             centered: dict[str, Any] = {"x": left + COLUMN_IN / 2, "ha": "center", "va": "center"}
-            axes.text(y=top + 0.24, s=outcome.headline or NOTHING, color=INK, fontsize=10.5, **centered)
+            number = outcome.headline or NOTHING
+            size = 10.5 * min(1.0, CHARACTERS / 1.2 / len(number))
+            axes.text(y=top + 0.24, s=number, color=INK, fontsize=size, **centered)
             mark, color = MARKS[outcome.verdict], EDGES[outcome.verdict]
             axes.text(y=top + 0.45, s=mark, color=color, fontsize=9, weight="bold", **centered)
     return drawn

@@ -3,6 +3,8 @@
 =================  =============================================================================================
 ``config``         the settings of all of them; does not import torch
 ``actor_critic``   SB3's PPO and A2C, and sb3-contrib's PPO with an LSTM
+``ppo``            PPO with rollouts in the native core and gradients in parts
+``ppo_gradient``   the gradient of its loss, written out
 ``dagger``         an expert labels the states that the learner comes into, and a network imitates it
 ``distill``        the same with a decision tree
 ``cross_entropy``  the best episodes of a group are imitated, and for a while an expert, too

@@ -212,6 +212,9 @@ class PpoConfig(ActorCritic):
     """Steps between two samples of its noise; -1: once per update."""
     lstm: Lstm = Lstm()
     """The recurrent part; of no effect with ``ppo``."""
+    gradient_threads: int = Field(default=1, ge=1, le=256)
+    """Threads that share the gradient of a batch, in equal parts. Sums of floats depend on it, so it is part of what a
+    seed reproduces; of no effect with ``recurrent_ppo`` and on a GPU."""
 
     @model_validator(mode="after")
     def _batches(self) -> PpoConfig:

@@ -86,18 +86,18 @@ fn choices(plan: &Plan) -> Vec<(String, String)> {
 }
 
 fn steered(plan: &Plan) -> String {
-    match (plan.actions.on_top, plan.actions.target) {
-        (true, _) => "gain".to_owned(),
-        (false, Target::Rate) => "rate".to_owned(),
-        (false, Target::Cwnd) => "cwnd".to_owned(),
-        (false, Target::Both) => "rate and cwnd".to_owned(),
+    match plan.actions.target {
+        Target::Cwnd if plan.actions.overwrites => "cwnd of the base scheme".to_owned(),
+        Target::Cwnd => "cwnd".to_owned(),
+        Target::Rate => "rate".to_owned(),
+        Target::Both => "rate and cwnd".to_owned(),
     }
 }
 
 fn action(plan: &Plan) -> Vec<Value> {
     let actions = &plan.actions;
-    let (unit, [low, high]) = match (actions.on_top, actions.target) {
-        (false, Target::Rate) => ("bit/s", actions.limits.rate),
+    let (unit, [low, high]) = match actions.target {
+        Target::Rate => ("bit/s", actions.limits.rate),
         _ => ("packets", actions.limits.window),
     };
     let suffix = consequences(plan);
@@ -117,10 +117,9 @@ fn action(plan: &Plan) -> Vec<Value> {
                     (2, _) => "cwnd".to_owned(),
                     _ => steered(plan),
                 };
-                let within = match (actions.on_top, size, index) {
-                    (false, 2, 1) => format!(", within {:?} packets", actions.limits.window),
-                    (false, 2, _) => format!(", within {:?} bit/s", actions.limits.rate),
-                    (true, ..) => String::new(),
+                let within = match (size, index) {
+                    (2, 1) => format!(", within {:?} packets", actions.limits.window),
+                    (2, _) => format!(", within {:?} bit/s", actions.limits.rate),
                     _ => format!(", within [{low}, {high}] {unit}"),
                 };
                 let formula = format!("{}{within}{suffix}", continuous(plan, &x));
@@ -132,15 +131,11 @@ fn action(plan: &Plan) -> Vec<Value> {
 }
 
 fn continuous(plan: &Plan, x: &str) -> String {
-    let before = if plan.actions.on_top { "" } else { x };
-    let times = |factor: &str| if before.is_empty() { factor.to_owned() } else { format!("{before} · {factor}") };
     match &plan.actions.map {
         Map::SignedMultiply(delta) | Map::Pair(delta) => {
-            let (up, down) = (times(&format!("(1 + {delta}·a)")), format!("(1 − {delta}·a)"));
-            let over = if before.is_empty() { "1" } else { before };
-            format!("{x} ← {up} if a ≥ 0, else {over} / {down}")
+            format!("{x} ← {x} · (1 + {delta}·a) if a ≥ 0, else {x} / (1 − {delta}·a)")
         }
-        Map::Exponential(base) => format!("{x} ← {}", times(&format!("{base}^a"))),
+        Map::Exponential(base) => format!("{x} ← {x} · {base}^a"),
         _ => String::new(),
     }
 }
@@ -148,12 +143,8 @@ fn continuous(plan: &Plan, x: &str) -> String {
 /// What else happens to a decision.
 fn consequences(plan: &Plan) -> String {
     let mut text = String::new();
-    if plan.actions.on_top && !matches!(plan.actions.map, Map::Passive) {
-        let [low, high] = plan.actions.limits.window;
-        text.push_str(&format!("; times cwnd and rate of the base scheme, cwnd within [{low}, {high}] packets"));
-    }
     let packets = plan.actions.limits.packets_per_min_rtt;
-    if packets > 0.0 && !plan.actions.on_top && plan.actions.target != Target::Cwnd {
+    if packets > 0.0 && plan.actions.target != Target::Cwnd {
         text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
     }
     for step in &plan.spec.action.smoothing {
@@ -217,7 +208,7 @@ const MAPS: &[(&str, &str, &str)] = &[
         "Indigo: /2, −10, +0, +10, ×2",
     ),
     ("signed_multiply", "x ← x·(1 + delta·a) if a ≥ 0, else x / (1 − delta·a)", "Aurora: delta 0.025; Genet: 1"),
-    ("exponential", "x ← x·base^a; on top of a scheme: its window and rate times base^a", "Orca: 4; Sage: 2"),
+    ("exponential", "x ← x·base^a", "Orca: 4; Sage: 2"),
     ("gain_on_estimate", "x ← gain · estimate, unchanged while that is unknown", "BBR's way of using its gains"),
     ("pair", "signed_multiply of the rate by the first number, of the window by the second", "Park; Aurora's option"),
     ("passive", "the base scheme decides; for measuring it on the agent's clock and reward", "none"),

@@ -353,15 +353,22 @@ impl FlowAgent {
     #[inline]
     pub fn control(&self, inner: Option<&Control>) -> Control {
         match inner {
-            Some(inner) if self.plan.actions.on_top => {
-                if self.startup.bypasses() {
-                    *inner
-                } else {
-                    self.actuator.on_top(&self.plan.actions, inner, self.memory.mss)
-                }
-            }
-            _ => self.control,
+            Some(inner) => self.plan.actions.over(inner, &self.memory, self.srtt),
+            None => self.control,
         }
+    }
+
+    /// The window that the base scheme is to go on from, in wire bytes; once after each decision that takes effect, and
+    /// in a start-up that multiplies it.
+    #[inline]
+    pub fn take_window(&mut self) -> Option<u64> {
+        self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
+    }
+
+    /// Whether the agent writes the window of a base scheme ([`FlowAgent::take_window`]).
+    #[must_use]
+    pub fn overwrites(&self) -> bool {
+        self.plan.actions.overwrites
     }
 
     /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and

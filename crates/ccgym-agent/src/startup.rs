@@ -23,8 +23,10 @@ impl StartupSpec {
         let positive =
             |place: &str, x: f64| SpecError::ensure(x.is_finite() && x >= 1.0, place, x, "a number from 1 on");
         match self {
-            Self::Inner {} | Self::None {} => {
-                SpecError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")
+            Self::Inner { .. } | Self::None {} => {
+                SpecError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")?;
+                let Self::Inner { gain } = self else { return Ok(()) };
+                SpecError::ensure((1.0..=10.0).contains(gain), "startup.gain", gain, "1 to 10")
             }
             _ if inner => {
                 let expected = "inner or none: the base scheme starts the flow";
@@ -60,7 +62,11 @@ impl StartupSpec {
                 let signs: Vec<_> = exit.iter().map(word).collect();
                 format!("from {packets} packets doubling each round trip until {}", signs.join(", or "))
             }
-            Self::Inner {} => "as the base scheme; the agent acts once that has left slow start".to_owned(),
+            Self::Inner { gain } => {
+                let also =
+                    if *gain == 1.0 { String::new() } else { format!(", its window times {gain} each interval") };
+                format!("as the base scheme{also}; the agent acts once that has left slow start")
+            }
             Self::None {} => "as the base scheme; the agent acts at once".to_owned(),
         }
     }
@@ -146,7 +152,7 @@ impl Startup {
         memory: &Memory,
     ) -> Self {
         let startup = match spec {
-            StartupSpec::Inner {} => return Self::Inner(Rounds::default()),
+            StartupSpec::Inner { .. } => return Self::Inner(Rounds::default()),
             StartupSpec::None {} => return Self::Over,
             StartupSpec::SlowStart { packets: n, .. } => {
                 let (window, counted, rounds) = (packets.unwrap_or(*n), 0, Rounds::default());
@@ -232,6 +238,10 @@ impl Startup {
                 let left = m.ssthresh.is_some_and(|threshold| m.cwnd >= threshold);
                 if left || rounds.lost || (m.ssthresh.is_none() && rounds.says(Exit::Plateau)) {
                     *self = Self::Over;
+                } else if let StartupSpec::Inner { gain } = spec {
+                    if *gain != 1.0 {
+                        actuator.overwrite(actions, memory, |window| window * gain);
+                    }
                 }
             }
             Self::SlowStart(s) => {

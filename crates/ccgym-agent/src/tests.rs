@@ -185,11 +185,21 @@ fn contradictions_are_refused_with_their_place() {
         let spec: AgentSpec = serde_json::from_value(with(plain(), extra)).expect(place);
         assert_eq!(spec.validate().expect_err(place).place, place);
     }
-    let inner = json!({"scheme": "cubic"});
-    let spec = with(plain(), action(json!({"inner": inner})));
-    let spec = with(spec, json!({"startup": {"kind": "inner"}}));
-    let spec: AgentSpec = serde_json::from_value(spec).expect("an agent");
-    assert_eq!(spec.validate().expect_err("packets on top of a scheme").place, "action.map");
+    let inner = with(plain(), action(json!({"inner": {"scheme": "cubic"}})));
+    let inner = with(inner, json!({"startup": {"kind": "inner"}}));
+    for (extra, place) in [
+        (json!({"action": with(inner["action"].clone(), json!({"target": "rate"}))}), "action.target"),
+        (
+            json!({"action": with(inner["action"].clone(), json!({"cwnd_cap": {"bdp": 2, "packets": 4}}))}),
+            "action.cwnd_cap",
+        ),
+        (json!({"startup": {"kind": "inner", "gain": 0.5}}), "startup.gain"),
+        (json!({"startup": {"kind": "window", "packets": 4}}), "startup.kind"),
+        (json!({"guard": {"kind": "recovery"}}), "guard.kind"),
+    ] {
+        let spec: AgentSpec = serde_json::from_value(with(inner.clone(), extra)).expect(place);
+        assert_eq!(spec.validate().expect_err(place).place, place);
+    }
 }
 
 #[test]
@@ -338,7 +348,7 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
 }
 
 #[test]
-fn on_top_of_a_scheme() {
+fn the_window_of_a_base_scheme_is_overwritten() {
     let action = json!({"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": "cubic"},
                         "limits": {"window": [4, 1000]}});
     let spec = with(plain(), json!({"action": action, "startup": {"kind": "inner"}}));
@@ -348,16 +358,34 @@ fn on_top_of_a_scheme() {
     m.ssthresh = Some(u64::MAX);
     assert!(!flow.observe(&m, Some(&inner(10))));
     flow.act(at(10), &[1.0]);
-    assert_eq!(flow.control(Some(&inner(10))), inner(10));
+    assert_eq!((flow.take_window(), flow.control(Some(&inner(10)))), (None, inner(10)));
     (m.ssthresh, m.cwnd) = (Some(8 * MSS), 9 * MSS);
     assert!(flow.observe(&m, Some(&inner(9))));
+    // Once for each decision: twice what the scheme had when the interval ended, then no less than the floor.
     flow.act(at(20), &[0.5]);
-    // Twice whatever the scheme says, until the next decision.
-    let control = flow.control(Some(&inner(9)));
-    assert_eq!((control.cwnd, control.pacing_rate), (18 * MSS, Rate(16_000_000)));
-    assert_eq!(flow.control(Some(&inner(11))).cwnd, 22 * MSS);
+    assert_eq!((flow.take_window(), flow.take_window()), (Some(18 * MSS), None));
     flow.act(at(30), &[-1.0]);
-    assert_eq!(flow.control(Some(&inner(11))).cwnd, 4 * MSS);
+    assert_eq!(flow.take_window(), Some(4 * MSS));
+    // In between the scheme decides; the max window holds for what it grows to.
+    assert_eq!(flow.control(Some(&inner(11))), inner(11));
+    assert_eq!(flow.control(Some(&inner(1001))).cwnd, 1000 * MSS);
+
+    // A start-up that multiplies, a window that is paced, a decision that is late.
+    let paced = with(spec["action"].clone(), json!({"pace": "cwnd_over_min_rtt"}));
+    let startup = json!({"kind": "inner", "gain": 1.5});
+    let late = json!({"action": paced, "startup": startup, "decision_latency": 5_000_000});
+    let mut flow = started(&with(spec.clone(), late));
+    m.ssthresh = Some(u64::MAX);
+    assert!(!flow.observe(&m, Some(&inner(10))));
+    assert_eq!(flow.take_window(), Some(15 * MSS));
+    flow.on_rtt(at(10), ms(100), ms(100));
+    assert_eq!(flow.control(Some(&inner(15))).pacing_rate, Rate(1_800_000));
+    m.ssthresh = Some(8 * MSS);
+    assert!(flow.observe(&m, Some(&inner(9))));
+    flow.act(at(20), &[0.5]);
+    assert_eq!(flow.take_window(), None);
+    flow.on_timer(at(25));
+    assert_eq!(flow.take_window(), Some(18 * MSS));
 
     let action = with(spec["action"].clone(), json!({"map": {"kind": "passive"}}));
     let mut flow = started(&with(spec, json!({"action": action, "startup": {"kind": "none"}})));

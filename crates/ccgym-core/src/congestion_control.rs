@@ -46,6 +46,8 @@ pub struct Capabilities {
     /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
     /// one that can be filled.
     pub bounded: bool,
+    /// Its window can be set from outside ([`CongestionControl::set_cwnd`]).
+    pub accepts_cwnd: bool,
 }
 
 impl Default for Capabilities {
@@ -60,6 +62,7 @@ impl Default for Capabilities {
             knows_path: false,
             ecn: Ecn::NotEct,
             bounded: false,
+            accepts_cwnd: false,
         }
     }
 }
@@ -301,6 +304,9 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn media_target(&self) -> Option<Rate> {
         None
     }
+    /// Another decides the window, in wire bytes: go on from there, all other state being as it was, as a scheme of Linux
+    /// does whose `snd_cwnd` is written. Only with [`Capabilities::accepts_cwnd`].
+    fn set_cwnd(&mut self, _cwnd: u64) {}
     /// The window of [`CongestionControl::control`] alone.
     fn cwnd(&self) -> u64 {
         self.control().cwnd

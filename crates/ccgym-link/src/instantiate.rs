@@ -178,7 +178,7 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
             check_span("intermittent.off", *off, 1)?;
             other(Intermittent::new(*on, *off))
         }
-        ElementSpec::Jitter { distribution, reorder } => {
+        ElementSpec::Jitter { distribution, reorder, flows } => {
             match distribution {
                 JitterSpec::Uniform { max } => check_span("jitter.distribution.max", *max, 0)?,
                 JitterSpec::Normal { mean, std } => {
@@ -186,8 +186,11 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                     check_span("jitter.distribution.std", *std, 0)?;
                 }
                 JitterSpec::Exponential { mean } => check_span("jitter.distribution.mean", *mean, 0)?,
+                JitterSpec::Quantized { period } => check_span("jitter.distribution.period", *period, 1)?,
             }
-            other(Jitter::new(distribution.clone(), *reorder, seed, index))
+            let zero = flows.contains(&0);
+            SpecError::ensure(!zero, "jitter.flows", 0, "numbers of flows, from 1")?;
+            other(Jitter::new(distribution.clone(), *reorder, flows, seed, index))
         }
     })
 }

@@ -434,14 +434,17 @@ pub enum ElementSpec {
         #[schemars(range(min = 1))]
         off: TimeSpan,
     },
-    /// Random extra delay per packet.
-    #[schemars(extend("words" = "{distribution}{reorder: with reordering|}"))]
+    /// Extra delay per packet, random or up to the next tick of a clock.
+    #[schemars(extend("words" = "{distribution}{reorder: with reordering|}{flows: for some flows|}"))]
     Jitter {
         /// Its distribution; a time alone is the maximum of a uniform one.
         distribution: JitterSpec,
         /// Whether later packets may overtake; if not, a packet never leaves before its predecessor.
         #[serde(default)]
         reorder: bool,
+        /// Numbers of the flows whose packets are delayed, from 1; those of others pass at once. Empty: all.
+        #[serde(default)]
+        flows: Vec<u32>,
     },
 }
 
@@ -506,6 +509,13 @@ pub enum JitterSpec {
     Exponential {
         /// Mean.
         mean: TimeSpan,
+    },
+    /// Packets leave together at multiples of a period, as from a device that collects them (Wi-Fi, a modem).
+    #[schemars(extend("words" = "packets leave every {period}"))]
+    Quantized {
+        /// Period.
+        #[schemars(range(min = 1))]
+        period: TimeSpan,
     },
 }
 

@@ -193,7 +193,9 @@ fn element() -> impl Strategy<Value = ElementSpec> {
         1 => any::<bool>().prop_map(|hold| {
             ElementSpec::OnOff { mean_on: TimeSpan(9_000_000), mean_off: TimeSpan(2_000_000), hold }
         }),
-        1 => any::<bool>().prop_map(move |reorder| ElementSpec::Jitter { distribution: jitter.clone(), reorder }),
+        1 => (any::<bool>(), proptest::collection::vec(1u32..4, 0..3)).prop_map(move |(reorder, flows)| {
+            ElementSpec::Jitter { distribution: jitter.clone(), reorder, flows }
+        }),
         4 => (queue(), any::<bool>()).prop_map(|(queue, by_trace)| {
             let by_rate = ScheduleSpec::Rate { rate: Param::Constant(Rate(9_000_000)) };
             let by_name = ScheduleSpec::Trace { name: "t".into(), once: false };

@@ -6,8 +6,12 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_schemes::Resources;
-use ccgym_sim::agent_batch::{Arrays, BatchError};
-use numpy::{Element, PyReadonlyArray, PyReadonlyArray2, PyReadwriteArray, PyReadwriteArray1, PyReadwriteArray2};
+use ccgym_sim::agent_batch::{Arrays, BatchError, Now, RolloutArrays};
+use ccgym_sim::Activation;
+use numpy::{
+    Element, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray,
+    PyReadwriteArray1, PyReadwriteArray2, PyReadwriteArray3,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Map;
@@ -39,6 +43,42 @@ pub fn describe_agent(agent_json: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn agent_vocabulary() -> String {
     ccgym_agent::vocabulary().to_string()
+}
+
+/// A policy in training: a network that gives the mean of a Gaussian.
+#[pyclass(frozen, module = "ccgym._core")]
+pub struct Actor {
+    inner: ccgym_sim::Actor,
+}
+
+type LayerArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+#[pymethods]
+impl Actor {
+    /// `layers`: weights (outputs × inputs) and biases, first to last; `activation`: "tanh", "relu", "elu" or "silu",
+    /// between them; `deviation`, `low`, `high` (A each): standard deviation and bounds of an action. Raises ValueError
+    /// if the parts do not fit together.
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arrays over")]
+    fn new(
+        layers: Vec<LayerArrays<'_>>,
+        activation: &str,
+        deviation: PyReadonlyArray1<'_, f32>,
+        low: PyReadonlyArray1<'_, f32>,
+        high: PyReadonlyArray1<'_, f32>,
+    ) -> PyResult<Self> {
+        let kind = Activation::named(activation)
+            .ok_or_else(|| value_error(format!("activation: found {activation}, expected tanh, relu, elu or silu")))?;
+        let inputs = layers.first().map_or(0, |(weights, _)| weights.as_array().ncols());
+        let layers: Vec<(Vec<f32>, Vec<f32>)> = layers
+            .iter()
+            .map(|(weights, bias)| (weights.as_array().iter().copied().collect(), bias.as_array().to_vec()))
+            .collect();
+        let bounds = low.as_array().iter().copied().zip(high.as_array().iter().copied()).collect();
+        ccgym_sim::Actor::new(inputs, &layers, kind, deviation.as_array().to_vec(), bounds)
+            .map(|inner| Self { inner })
+            .map_err(value_error)
+    }
 }
 
 /// N simulators with the same number of learning flows each.
@@ -178,6 +218,49 @@ impl AgentBatch {
         let Self { batch, watch, .. } = self;
         watch.begin();
         py.detach(|| batch.step(arrays)).map_err(|e| batch_error(watch, &e))
+    }
+
+    /// Let `actor` decide in every simulator until K decisions are taken there or its episode has ended; after the
+    /// resets a call with the same arrays goes on. Per decision (simulators × K × …): `noise` is read, `obs`, `truth`,
+    /// `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on, which moves.
+    /// Per simulator, read and written: `now_obs`, `now_truth`, `returns`, `term_sums`, `ended`. One learner each. The
+    /// GIL is released. Raises ValueError for arrays of the wrong size, and after an end without reset.
+    #[expect(clippy::too_many_arguments, reason = "one array each")]
+    fn rollout(
+        &mut self,
+        py: Python<'_>,
+        actor: &Actor,
+        noise: PyReadonlyArray3<'_, f32>,
+        mut taken: PyReadwriteArray1<'_, u64>,
+        mut obs: PyReadwriteArray3<'_, f32>,
+        mut truth: PyReadwriteArray3<'_, f64>,
+        mut actions: PyReadwriteArray3<'_, f32>,
+        mut rewards: PyReadwriteArray2<'_, f32>,
+        mut now_obs: PyReadwriteArray2<'_, f32>,
+        mut now_truth: PyReadwriteArray2<'_, f64>,
+        mut returns: PyReadwriteArray1<'_, f64>,
+        mut term_sums: PyReadwriteArray2<'_, f64>,
+        mut ended: PyReadwriteArray1<'_, u8>,
+    ) -> PyResult<()> {
+        let arrays = RolloutArrays {
+            steps: noise.as_array().shape()[1],
+            noise: contiguous(&noise)?,
+            taken: contiguous_mut(&mut taken)?,
+            observations: contiguous_mut(&mut obs)?,
+            truths: contiguous_mut(&mut truth)?,
+            actions: contiguous_mut(&mut actions)?,
+            rewards: contiguous_mut(&mut rewards)?,
+            now: Now {
+                observations: contiguous_mut(&mut now_obs)?,
+                truths: contiguous_mut(&mut now_truth)?,
+                returns: contiguous_mut(&mut returns)?,
+                term_sums: contiguous_mut(&mut term_sums)?,
+                ended: contiguous_mut(&mut ended)?,
+            },
+        };
+        let Self { batch, watch, .. } = self;
+        watch.begin();
+        py.detach(|| batch.rollout(&actor.inner, arrays)).map_err(|e| batch_error(watch, &e))
     }
 
     /// Write 1 for each row that waits for an action, else 0.

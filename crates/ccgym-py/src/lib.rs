@@ -26,6 +26,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<trace::Trace>()?;
     m.add_class::<result::SimResult>()?;
     m.add_class::<interrupt::Halt>()?;
+    m.add_class::<agent::Actor>()?;
     m.add_class::<agent::AgentBatch>()?;
     m.add_class::<policy::Policy>()?;
     m.add("SchemeFailure", m.py().get_type::<python_scheme::SchemeFailure>())?;

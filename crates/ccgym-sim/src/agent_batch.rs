@@ -8,6 +8,10 @@ use crate::bounds::{Interrupt, Stopped};
 use crate::pool::Pool;
 use crate::simulator::Simulator;
 
+mod rollout;
+
+pub use rollout::{Now, RolloutArrays};
+
 /// Why a simulator stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -7,6 +7,7 @@
 //!
 //! May import `ccgym-run` and what that may; never names a scheme.
 
+mod actor;
 pub mod agent_batch;
 mod bounds;
 mod error;
@@ -16,6 +17,7 @@ mod pool;
 mod simulator;
 mod tournament;
 
+pub use actor::{Activation, Actor};
 pub use agent_batch::AgentBatch;
 pub use bounds::{Interrupt, Stopped};
 pub use error::SimError;

@@ -453,6 +453,7 @@ impl CongestionControl for Cubic {
             ecn: self.reductions.ecn(),
             window_only: !self.paced,
             pacing_required: self.paced,
+            accepts_cwnd: true,
             ..Capabilities::default()
         }
     }
@@ -514,6 +515,12 @@ impl CongestionControl for Cubic {
         self.state.window = window.max(before.window);
         self.state.ssthresh = ssthresh.max(before.ssthresh);
         self.cwnd = (self.state.window * self.mss as f64) as u64;
+    }
+
+    /// The curve stays: epoch, plateau and K are those of the last loss, and the new window goes toward it. Below the
+    /// threshold that is slow start.
+    fn set_cwnd(&mut self, cwnd: u64) {
+        self.set_window(self.packets(cwnd).max(1.0));
     }
 
     #[inline]

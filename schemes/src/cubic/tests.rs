@@ -119,6 +119,31 @@ fn growth_is_limited() {
     }
 }
 
+/// A window set from outside: the curve and the threshold stay, so that below the threshold it slow-starts, below the curve
+/// it grows by up to half a window per round trip, and above it hardly at all (`bictcp_update`: one packet in 100 windows).
+#[test]
+fn goes_on_from_a_window_set_from_outside() {
+    let params = json!({"mode": "linux", "tcp_friendliness": "off", "start_up": "none"});
+    let mut host = after_loss(100, ms(100), &params);
+    let state = |host: &MockTransport| ["k_s", "w_max_packets", "ssthresh_packets"].map(|name| host.observable(name));
+    let before = state(&host);
+    assert_eq!(before[2], 70.0);
+    host.scheme.set_cwnd(35 * MSS + 700);
+    assert_eq!((host.window(), state(&host)), (35.0, before), "whole packets");
+    host.ack_round(ms(100), TimeSpan::ZERO);
+    assert!((70.0..75.0).contains(&host.window()), "{}: slow start up to the threshold", host.window());
+    while host.window() < 99.0 {
+        host.ack_round(ms(100), TimeSpan::ZERO);
+    }
+    host.scheme.set_cwnd(72 * MSS);
+    host.ack_round(ms(100), TimeSpan::ZERO);
+    let grown = host.window() / 72.0;
+    assert!((1.2..1.51).contains(&grown), "{grown}: back to the curve");
+    host.scheme.set_cwnd(400 * MSS);
+    host.ack_round(ms(100), TimeSpan::ZERO);
+    assert_eq!((host.window(), state(&host)), (400.0, before));
+}
+
 /// RFC 9438 §5.8: the clock of the epoch stands while the application limits sending.
 #[test]
 fn application_limited_time_does_not_count() {

@@ -41,6 +41,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "packets",
                 "The window to start with; 0: the agent's own.",
             ),
+            Parameter::number(
+                "decision_latency_ms",
+                0.0,
+                (0.0, 60_000.0),
+                "ms",
+                "Time from a decision to its effect; 0: the agent's own.",
+            ),
             Parameter::integer(
                 "expert_window",
                 0,
@@ -66,8 +73,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             })?;
             Decider::Policy(policy.session())
         };
+        let latency = TimeSpan::from_secs_f64(p.number("decision_latency_ms") / 1e3);
         let agent = match &decider {
-            Decider::Policy(session) => FlowAgent::new(session.policy().agent().clone()),
+            Decider::Policy(session) => FlowAgent::new(delayed(session.policy().agent(), latency)),
             _ => resources.agent.clone().unwrap_or_else(|| FlowAgent::new(holding_agent())),
         };
         let some = |packets: u64| (packets > 0).then_some(packets);
@@ -80,6 +88,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         Ok(Box::new(Learned::new(ENTRY.info.name, agent, decider, overrides, resources)?))
     },
 };
+
+/// The agent with its decisions taking effect this much later; zero leaves it as it is.
+fn delayed(agent: &Arc<AgentSpec>, latency: TimeSpan) -> Arc<AgentSpec> {
+    if latency == TimeSpan::ZERO {
+        return agent.clone();
+    }
+    Arc::new(AgentSpec { decision_latency: latency, ..(**agent).clone() })
+}
 
 /// The agent of an environment that gave none: it keeps the window it starts with.
 fn holding_agent() -> Arc<AgentSpec> {
@@ -158,6 +174,8 @@ pub struct Learned {
     overrides: StartOverrides,
     action: Vec<f32>,
     awaits_decision: bool,
+    /// The base scheme recovers from losses, in which the transport meters what is sent.
+    recovers: bool,
 }
 
 impl Learned {
@@ -183,9 +201,19 @@ impl Learned {
         let teacher = Teacher::of(name, spec, resources)?.map(Box::new);
         let taught = teacher.as_ref().is_some_and(|teacher| teacher.agent.needs_rate_samples());
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
+        let overwrites = agent.overwrites();
+        if let Some(base) = base.as_ref().filter(|base| overwrites && !base.capabilities().accepts_cwnd) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("the base scheme {:?}, whose window cannot be overwritten", base.name()),
+                expected: "one that keeps a window and no more, such as cubic or reno",
+            });
+        }
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
-            prr: false,
+            // A passive agent only measures.
+            prr: overwrites && hears(|c| c.prr),
+            accepts_cwnd: false,
             window_only: false,
             // An agent's action has limits.
             bounded: true,
@@ -205,6 +233,7 @@ impl Learned {
             overrides,
             action: Vec::new(),
             awaits_decision: false,
+            recovers: false,
         })
     }
 
@@ -213,6 +242,16 @@ impl Learned {
         self.agent.on_rtt(now, sample, min_rtt);
         if let Some(teacher) = &mut self.teacher {
             teacher.agent.on_rtt(now, sample, min_rtt);
+        }
+    }
+
+    /// Let the base scheme go on from the window that the agent decided. Not in recovery: there Linux sets the window
+    /// with each acknowledgement, and to the threshold in the end, so that nothing remains of what was written.
+    fn overwrite(&mut self) {
+        if let (Some(cwnd), Some(base)) = (self.agent.take_window(), &mut self.base) {
+            if !self.recovers {
+                base.set_cwnd(cwnd);
+            }
         }
     }
 
@@ -258,11 +297,13 @@ impl CongestionControl for Learned {
         if !event.lost.is_empty() {
             self.agent.on_loss();
         }
+        self.recovers = event.in_recovery && (self.recovers || event.entered_recovery);
         self.tell(|scheme| scheme.on_ack(event));
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.agent.on_loss();
+        self.recovers = false;
         self.tell(|scheme| scheme.on_timeout(event));
     }
 
@@ -278,6 +319,7 @@ impl CongestionControl for Learned {
     fn on_timer(&mut self, now: Timestamp) {
         if self.agent.next_timer() <= now {
             self.agent.on_timer(now);
+            self.overwrite();
         }
         self.tell(|scheme| {
             if scheme.next_timer() <= now {
@@ -355,6 +397,7 @@ impl IntervalDriven for Learned {
             }
             _ => {}
         }
+        self.overwrite();
     }
 
     fn interval_end(&self) -> IntervalEnd {
@@ -373,9 +416,68 @@ impl IntervalDriven for Learned {
     fn decide(&mut self, now: Timestamp, action: &[f32]) {
         self.awaits_decision = false;
         self.agent.act(now, action);
+        self.overwrite();
     }
 
     fn agent(&self) -> &dyn Any {
         &self.agent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, Map};
+
+    use super::*;
+    use crate::testing::{ms, MockTransport, MSS};
+
+    /// A flow whose decisions come from outside, over a base scheme.
+    fn over(base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+        let agent = json!({
+            "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
+            "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
+            "action": {"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": base}},
+            "reward": {"terms": [{"term": "loss", "weight": -1.0}]},
+            "startup": {"kind": "none"}
+        });
+        let spec = AgentSpec::from_json(&agent.to_string()).expect("an agent");
+        let agent = Some(FlowAgent::new(Arc::new(spec)));
+        create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() })
+    }
+
+    fn decide(host: &mut MockTransport, action: f32) {
+        let now = host.now;
+        let side = host.scheme.interval_driven_mut().expect("decides at intervals");
+        side.on_interval(&MonitorInterval::new(now));
+        side.decide(now, &[action]);
+    }
+
+    #[test]
+    fn the_base_scheme_goes_on_from_what_was_written() {
+        let mut host = MockTransport::new(over("reno").expect("Reno's window can be written"));
+        decide(&mut host, 1.0);
+        assert_eq!(host.window(), 40.0);
+        host.send();
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        assert_eq!(host.window(), 80.0, "slow start from there");
+        host.send();
+        host.lose();
+        // Linux meters recovery and ends it at the threshold, whatever was written meanwhile.
+        assert!(host.scheme.capabilities().prr);
+        decide(&mut host, 1.0);
+        assert_eq!(host.window(), 40.0);
+        while host.in_recovery() {
+            host.ack_after(ms(20));
+        }
+        decide(&mut host, -0.5);
+        assert_eq!((host.window(), host.scheme.ssthresh()), (20.0, Some(40 * MSS)));
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        assert!(host.window() > 30.0, "slow start up to the threshold: {}", host.window());
+    }
+
+    #[test]
+    fn a_base_scheme_without_a_window_of_its_own_is_refused() {
+        let error = over("bbr").err().expect("BBR computes its window").to_string();
+        assert!(error.contains("\"bbr\", whose window cannot be overwritten"), "{error}");
     }
 }

@@ -266,6 +266,7 @@ impl<R: Rule> CongestionControl for LossBased<R> {
             ecn: self.reductions.ecn(),
             window_only: !self.paced,
             pacing_required: self.paced,
+            accepts_cwnd: true,
             ..Capabilities::default()
         }
     }
@@ -319,6 +320,10 @@ impl<R: Rule> CongestionControl for LossBased<R> {
 
     fn on_idle_restart(&mut self, _now: Timestamp) {
         self.rule.idle_restart();
+    }
+
+    fn set_cwnd(&mut self, cwnd: u64) {
+        self.window.cwnd = cwnd;
     }
 
     #[inline]

@@ -114,16 +114,6 @@ impl Map {
             }
             MapSpec::Passive {} => Self::Passive,
         };
-        if let Some(inner) = &spec.inner {
-            let relative = match &map {
-                Self::SignedMultiply(_) | Self::Exponential(_) | Self::Passive => true,
-                Self::Discrete(operations) => operations.iter().all(|o| !matches!(o.kind, Kind::Plus(_))),
-                _ => false,
-            };
-            let expected = "exponential, signed_multiply, passive, or discrete with * and / only: the map gives the \
-                            gain on the base scheme";
-            SpecError::ensure(relative, place, format!("another map on top of {}", inner.scheme), expected)?;
-        }
         let passive = matches!(map, Self::Passive) && spec.inner.is_none();
         SpecError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
         Ok(map)

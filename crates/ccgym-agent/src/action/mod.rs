@@ -18,9 +18,6 @@ pub(crate) use map::Map;
 use map::Quantity;
 pub(crate) use nearest::ControlTarget;
 
-/// Bounds of the gain on a base scheme, so that an unbounded action cannot leave it at zero or infinity.
-const GAINS: [f64; 2] = [1e-6, 1e6];
-
 /// The form of an action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,8 +57,8 @@ pub(crate) struct Actions {
     smoothing: Vec<(f64, f64)>,
     pub pace: Pace,
     cap: Option<Cap>,
-    /// Whether it adjusts the decision of a base scheme.
-    pub on_top: bool,
+    /// Whether a base scheme keeps the window, and is overwritten by what the map makes of it.
+    pub overwrites: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -90,9 +87,13 @@ impl Actions {
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
         SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
         let map = Map::new(spec, expressions)?;
-        let paced = spec.pace != Pace::None;
-        let steers = spec.target == Target::Cwnd && spec.inner.is_none();
-        SpecError::ensure(!paced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
+        let overwrites = spec.inner.is_some() && !matches!(map, Map::Passive);
+        let windowed = spec.target == Target::Cwnd;
+        let expected = "cwnd: it is the window of the base scheme that the agent overwrites";
+        SpecError::ensure(!overwrites || windowed, "action.target", "not cwnd", expected)?;
+        let steers = windowed && !matches!(map, Map::Passive);
+        let unpaced = spec.pace == Pace::None;
+        SpecError::ensure(unpaced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
         if spec.inner.is_some() && spec.cwnd_cap.is_some() {
             return Err(SpecError::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
         }
@@ -108,7 +109,6 @@ impl Actions {
                 Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
             }
         };
-        let on_top = spec.inner.is_some();
         let (target, limits, bounds) = (spec.target, spec.limits, spec.bounds);
         let smoothing = spec.smoothing.iter().map(|step| (step.min_rtt.as_secs_f64(), step.keep)).collect::<Vec<_>>();
         for (i, (_, keep)) in smoothing.iter().enumerate() {
@@ -117,9 +117,9 @@ impl Actions {
             let ordered = i == 0 || smoothing[i - 1].0 < smoothing[i].0;
             SpecError::ensure(ordered, &format!("{place}.min_rtt"), "no more than before", "growing minimum RTTs")?;
         }
-        let alone = smoothing.is_empty() || !on_top;
+        let alone = smoothing.is_empty() || spec.inner.is_none();
         SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
-        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, on_top })
+        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites })
     }
 
     /// Fraction of the value in force that a decision keeps.
@@ -192,13 +192,13 @@ pub(crate) struct Actuator {
     pub rate: f64,
     /// Packets.
     pub window: f64,
-    /// On the base scheme.
-    gain: f64,
+    /// `window` waits to be written into the base scheme.
+    unwritten: bool,
 }
 
 impl Actuator {
     pub(crate) fn new() -> Self {
-        Self { rate: 0.0, window: 0.0, gain: 1.0 }
+        Self { rate: 0.0, window: 0.0, unwritten: false }
     }
 
     /// Move both within their limits. What is not finite becomes the max.
@@ -210,10 +210,9 @@ impl Actuator {
 
     /// Let `action` take effect.
     pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values) {
-        if actions.on_top {
-            let one = Quantity { value: 1.0, packet: 0.0, component: 0 };
-            self.gain = actions.map.apply(action, one, values).clamp(GAINS[0], GAINS[1]);
-            return;
+        if actions.overwrites {
+            let map = |value| actions.map.apply(action, Quantity { value, packet: 1.0, component: 1 }, values);
+            return self.overwrite(actions, memory, map);
         }
         if actions.target != Target::Cwnd {
             let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
@@ -226,39 +225,59 @@ impl Actuator {
         self.bound(actions, memory);
     }
 
+    /// Let the base scheme go on from what `change` makes of the window that it had when the interval ended.
+    pub(crate) fn overwrite(&mut self, actions: &Actions, memory: &Memory, change: impl FnOnce(f64) -> f64) {
+        self.window = change(memory.inner_window);
+        self.unwritten = true;
+        self.bound(actions, memory);
+    }
+
+    /// The window to write into the base scheme, in packets, once.
+    #[inline]
+    pub(crate) fn take_unwritten(&mut self) -> Option<f64> {
+        std::mem::take(&mut self.unwritten).then_some(self.window)
+    }
+
     /// The decision in force, without a base scheme.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
         let cap = actions.cap(memory, values);
-        let over = |rtt: f64| if rtt > 0.0 { self.window * 8.0 * memory.mss / rtt } else { 0.0 };
-        let (packets, rate) = match (actions.target, actions.pace) {
-            (Target::Rate, _) => (cap, self.rate),
-            (Target::Both, _) => (self.window.min(cap), self.rate),
-            (Target::Cwnd, Pace::None) => (self.window.min(cap), 0.0),
-            (Target::Cwnd, Pace::CwndOverMinRtt) => (self.window.min(cap), over(memory.min_rtt)),
-            (Target::Cwnd, Pace::CwndOverSrtt) => (self.window.min(cap), over(srtt)),
+        let (packets, rate) = match actions.target {
+            Target::Rate => (cap, self.rate),
+            Target::Both => (self.window.min(cap), self.rate),
+            Target::Cwnd => (self.window.min(cap), pace(actions.pace, self.window * memory.mss, memory.min_rtt, srtt)),
         };
         Control { pacing_rate: Rate(rate as u64), ..window(packets, memory.mss) }
     }
+}
 
-    /// The decision in force on top of the base scheme.
+impl Actions {
+    /// What is in force of the base scheme's own decision: no more than the max window, and paced as declared.
     #[inline]
-    pub(crate) fn on_top(&self, actions: &Actions, inner: &Control, mss: f64) -> Control {
-        if matches!(actions.map, Map::Passive) {
+    pub(crate) fn over(&self, inner: &Control, memory: &Memory, srtt: f64) -> Control {
+        if !self.overwrites {
             return *inner;
         }
-        let [low, high] = actions.limits.window;
-        let cwnd = if inner.cwnd == u64::MAX {
-            u64::MAX
-        } else {
-            (inner.cwnd as f64 * self.gain).clamp(low * mss, high * mss) as u64
-        };
-        let pacing_rate = if inner.pacing_rate == Rate::ZERO {
-            Rate::ZERO
-        } else {
-            let [slow, fast] = actions.limits.rate;
-            Rate((inner.pacing_rate.0 as f64 * self.gain).clamp(slow, fast) as u64)
+        let cwnd = inner.cwnd.min((self.limits.window[1] * memory.mss) as u64);
+        let pacing_rate = match self.pace {
+            Pace::None => inner.pacing_rate,
+            paced => Rate(pace(paced, cwnd as f64, memory.min_rtt, srtt) as u64),
         };
         Control { cwnd, pacing_rate, ..*inner }
+    }
+}
+
+/// bit/s of a window of so many bytes per round trip, in seconds; zero, which is unpaced, before there is one.
+#[inline]
+fn pace(pace: Pace, bytes: f64, min_rtt: f64, srtt: f64) -> f64 {
+    let rtt = match pace {
+        Pace::None => 0.0,
+        Pace::CwndOverMinRtt => min_rtt,
+        Pace::CwndOverSrtt => srtt,
+    };
+    if rtt > 0.0 {
+        bytes * 8.0 / rtt
+    } else {
+        0.0
     }
 }
 

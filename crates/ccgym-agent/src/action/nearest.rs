@@ -4,7 +4,7 @@ use super::super::expressions::Values;
 use super::super::memory::Memory;
 use super::super::spec::{Distance, Target};
 use super::map::Quantity;
-use super::{Actions, Actuator, Map, GAINS};
+use super::{Actions, Actuator, Map};
 
 /// A pacing rate and a window to come near to, both positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,16 +104,11 @@ impl Actions {
             let quantity = Quantity { value, packet, component };
             Part { quantity, low, high, target: f64::clamp(target, low, high) }
         };
-        if self.on_top {
-            let window = memory.inner_window > 0.0;
-            let gain = if window { target.window / memory.inner_window } else { target.rate / memory.inner_rate };
-            return vec![part(1.0, 0.0, 0, GAINS, if gain.is_finite() { gain } else { 1.0 })];
-        }
         let rates = [self.rate_floor(memory), self.limits.rate[1]];
         let rate = (self.target != Target::Cwnd)
             .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, target.rate));
-        let window =
-            (self.target != Target::Rate).then(|| part(actuator.window, 1.0, 1, self.limits.window, target.window));
+        let before = if self.overwrites { memory.inner_window } else { actuator.window };
+        let window = (self.target != Target::Rate).then(|| part(before, 1.0, 1, self.limits.window, target.window));
         rate.into_iter().chain(window).collect()
     }
 }
@@ -249,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_on_a_base_scheme() {
+    fn the_window_of_a_base_scheme() {
         let map = json!({"kind": "exponential", "base": 2.0});
         let spec = json!({"map": map, "target": "cwnd", "bounds": [-4, 4], "inner": {"scheme": "cubic"}});
         // The base scheme has 50 packets.

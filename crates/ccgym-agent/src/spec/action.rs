@@ -32,7 +32,7 @@ pub struct ActionSpec {
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// Base scheme whose decision the agent adjusts.
+    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca).
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }

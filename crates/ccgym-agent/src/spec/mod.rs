@@ -239,7 +239,12 @@ pub enum StartupSpec {
         exit: Vec<Exit>,
     },
     /// As the base scheme starts; the agent is not asked before that has left slow start.
-    Inner {},
+    Inner {
+        /// Until then each interval multiplies the window of the base scheme by this.
+        #[serde(default = "unity")]
+        #[schemars(range(min = 1, max = 10))]
+        gain: f64,
+    },
     /// As the base scheme starts, the agent being asked from the first interval on.
     None {},
 }

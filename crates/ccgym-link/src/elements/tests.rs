@@ -158,11 +158,33 @@ fn jitter_means() {
         (JitterSpec::Normal { mean: ms(10), std: ms(1) }, 10e6),
         (JitterSpec::Exponential { mean: ms(3) }, 3e6),
     ] {
-        let mut element = make(&ElementSpec::Jitter { distribution: distribution.clone(), reorder: true });
+        let mut element =
+            make(&ElementSpec::Jitter { distribution: distribution.clone(), reorder: true, flows: Vec::new() });
         assert!(!element.preserves_order());
         let sum: u64 = (0..100_000).filter_map(|_| offer(&mut *element, Timestamp::ZERO)).map(|t| t.0).sum();
         let found = sum as f64 / 1e5;
         assert!((found / mean - 1.0).abs() < 0.02, "{distribution:?}: mean {found}");
+    }
+}
+
+#[test]
+fn quantized_packets_leave_at_multiples_of_the_period() {
+    let distribution = JitterSpec::Quantized { period: ms(60) };
+    let mut element = make(&ElementSpec::Jitter { distribution, reorder: false, flows: Vec::new() });
+    for (arrives, leaves) in [(0, 0), (1, 60), (59, 60), (60, 60), (61, 120)] {
+        assert_eq!(offer(&mut *element, Timestamp(arrives * 1_000_000)), Some(Timestamp(leaves * 1_000_000)));
+    }
+}
+
+#[test]
+fn jitter_of_one_flow_lets_the_others_pass() {
+    let distribution = JitterSpec::Quantized { period: ms(60) };
+    let mut element = make(&ElementSpec::Jitter { distribution, reorder: false, flows: vec![2] });
+    assert!(!element.preserves_order());
+    for (flow, leaves) in [(0, 1), (1, 60), (2, 1)] {
+        let mut packet = Datagram { id: 0, flow, size: 1500, ecn: Ecn::NotEct };
+        let fate = element.offer(Timestamp(1_000_000), &mut packet);
+        assert!(matches!(fate, Fate::Forward(at) if at == Timestamp(leaves * 1_000_000)), "flow {flow}");
     }
 }
 
@@ -174,7 +196,7 @@ proptest! {
         let jitter = JitterSpec::Normal { mean: TimeSpan(delay), std: ms(5) };
         for spec in [
             ElementSpec::Delay { delay: Param::Constant(TimeSpan(delay)), tick: TimeSpan(tick) },
-            ElementSpec::Jitter { distribution: jitter, reorder: false },
+            ElementSpec::Jitter { distribution: jitter, reorder: false, flows: Vec::new() },
         ] {
             let mut element = make(&spec);
             let (mut now, mut last) = (Timestamp::ZERO, Timestamp::ZERO);

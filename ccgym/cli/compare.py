@@ -1,0 +1,83 @@
+"""``ccgym compare``: the best models of several trainings and the baselines, by the agent's reward on fresh draws."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import HelpFormatter, print_table, run, say
+from ccgym.errors import ConfigError
+from ccgym.files import atomic_write
+
+if TYPE_CHECKING:
+    from ccgym.experiments.bootstrap import Interval
+    from ccgym.training.comparison import Compared
+
+_DESCRIPTION: Final = """\
+Compare trainings. The best model of each run, and the baselines of the first run's configuration,
+are measured by the agent's reward on the same fresh draws of the held-out paths. Runs of one
+configuration are its seeds. All runs must have the same agent and the same held-out paths.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym compare runs/genet-1 runs/genet-2 runs/genet_uniform-1 runs/genet_uniform-2
+      the curriculum against uniform training, two seeds each
+  ccgym compare runs/genet*-? --over genet_uniform --csv genet.csv
+      how much of the way from uniform training to the oracle each curriculum goes, as a table
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym compare``."""
+    made = argparse.ArgumentParser(
+        prog="ccgym compare", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
+    )
+    made.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories of `ccgym train`")
+    made.add_argument(
+        "--over", metavar="NAME", help="the configuration that others are compared with (default: the first run's)"
+    )
+    made.add_argument("--draws", type=int, default=256, metavar="N", help="fresh draws of the paths (default: 256)")
+    made.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym compare`` and return its exit status."""
+    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    return run(lambda: _compare(arguments))
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    if arguments.draws < 2:
+        raise ConfigError(str(arguments.draws), where="--draws", expected="2 draws or more")
+    from ccgym.training.comparison import COLUMNS, compare
+
+    found = compare(arguments.runs, arguments.over, arguments.draws)
+    print_table(
+        ("name", "mean reward", "95 % interval", "way to the oracle", "seeds"),
+        [_cells(one) for one in found],
+        right=("mean reward", "95 % interval", "way to the oracle"),
+    )
+    if arguments.csv is not None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(one.row() for one in found)
+        atomic_write(arguments.csv, text.getvalue())
+        say(f"table     {arguments.csv}")
+    return 0
+
+
+def _cells(one: Compared) -> tuple[str, ...]:
+    closed = "" if one.closed is None else f"{100 * one.closed.mean:.0f} % ({_span(one.closed, 100)})"
+    return one.name, f"{one.mean.mean:.1f}", _span(one.mean), closed, str(one.row()["seeds"])
+
+
+def _span(interval: Interval, scale: float = 1.0) -> str:
+    return f"{scale * interval.low:.1f} … {scale * interval.high:.1f}"

@@ -1,0 +1,38 @@
+"""Convergence time: how long after a flow joined all flows share evenly, and go on to."""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar
+
+from typing_extensions import override
+
+from ccgym.config.quantities import ProbabilityField
+from ccgym.experiments.metrics.base import Better, Measured
+from ccgym.experiments.metrics.jain import jain
+from ccgym.experiments.metrics.recovery_time import AfterChange
+
+
+class ConvergenceTime(AfterChange):
+    """Time from ``change``, when the last of the flows joins, to the window from which on Jain's index is high in all.
+
+    A single such window would not do: where one flow takes the link from another, their rates cross.
+    """
+
+    better: ClassVar[Better] = "lower"
+
+    label: str = "convergence time"
+    flows: tuple[int, ...] = ()
+    """Numbers of the flows that are there, from 1; empty: all."""
+    index: ProbabilityField = 0.9
+    """Jain's index that is high enough."""
+
+    @override
+    def of(self, run: Measured) -> float:
+        last = itertools.takewhile(lambda window: window[1], reversed(self.windows(run)))
+        return min((after for after, _ in last), default=self.never)
+
+    @override
+    def reached(self, run: Measured, begin_s: float, end_s: float) -> bool:
+        found = jain(run, [flow - 1 for flow in self.flows] or range(len(run.record.flows)), begin_s, end_s)
+        return found is not None and found >= self.index

@@ -1,0 +1,266 @@
+"""Bounds on what an exported network can answer where its inputs are only known to lie in a box.
+
+Every value of the graph is an *affine form*: a center, plus a sum of symbols that each lie anywhere in [−1, 1], times
+coefficients. Sums and matrix products of affine forms are exact. Where an operation is not affine a straight line takes
+its place, and the largest distance from it becomes a symbol of its own (for tanh and sigmoid the line of Singh et al.,
+"Fast and Effective Robustness Certification", NeurIPS 2018). So the bounds are *sound*: no input of the box gives an
+answer outside of them. They are not tight: an answer within them may never be given. Values that have symbols in common
+keep them, which is why bounds on a difference of two scores are much closer than the difference of their bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import numpy_helper
+
+from ccgym.errors import ConfigError
+
+Numbers = npt.NDArray[np.float64]
+
+ROUNDING: Final = 1e-6
+"""Bounds are this much wider, relative to max(1, |bound|): answers are float32, and float64 rounds, too."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Numbers that depend on symbols from [−1, 1]."""
+
+    center: Numbers
+    """Values where all symbols are zero; length n."""
+    terms: Numbers
+    """Coefficients, a row per symbol: k × n. Symbols after the last row do not matter."""
+
+    @property
+    def radius(self) -> Numbers:
+        """Largest distance from the center."""
+        found: Numbers = np.abs(self.terms).sum(axis=0)
+        return found
+
+    def bounds(self) -> tuple[Numbers, Numbers]:
+        """Minimum and maximum of each number, widened by :data:`ROUNDING`."""
+        low, high = self.center - self.radius, self.center + self.radius
+        return low - ROUNDING * np.maximum(1, np.abs(low)), high + ROUNDING * np.maximum(1, np.abs(high))
+
+    def __add__(self, other: Form) -> Form:
+        return Form(self.center + other.center, _sum(self.terms, other.terms, len(self.center), len(other.center)))
+
+    def __neg__(self) -> Form:
+        return Form(-self.center, -self.terms)
+
+    def __sub__(self, other: Form) -> Form:
+        return self + -other
+
+    def times(self, factor: Numbers) -> Form:
+        """Each number times a constant."""
+        return Form(self.center * factor, self.terms * factor)
+
+    def through(self, matrix: Numbers) -> Form:
+        """The row of numbers times a matrix."""
+        return Form(self.center @ matrix, self.terms @ matrix)
+
+
+def _sum(one: Numbers, other: Numbers, *widths: int) -> Numbers:
+    made = np.zeros((max(len(one), len(other)), max(widths)))
+    made[: len(one)] += one
+    made[: len(other)] += other
+    return made
+
+
+class Network:
+    """An exported policy's graph, to be evaluated over boxes.
+
+    Args:
+        content: The ``.onnx`` file.
+
+    Raises:
+        ConfigError: The graph has an operation that exported policies do not have.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        graph = onnx.load_model_from_string(content).graph
+        self._constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        self._nodes = list(graph.node)
+        if unknown := sorted({node.op_type for node in self._nodes} - _OPERATIONS.keys()):
+            raise ConfigError(f"the operation {unknown[0]}", expected=f"one of {', '.join(_OPERATIONS)}")
+
+    def over(self, observation: Form, state: Numbers | None = None) -> Form:
+        """The answer: an action, or a score per operation of a discrete policy.
+
+        Args:
+            observation: What may be observed.
+            state: The state of a recurrent policy; it is taken as known.
+        """
+        values = _Values(self._constants, {"observation": observation})
+        if state is not None:
+            values.forms["state"] = constant(state)
+        for node in self._nodes:
+            _OPERATIONS[node.op_type](values, node)
+        return values.forms["action"]
+
+
+def box(center: npt.ArrayLike, radius: npt.ArrayLike) -> Form:
+    """All numbers within a radius of a center, each by itself."""
+    at = np.asarray(center, dtype=np.float64)
+    return Form(at, np.diag(np.broadcast_to(np.asarray(radius, dtype=np.float64), at.shape)))
+
+
+def constant(value: npt.ArrayLike) -> Form:
+    """Numbers that are known."""
+    at = np.asarray(value, dtype=np.float64).reshape(-1)
+    return Form(at, np.zeros((0, len(at))))
+
+
+class _Values:
+    """The forms of a graph's values so far; a new symbol has a number of its own."""
+
+    def __init__(self, constants: Mapping[str, Any], forms: dict[str, Form]) -> None:
+        self.constants = constants
+        self.forms = forms
+        self._symbols = max(len(one.terms) for one in forms.values())
+
+    def form(self, name: str) -> Form:
+        """A value, whether computed or constant."""
+        return self.forms[name] if name in self.forms else constant(self.constants[name])
+
+    def uncertain(self, form: Form, radius: Numbers) -> Form:
+        """A form, each number with a further symbol of its own."""
+        terms = np.zeros((self._symbols + len(radius), len(radius)))
+        terms[: len(form.terms)] = form.terms
+        terms[self._symbols :] = np.diag(radius)
+        self._symbols += len(radius)
+        return Form(form.center, terms)
+
+    def line(self, of: Form, slope: Numbers, low: Numbers, high: Numbers) -> Form:
+        """``slope · x`` plus something from ``low`` to ``high``."""
+        sloped = of.times(slope)
+        return self.uncertain(Form(sloped.center + (low + high) / 2, sloped.terms), (high - low) / 2)
+
+
+def _known(form: Form) -> Numbers:
+    assert not form.terms.any(), "exported graphs limit and divide by constants only"
+    return form.center
+
+
+def _product(values: _Values, node: Any) -> None:
+    left, right = (values.form(name) for name in node.input)
+    if not left.terms.any():
+        left, right = right, left
+    if not right.terms.any():
+        values.forms[node.output[0]] = left.times(right.center)
+        return
+    width = max(len(left.center), len(right.center))
+    both = _sum(left.terms * right.center, right.terms * left.center, width)
+    made = Form(left.center * right.center, both)
+    values.forms[node.output[0]] = values.uncertain(made, np.broadcast_to(left.radius * right.radius, (width,)))
+
+
+def _quotient(values: _Values, node: Any) -> None:
+    values.forms[node.output[0]] = values.form(node.input[0]).times(1 / _known(values.form(node.input[1])))
+
+
+def _s_shaped(curve: Callable[[Numbers], Numbers], slope: Callable[[Numbers], Numbers]) -> Callable[..., None]:
+    """Tanh and the sigmoid: their slope is smallest at an end of any interval."""
+
+    def apply(values: _Values, node: Any) -> None:
+        of = values.form(node.input[0])
+        low, high = of.center - of.radius, of.center + of.radius
+        least = np.minimum(slope(low), slope(high))
+        # What is above the line grows with x, since nowhere in between the curve is flatter than the line.
+        values.forms[node.output[0]] = values.line(of, least, curve(low) - least * low, curve(high) - least * high)
+
+    return apply
+
+
+def _exponential(values: _Values, node: Any) -> None:
+    of = values.form(node.input[0])
+    low, high = of.center - of.radius, of.center + of.radius
+    wide = high - low > 1e-12
+    chord = np.where(wide, (np.exp(high) - np.exp(low)) / np.where(wide, high - low, 1), np.exp(low))
+    touching = np.clip(np.log(np.maximum(chord, 1e-300)), low, high)
+    values.forms[node.output[0]] = values.line(
+        of,
+        chord,
+        np.exp(touching) - chord * touching,
+        np.maximum(np.exp(low) - chord * low, np.exp(high) - chord * high),
+    )
+
+
+def _larger(values: _Values, one: Form, other: Form) -> Form:
+    """The larger of a form and a constant."""
+    kink = _known(other)
+    low, high = one.center - one.radius - kink, one.center + one.radius - kink
+    crossing = (low < 0) & (high > 0)
+    slope = np.where(crossing, high / np.where(crossing, high - low, 1), (low >= 0).astype(np.float64))
+    gap = np.where(crossing, -slope * low, 0.0)
+    # max(x, kink) is the kink plus what is above it: between slope · (x − kink) and that plus the gap.
+    base = kink * (1 - slope)
+    return values.line(one, slope, base, base + gap)
+
+
+def _max(values: _Values, node: Any) -> None:
+    one, other = (values.form(name) for name in node.input)
+    values.forms[node.output[0]] = _larger(values, one, other)
+
+
+def _min(values: _Values, node: Any) -> None:
+    one, other = (values.form(name) for name in node.input)
+    values.forms[node.output[0]] = -_larger(values, -one, -other)
+
+
+def _add(values: _Values, node: Any) -> None:
+    values.forms[node.output[0]] = values.form(node.input[0]) + values.form(node.input[1])
+
+
+def _subtract(values: _Values, node: Any) -> None:
+    values.forms[node.output[0]] = values.form(node.input[0]) - values.form(node.input[1])
+
+
+def _matrix(values: _Values, node: Any) -> None:
+    values.forms[node.output[0]] = values.form(node.input[0]).through(values.constants[node.input[1]])
+
+
+def _same(values: _Values, node: Any) -> None:
+    values.forms[node.output[0]] = values.form(node.input[0])
+
+
+def _split(values: _Values, node: Any) -> None:
+    of = values.form(node.input[0])
+    edges = np.cumsum([0, *values.constants[node.input[1]]])
+    for name, start, end in zip(node.output, edges[:-1], edges[1:], strict=True):
+        values.forms[name] = Form(of.center[start:end], of.terms[:, start:end])
+
+
+def _join(values: _Values, node: Any) -> None:
+    parts = [values.form(name) for name in node.input]
+    rows = max(len(part.terms) for part in parts)
+    padded = [np.pad(part.terms, ((0, rows - len(part.terms)), (0, 0))) for part in parts]
+    values.forms[node.output[0]] = Form(np.concatenate([part.center for part in parts]), np.concatenate(padded, axis=1))
+
+
+def _sigmoid(x: Numbers) -> Numbers:
+    found: Numbers = 0.5 * (1 + np.tanh(0.5 * x))
+    return found
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[_Values, Any], None]]] = {
+    "Add": _add,
+    "Cast": _same,
+    "Concat": _join,
+    "Div": _quotient,
+    "Exp": _exponential,
+    "MatMul": _matrix,
+    "Max": _max,
+    "Min": _min,
+    "Mul": _product,
+    "Sigmoid": _s_shaped(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))),
+    "Split": _split,
+    "Sub": _subtract,
+    "Tanh": _s_shaped(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+}
+"""What exported graphs are made of (:mod:`ccgym.training.onnx_graph`)."""

@@ -1,0 +1,141 @@
+"""Comparing trainings: the best models of several configurations and seeds, by the agent's reward on the same draws.
+
+How well a way to train does is the mean over its seeds. Its interval says how that mean would vary with other seeds and
+other paths: both are drawn again, with replacement, thousands of times (the bootstrap). Paths are drawn for all
+alike, since a hard path is hard for all, so differences are surer than the intervals of the means look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.errors import ConfigError, ResultsError
+from ccgym.experiments.bootstrap import CONFIDENCE, RESAMPLES, Interval
+from ccgym.training.config import TrainConfig
+from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
+from ccgym.training.evaluation import ORACLE
+from ccgym.training.model import set_up_torch
+from ccgym.training.run_directory import open_run
+from ccgym.training.saved_model import read_card
+from ccgym.training.streams import generators_kept, stream_seed
+
+Floats = npt.NDArray[np.float64]
+
+COLUMNS: Final = ("name", "seeds", "steps", "mean", "low", "high", "closed", "closed_low", "closed_high")
+"""Columns of the table as CSV."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A configuration, or a scheme."""
+
+    name: str
+    seeds: tuple[int, ...]
+    """Of its runs; empty for a scheme."""
+    steps: int
+    """Training steps of each; 0 for a scheme."""
+    rewards: Floats
+    """Mean episode rewards by run and draw; one row for a scheme."""
+    mean: Interval
+    """Over runs and draws."""
+    closed: Interval | None
+    """Share of the way from the reference to the oracle; None for these two."""
+
+    def row(self) -> dict[str, Any]:
+        """Values of :data:`COLUMNS`; the seeds with the mean of each."""
+        each = "; ".join(f"{seed}: {row.mean():.2f}" for seed, row in zip(self.seeds, self.rewards, strict=False))
+        numbers = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high}
+        if self.closed is not None:
+            numbers |= {
+                "closed": self.closed.mean, "closed_low": self.closed.low, "closed_high": self.closed.high
+            }  # fmt: skip
+        texts = {name: f"{value:.4f}" for name, value in numbers.items()}
+        return {"name": self.name, "seeds": each, "steps": self.steps or "", **texts}
+
+
+def compare(
+    runs: Sequence[Path], reference: str | None = None, episodes: int = CONFIRMATION_EPISODES
+) -> list[Compared]:
+    """Measure runs and baselines on the same fresh draws.
+
+    Args:
+        runs: Run directories; those of one configuration are its seeds.
+        reference: The configuration from which the way to the oracle is measured; by default the first run's.
+        episodes: How many draws.
+
+    Returns:
+        Configurations by mean reward, the best first, then the baselines.
+
+    Raises:
+        ConfigError: No run, one that is not there, or a reference that is not among them.
+        ResultsError: Runs that cannot be compared: of other agents, or measured on other paths.
+    """
+    if not runs:
+        raise ConfigError("no runs", expected="one run directory or more")
+    configs = {place: TrainConfig.load(open_run(place).config) for place in runs}
+    first = configs[runs[0]]
+    for place, config in configs.items():
+        _require_comparable(place, config, first)
+    names = list(dict.fromkeys(config.name for config in configs.values()))
+    reference = reference or names[0]
+    if reference not in names:
+        raise ConfigError(reference, where="--over", expected=f"one of {', '.join(names)}")
+    with generators_kept():
+        set_up_torch(first.training.torch_threads)
+        schemes, results = confirm(first, {place: place for place in runs}, episodes)
+    rewards = {
+        name: np.stack([results[place].rewards for place, config in configs.items() if config.name == name])
+        for name in names
+    } | {scheme: result.rewards[None, :] for scheme, result in schemes.items()}
+    means = _resampled(rewards, stream_seed(confirmation_seed(first), "bootstrap"))
+    seeds = {name: tuple(config.training.seed for config in configs.values() if config.name == name) for name in names}
+    steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
+
+    def one(name: str) -> Compared:
+        closed = None
+        if ORACLE in rewards and name not in (ORACLE, reference):
+            start, end = (rewards[known].mean() for known in (reference, ORACLE))
+            shares = (means[name] - means[reference]) / (means[ORACLE] - means[reference])
+            closed = _interval(float((rewards[name].mean() - start) / (end - start)), shares)
+        mean = _interval(float(rewards[name].mean()), means[name])
+        return Compared(name, seeds.get(name, ()), steps.get(name, 0), rewards[name], mean, closed)
+
+    by_reward = sorted(names, key=lambda name: -float(rewards[name].mean()))
+    return [one(name) for name in (*by_reward, *schemes)]
+
+
+def _require_comparable(place: Path, config: TrainConfig, first: TrainConfig) -> None:
+    same: dict[str, Callable[[TrainConfig], object]] = {
+        "agent": lambda one: {name: part for name, part in one.agent.native().items() if name != "name"},
+        "draws": lambda one: (one.evaluation.seed, one.evaluation.per_decision, one.environment.episode),
+        "held-out paths": lambda one: one.held_out_paths().model_dump(mode="json"),
+    }
+    for what, of in same.items():
+        if of(config) != of(first):
+            raise ResultsError(
+                f"another {what} than {first.name} has", where=str(place), expected="runs that differ in training only"
+            )
+
+
+def _resampled(rewards: dict[str, Floats], seed: int) -> dict[str, Floats]:
+    """Means over draws and seeds drawn again, by name; the same draws for all."""
+    rng = np.random.default_rng(seed)
+    count = next(iter(rewards.values())).shape[1]
+    draws = rng.integers(count, size=(RESAMPLES, count))
+    found = {}
+    for name, table in rewards.items():
+        chosen = rng.integers(len(table), size=(RESAMPLES, len(table)))
+        found[name] = np.array([table[rows][:, paths].mean() for rows, paths in zip(chosen, draws, strict=True)])
+    return found
+
+
+def _interval(mean: float, samples: Floats) -> Interval:
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(samples, [tail, 100 - tail])
+    return Interval(mean, min(float(low), mean), max(float(high), mean))

@@ -1,0 +1,282 @@
+"""A network that was made outside ccgym, as an ONNX file in float32: what ``torch.onnx.export`` writes.
+
+A policy of ccgym computes in float64 between float32 inputs and outputs (``docs/deployment.md`` says why), from
+constants that are all initializers. Here a given file becomes such a one: every weight is widened, constants of nodes
+become initializers, and operations that are easily said by others are. What the result may hold the native core
+checks, as of any policy. Both files are run side by side: the given one in float32 is what the export is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnxruntime
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, helper, numpy_helper
+
+from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
+from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.torch_policy import Floats
+
+IR_VERSION: Final = 10
+"""Newest version of ONNX's file format that the native core takes."""
+
+
+@dataclass(frozen=True)
+class ForeignNetwork:
+    """A network read from a file, given and widened. It decides as a policy of torch does."""
+
+    file: Path
+    shape: NetworkShape
+    widened: bytes
+    """The same network in float64, of float32 inputs and outputs."""
+    bounds = None
+    """Those of its agent hold; the network itself may have none."""
+    _given: onnxruntime.InferenceSession
+    _widened: onnxruntime.InferenceSession
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Evaluate the widened network; see :meth:`TorchPolicy.decide`."""
+        return self._run(self._widened, observations, state)
+
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Evaluate the given file in float32."""
+        return self._run(self._given, observations, state)
+
+    def onnx(self, _name: str) -> bytes:
+        """The widened network."""
+        return self.widened
+
+    def _run(
+        self, session: onnxruntime.InferenceSession, observations: Floats, state: Floats | None
+    ) -> tuple[Floats, Floats | None]:
+        inputs = {session.get_inputs()[0].name: observations.astype(np.float32)}
+        if self.shape.state_size:
+            zeros = np.zeros((len(observations), self.shape.state_size), dtype=np.float32)
+            inputs[session.get_inputs()[1].name] = zeros if state is None else state
+        answers = [np.asarray(answer, dtype=np.float32) for answer in session.run(None, inputs)]
+        return answers[0].reshape(len(observations), -1), answers[1] if self.shape.state_size else None
+
+
+def load_foreign(file: Path, observation_size: int, action_size: int) -> ForeignNetwork:
+    """Read a network that was made outside ccgym.
+
+    Args:
+        file: The ``.onnx`` file: one input [batch, features] and one output [batch, actions], in float32; with a memory
+            a second of each, [batch, state].
+        observation_size: Numbers that its agent observes.
+        action_size: Numbers that its agent's action has, or scores of a discrete one.
+
+    Raises:
+        ResultsError: The file is missing or no ONNX.
+        ConfigError: It has other inputs or outputs than the agent, or parts that cannot be widened.
+    """
+    try:
+        given = read_bytes(file, MAX_MODEL_BYTES)
+        model = onnx.load_from_string(given)
+        onnx.checker.check_model(model)
+    except (FileNotFoundError, UnreadableError, DecodeError, onnx.checker.ValidationError) as error:
+        found = error.strerror if isinstance(error, OSError) else str(error).strip().splitlines()[0]
+        raise ResultsError(
+            f"no network can be read: {found}",
+            where=str(file),
+            expected="an ONNX file, as torch.onnx.export writes one, its weights inside",
+        ) from None
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [port for port in model.graph.input if port.name not in constants]
+    outputs = list(model.graph.output)
+    if len(inputs) != len(outputs) or len(inputs) not in (1, 2):
+        raise ConfigError(
+            f"{len(inputs)} inputs and {len(outputs)} outputs",
+            where=str(file),
+            expected="features in and an action out, and a state each if the network has a memory",
+        )
+    for port in (*inputs, *outputs):
+        _require_float32(file, port)
+    state_size = 0 if len(inputs) == 1 else _width(inputs[1])
+    shape = NetworkShape(
+        kind="lstm" if len(inputs) == 2 else "mlp",
+        observation_size=observation_size,
+        state_size=state_size,
+        action_size=action_size,
+    )
+    for port, what, size in ((inputs[0], "features", observation_size), (outputs[0], "actions", action_size)):
+        if _width(port) not in (0, size):
+            raise ConfigError(
+                f"the network has {_width(port)} {what} ({port.name})",
+                where=str(file),
+                expected=f"{size}, as its agent has",
+                hint="`ccgym describe CONFIG` lists what the agent observes and does, number by number",
+            )
+    widened = _widen(file, model, shape)
+    sessions = [onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]) for data in (given, widened)]
+    return ForeignNetwork(file, shape, widened, *sessions)
+
+
+def _width(port: onnx.ValueInfoProto) -> int:
+    """The last dimension of an input or output; 0 where it is open."""
+    dims = port.type.tensor_type.shape.dim
+    return int(dims[-1].dim_value) if dims else 0
+
+
+def _require_float32(file: Path, port: onnx.ValueInfoProto) -> None:
+    kind, dims = port.type.tensor_type.elem_type, port.type.tensor_type.shape.dim
+    if kind == TensorProto.FLOAT and len(dims) == 2:
+        return
+    sizes = ", ".join(one.dim_param or str(one.dim_value) for one in dims)
+    raise ConfigError(
+        f"{port.name} is {TensorProto.DataType.Name(kind).lower()} [{sizes}]",
+        where=str(file),
+        expected="float [batch, numbers]",
+        hint="export the network on a batch of flat features, its history flattened inside the network's input",
+    )
+
+
+def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
+    """The network in float64, between casts of its inputs and outputs, which get the names that every policy has."""
+    graph = model.graph
+    constants = {_inner(tensor.name): numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    given = [port.name for port in graph.input if _inner(port.name) not in constants]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        for name, size in (("observation", shape.observation_size), ("state", shape.state_size))
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        for name, size in (("action", shape.action_size), ("state_out", shape.state_size))
+    ]
+    inputs, outputs = inputs[: len(given)], outputs[: len(given)]
+    nodes = [
+        helper.make_node("Cast", [port.name], [_inner(name)], to=TensorProto.DOUBLE)
+        for port, name in zip(inputs, given, strict=True)
+    ]
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants[_inner(node.output[0])] = _constant(file, node)
+            continue
+        if node.op_type == "Identity" and _inner(node.input[0]) in constants:  # how torch writes equal weights once
+            constants[_inner(node.output[0])] = constants[_inner(node.input[0])]
+            continue
+        named = onnx.NodeProto()
+        named.CopyFrom(node)
+        named.input[:] = map(_inner, node.input)
+        named.output[:] = map(_inner, node.output)
+        nodes += _REWRITTEN.get(node.op_type, _as_it_is)(named, constants)
+    nodes += [
+        helper.make_node("Cast", [_inner(old.name)], [port.name], to=TensorProto.FLOAT)
+        for old, port in zip(graph.output, outputs, strict=True)
+    ]
+    wide = {
+        name: value.astype(np.float64) if np.issubdtype(value.dtype, np.floating) else value.astype(np.int64)
+        for name, value in constants.items()
+    }
+    used = {name for node in nodes for name in node.input}
+    tensors = [numpy_helper.from_array(np.ascontiguousarray(wide[name]), name) for name in sorted(used & wide.keys())]
+    made = helper.make_model(
+        helper.make_graph(nodes, graph.name or "policy", inputs, outputs, initializer=tensors),
+        producer_name="ccgym",
+        opset_imports=list(model.opset_import),
+        ir_version=min(model.ir_version, IR_VERSION),
+    )
+    content: bytes = made.SerializeToString(deterministic=True)
+    return content
+
+
+def _inner(name: str) -> str:
+    """What a value of the given graph is called in the new one; an input that was left out has no name."""
+    return f"given.{name}" if name else ""
+
+
+def _constant(file: Path, node: onnx.NodeProto) -> Any:
+    """The value of a node ``Constant``."""
+    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    match given:
+        case {"value": tensor}:
+            return numpy_helper.to_array(tensor)
+        case {"value_float": value} | {"value_floats": value}:
+            return np.asarray(value, dtype=np.float64)
+        case {"value_int": value} | {"value_ints": value}:
+            return np.asarray(value, dtype=np.int64)
+    raise ConfigError(f"a constant of {shown(sorted(given))}", where=str(file), expected="numbers")
+
+
+_Rewrite = Callable[[onnx.NodeProto, dict[str, Any]], list[onnx.NodeProto]]
+
+
+def _as_it_is(node: onnx.NodeProto, _constants: dict[str, Any]) -> list[onnx.NodeProto]:
+    return [node]
+
+
+def _cast(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
+    """A cast to float32 or float64 changes nothing, as everything is float64; any other is the core's to refuse."""
+    if helper.get_attribute_value(node.attribute[0]) in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        return [helper.make_node("Identity", list(node.input), list(node.output))]
+    return _as_it_is(node, constants)
+
+
+def _below_zero(node: onnx.NodeProto, constants: dict[str, Any], usual: float) -> tuple[list[onnx.NodeProto], str]:
+    """What max(x, 0) and min(x, 0) take, and the name of the attribute ``alpha`` among the constants."""
+    alphas = [helper.get_attribute_value(one) for one in node.attribute if one.name == "alpha"]
+    (x,), (y,) = node.input, node.output
+    constants |= {f"{y}.0": np.zeros(()), f"{y}.alpha": np.array(np.float32(alphas[0] if alphas else usual))}
+    nodes = [
+        helper.make_node("Max", [x, f"{y}.0"], [f"{y}.above"]),
+        helper.make_node("Min", [x, f"{y}.0"], [f"{y}.below"]),
+    ]
+    return nodes, f"{y}.alpha"
+
+
+def _leaky_relu(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
+    """max(x, 0) + alpha · min(x, 0)."""
+    nodes, alpha = _below_zero(node, constants, 0.01)
+    (y,) = node.output
+    return [
+        *nodes,
+        helper.make_node("Mul", [f"{y}.below", alpha], [f"{y}.scaled"]),
+        helper.make_node("Add", [f"{y}.above", f"{y}.scaled"], [y]),
+    ]
+
+
+def _elu(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
+    """max(x, 0) + alpha · (exp(min(x, 0)) − 1)."""
+    nodes, alpha = _below_zero(node, constants, 1.0)
+    (y,) = node.output
+    constants[f"{y}.1"] = np.ones(())
+    return [
+        *nodes,
+        helper.make_node("Exp", [f"{y}.below"], [f"{y}.grown"]),
+        helper.make_node("Sub", [f"{y}.grown", f"{y}.1"], [f"{y}.shrunk"]),
+        helper.make_node("Mul", [f"{y}.shrunk", alpha], [f"{y}.scaled"]),
+        helper.make_node("Add", [f"{y}.above", f"{y}.scaled"], [y]),
+    ]
+
+
+def _batch_normalization(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
+    """Of constant statistics: x · factor + shift."""
+    x, *names = node.input
+    if any(name not in constants for name in names):
+        return [node]
+    scale, bias, mean, variance = (constants[name].astype(np.float64) for name in names)
+    epsilons = [helper.get_attribute_value(one) for one in node.attribute if one.name == "epsilon"]
+    factor = scale / np.sqrt(variance + (epsilons[0] if epsilons else 1e-5))
+    y = node.output[0]
+    constants |= {f"{y}.factor": factor, f"{y}.shift": bias - mean * factor}
+    return [
+        helper.make_node("Mul", [x, f"{y}.factor"], [f"{y}.scaled"]),
+        helper.make_node("Add", [f"{y}.scaled", f"{y}.shift"], [y]),
+    ]
+
+
+_REWRITTEN: Final[Mapping[str, _Rewrite]] = {
+    "BatchNormalization": _batch_normalization,
+    "Cast": _cast,
+    "Elu": _elu,
+    "LeakyRelu": _leaky_relu,
+}
+"""Operations that are said otherwise; the others stay as they are."""

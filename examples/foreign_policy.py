@@ -1,0 +1,74 @@
+"""A policy that ccgym has no part in: plain PyTorch, a rule of its own, a network that learns it, an ONNX file.
+
+Two commands make a scheme of it (docs/deployment.md, "Networks from elsewhere"); what the network's numbers mean stands
+in ``foreign_policy.yaml`` next to this file::
+
+    python examples/foreign_policy.py network.onnx
+    ccgym export network.onnx --config examples/foreign_policy.yaml
+    ccgym evaluate --trace 77.72mbps --schemes foreign_policy.onnx,bbr,cubic
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+QUEUE_TARGET = 0.1
+"""Queuing delay to aim at, in minimum round trips."""
+LOSS_LIMIT = 0.01
+"""Share of lost packets above which the window shrinks."""
+
+
+def rule(features: torch.Tensor) -> torch.Tensor:
+    """What is to be done: a, for a window that is multiplied by 2^a.
+
+    Args:
+        features: [batch, 2]: queuing delay over the minimum round trip; share of packets lost.
+
+    Returns:
+        [batch, 1], within ±0.5.
+    """
+    queue, loss = features[:, :1], features[:, 1:]
+    step = QUEUE_TARGET - queue
+    return torch.where(loss > LOSS_LIMIT, step - 0.3, step).clamp(-0.5, 0.5)
+
+
+def taught(steps: int = 1500) -> nn.Sequential:
+    """A network that has learned the rule from examples of it."""
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for _ in range(steps):
+        # Short queues and few losses are what it meets most.
+        features = torch.stack([4 * torch.rand(256) ** 4, torch.rand(256) ** 6], dim=1)
+        loss = nn.functional.mse_loss(network(features), rule(features))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return network
+
+
+def main() -> None:
+    """Teach a network and write it to the file that the command line names."""
+    file = sys.argv[1] if len(sys.argv) > 1 else "network.onnx"
+    axes = {"features": {0: "batch"}, "action": {0: "batch"}}
+    with warnings.catch_warnings():
+        # The newer exporter (dynamo=True) does as well; it needs the package onnxscript.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            taught(),
+            (torch.zeros(1, 2),),
+            file,
+            input_names=["features"],
+            output_names=["action"],
+            dynamic_axes=axes,
+            opset_version=17,
+            dynamo=False,
+        )
+
+
+if __name__ == "__main__":
+    main()
