@@ -19,8 +19,8 @@ Draw what a decision tree asks first, and how the decisions below are spread ove
 
 _EXAMPLES: Final = """\
 examples:
-  ccgym tree muses_dtree -o tree.png
-  ccgym tree runs/mine --levels 3 -o tree.pdf
+  ccgym tree runs/mine -o tree.png
+  ccgym tree mine.onnx --levels 3 -o tree.pdf
 """
 
 

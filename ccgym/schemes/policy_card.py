@@ -146,7 +146,7 @@ class PolicyCard(_Strict):
 
         Style and history do not count: a policy with a new label is the same policy.
         """
-        behavior = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
+        behavior: dict[str, Any] = {"agent": self.agent, "profile": self.profile, "policy": self.policy.model_dump()}
         if self.ack_every != 1:
             behavior["ack_every"] = self.ack_every
         text = json.dumps(behavior, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -26,7 +26,7 @@ from ccgym.schemes import policies
 from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import PolicyStyle, TrainConfig
-from ccgym.training.exportable import Exportable, exportable
+from ccgym.training.exportable import Exportable, exportable, onnx_file
 from ccgym.training.logs import read_rows, wall_clock
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
@@ -183,7 +183,7 @@ def _export(
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
-    network = policy.onnx(name)
+    network = onnx_file(policy, name)
     style = config.style
     card = PolicyCard(
         name=name,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.onnx_graph import build_onnx, build_tree
 from ccgym.training.saved_model import TrainedModel
 from ccgym.training.torch_policy import Floats, Normalizer, TorchPolicy
 from ccgym.training.tree_policy import ExportedTree, TreePolicy
@@ -30,9 +31,6 @@ class Exportable(Protocol):
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """The same as in training."""
 
-    def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``."""
-
 
 def exportable(trained: TrainedModel) -> Exportable:
     """The policy of a model that was read from disk, with the statistics of its features."""
@@ -41,3 +39,11 @@ def exportable(trained: TrainedModel) -> Exportable:
         return ExportedTree(policy)
     statistics = trained.statistics
     return TorchPolicy(policy, None if statistics is None else Normalizer.of(statistics))
+
+
+def onnx_file(policy: Exportable, name: str) -> bytes:
+    """The file ``NAME.onnx``; equal policies give equal bytes."""
+    if isinstance(policy, ExportedTree):
+        return build_tree(policy.tree, policy.shape, name)
+    assert isinstance(policy, TorchPolicy)
+    return build_onnx(policy, name)

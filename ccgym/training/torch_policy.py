@@ -108,12 +108,6 @@ class TorchPolicy:
             action_size=int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape or (0,))),
         )
 
-    def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``: see :func:`ccgym.training.onnx_graph.build_onnx`."""
-        from ccgym.training.onnx_graph import build_onnx
-
-        return build_onnx(self, name)
-
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate exactly: in float64, rounded to float32 at the end.
 

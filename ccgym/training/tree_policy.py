@@ -145,7 +145,7 @@ class ExportedTree:
     bounds = None
 
     def __init__(self, policy: TreePolicy) -> None:
-        self._policy = policy
+        self.tree = policy
         assert isinstance(policy.action_space, spaces.Discrete)
         size = int(np.prod(policy.observation_space.shape or (0,)))
         self.shape = NetworkShape(
@@ -154,16 +154,10 @@ class ExportedTree:
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Scores of the actions, one row per flow: 1 for the one chosen."""
-        scores = np.eye(self.shape.action_size, dtype=np.float32)[self._policy.choose(observations)]
+        scores = np.eye(self.shape.action_size, dtype=np.float32)[self.tree.choose(observations)]
         return scores, None
 
     decide_as_trained = decide
-
-    def onnx(self, name: str) -> bytes:
-        """The file ``NAME.onnx``: see :func:`ccgym.training.onnx_graph.build_tree`."""
-        from ccgym.training.onnx_graph import build_tree
-
-        return build_tree(self._policy, self.shape, name)
 
 
 def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
+from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree, TreePolicy, rounded_down
 from tests.unit.test_dagger import Labeled, a_round, learner_in
 
@@ -48,7 +49,7 @@ def policy_of(tree: DecisionTreeClassifier | None = None) -> TreePolicy:
 
 
 def exported(policy: TreePolicy, **changes: Any) -> policies.LearnedPolicy:
-    network = ExportedTree(policy).onnx("tree")
+    network = onnx_file(ExportedTree(policy), "tree")
     card = PolicyCard(
         name="tree", label="Tree", color="olive", marker="^", summary="A tree.", reference="none", agent=AGENT,
         policy=ExportedTree(policy).shape, onnx_sha256=hashlib.sha256(network).hexdigest(), **changes,
@@ -87,7 +88,7 @@ def test_onnx_runtime_reads_the_file_too() -> None:
     """It is a file of the standard, not one of ours alone."""
     onnxruntime = pytest.importorskip("onnxruntime")
     tree, seen = grown(3)
-    file = ExportedTree(policy_of(tree)).onnx("tree")
+    file = onnx_file(ExportedTree(policy_of(tree)), "tree")
     onnx.checker.check_model(onnx.load(io.BytesIO(file)), full_check=True)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["action"], {"observation": seen})
@@ -133,7 +134,8 @@ def test_weights_of_another_size_are_taken_over() -> None:
 
 def test_equal_trees_give_equal_files() -> None:
     tree, _ = grown(6)
-    assert ExportedTree(policy_of(tree)).onnx("a") == ExportedTree(policy_of(tree)).onnx("a")
+    one, other = (onnx_file(ExportedTree(policy_of(tree)), "a") for _ in range(2))
+    assert one == other
 
 
 def test_actions_must_be_a_list() -> None:

@@ -11,6 +11,9 @@ from matplotlib.text import Text
 from ccgym.cli.main import main
 from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
 from ccgym.report.style import house_style
+from ccgym.training.exportable import onnx_file
+from ccgym.training.tree_policy import ExportedTree
+from tests.unit.test_distill import exported, grown, policy_of
 
 SPLIT = {"feature": 0, "threshold": 0.25, "at_most": 1, "above": 2}
 NODES = [
@@ -53,7 +56,6 @@ def test_what_is_not_drawn_is_summed_up() -> None:
     [
         (["indigo"], "of kind lstm"),
         (["nothing_of_that_name"], "nothing_of_that_name"),
-        (["muses_dtree", "--levels", "9"], "1 to 5"),
     ],
 )
 def test_mistakes(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +63,21 @@ def test_mistakes(words: list[str], message: str, tmp_path: Path, capsys: pytest
     assert message in capsys.readouterr().err
 
 
-def test_the_command_draws(tmp_path: Path) -> None:
-    assert main(["tree", "muses_dtree", "-o", str(tmp_path / "deep" / "tree.png")]) == 0
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A tree on disk, with its card."""
+    policy = exported(policy_of(grown(1)[0]))
+    file = tmp_path / "mine.onnx"
+    file.write_bytes(onnx_file(ExportedTree(policy_of(grown(1)[0])), "tree"))
+    file.with_suffix(".json").write_text(policy.card.to_json(), encoding="utf-8")
+    return file
+
+
+def test_the_command_draws(file: Path, tmp_path: Path) -> None:
+    assert main(["tree", str(file), "-o", str(tmp_path / "deep" / "tree.png")]) == 0
     assert (tmp_path / "deep" / "tree.png").stat().st_size > 10_000
+
+
+def test_five_rows_are_enough(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", str(file), "--levels", "9", "-o", str(tmp_path / "tree.png")]) == 2
+    assert "1 to 5" in capsys.readouterr().err

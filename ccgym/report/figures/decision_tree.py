@@ -58,6 +58,7 @@ def tree_figure(tree: DecisionTree, *, title: str = "", levels: int = 4) -> Figu
         levels: Rows of questions, up to :data:`MAX_LEVELS`.
     """
     drawing, axes = new_figure(WIDTH_IN, LEVEL_IN * (levels + 1) + 0.9)
+    axes.set_position((0.01, 0.02, 0.98, 0.9))
     axes.set_axis_off()
     axes.set(xlim=(0, 1), ylim=(-levels - 0.55, 0.45))
     _draw(axes, tree, tree.shares(), 0, 0.5, 0, levels)

@@ -152,14 +152,12 @@ impl Teacher {
 
     /// Let it decide on an interval that `learner` has taken in, in the learner's place, and tell the learner.
     fn advise(&mut self, interval: &MonitorInterval, learner: &mut FlowAgent) {
-        // What was done in the interval is the learner's action, whatever this one had proposed.
-        self.agent.follow(learner);
         self.agent.observe(interval, None);
+        self.agent.follow(learner);
         if self.session.decide(self.agent.observation(), &mut self.action).is_ok() {
             self.agent.act(interval.end, &self.action);
         }
         learner.advise(&self.agent);
-        self.agent.follow(learner);
     }
 }
 

@@ -123,15 +123,9 @@ impl FlowAgent {
         }
     }
 
-    /// Continue from what another agent of the same flow has decided: the next decision changes that. The previous
-    /// action becomes the one that comes nearest to the change.
+    /// Continue from what another agent of the same flow has decided: the next decision changes that.
     pub fn follow(&mut self, other: &Self) {
         if let Some(target) = other.steered() {
-            if self.memory.action.is_some() {
-                let (actions, memory) = (&self.plan.actions, &self.memory);
-                let done = actions.nearest(&self.actuator, target, Distance::Log, memory, &self.values);
-                self.memory.action = Some(done);
-            }
             (self.actuator.rate, self.actuator.window) = (target.rate, target.window);
             self.actuator.bound(&self.plan.actions, &self.memory);
         }
