@@ -358,6 +358,9 @@ class Policy:
     def state_size(self) -> int:
         """Cells of the recurrent state; 0 without one."""
 
+    def tree(self) -> str | None:
+        """The nodes of a tree and how many decisions of the training came to each, as JSON; None for a network."""
+
     def decide(
         self, observations: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
@@ -475,6 +478,11 @@ class AgentBatch:
     def labels(self, labels: npt.NDArray[np.float32], targets: npt.NDArray[np.float64]) -> None:
         """Write what the agent's expert would do in the place of every row that is due: actions (rows × A), and targets
         (rows; bit/s of a steered rate, else packets). NaN where there is none. Of no effect on anything.
+        """
+
+    def label_distances(self, out: npt.NDArray[np.float64]) -> None:
+        """Write how far from the expert's target the result of each listed action would be (rows × actions); NaN where
+        there is no label.
         """
 
     @property

@@ -421,6 +421,8 @@ class Ranges(Bottleneck):
         rate: dict[str, RandomVariable | None]
         if isinstance(self.rate, Changing):
             rate = {"rate.max": self.rate.max, "rate.min": self.rate.min, "rate.every": self.rate.every}
+        elif isinstance(self.rate, Staircase):
+            rate = {"rate.top": self.rate.top}
         else:
             rate = {"rate": self.rate}
         size = self.queue.packets if self.queue.bdp is None else self.queue.bdp

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
+from ccgym.config.bottleneck import Bottleneck, Ranges, Staircase, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
@@ -200,6 +200,9 @@ def _within_rate(ranges: Bottleneck, link: LinkDirection, path: NetworkPath) -> 
     rate = path.mean_rate_mbps * 1e6
     if isinstance(ranges.rate, RandomVariable):
         return _holds(ranges.rate, rate)
+    if isinstance(ranges.rate, Staircase):
+        low, high = ranges.rate.top.bounds()
+        return ranges.rate.bottom * low <= rate <= high
     return ranges.rate.min.bounds()[0] <= rate <= ranges.rate.max.bounds()[1]
 
 

@@ -89,8 +89,8 @@ def _draw(
         if level < 3:
             plain = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
             words = f"{word}, {100 * part:.0f} %"
-            place = ((x + there) / 2, -level - 0.44)
-            axes.text(*place, words, ha="center", va="center", fontsize=7, color=INK, zorder=2, bbox=plain)
+            middle, below = (x + there) / 2, -level - 0.44
+            axes.text(middle, below, words, ha="center", va="center", fontsize=7, color=INK, zorder=2, bbox=plain)
         _draw(axes, tree, shares, child, there, level + 1, levels)
 
 

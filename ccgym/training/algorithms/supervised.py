@@ -48,7 +48,9 @@ class SupervisedLearner(OnPolicyAlgorithm):
     }
 
     def __init__(self, config: AlgorithmBase, env: VecEnv, device: str, **optimizer: Any) -> None:
-        name, arguments, rate, norm = "TreePolicy", {}, 0.0, 1.0
+        name, norm = "TreePolicy", 1.0
+        arguments: dict[str, Any] = {}
+        rate: Any = 0.0
         if isinstance(config, NetworkAlgorithm):
             name = "MlpPolicy" if config.memory is None else "MlpLstmPolicy"
             arguments = policy_arguments(config, ortho_init=True, **optimizer)
@@ -70,7 +72,7 @@ class SupervisedLearner(OnPolicyAlgorithm):
             device=device,
             seed=None,
         )
-        self.actor = TreeActor(self.policy) if isinstance(self.policy, TreePolicy) else SequenceActor(self.policy)
+        self.actor: Any = TreeActor(self.policy) if isinstance(self.policy, TreePolicy) else SequenceActor(self.policy)
         """Acts in the environments; its memory lasts from one rollout to the next."""
 
     @override
