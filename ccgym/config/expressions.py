@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from ccgym.errors import ConfigError, UnitError, shown
 from ccgym.units import NS_PER_S, PACKET_RATE_UNITS, parse_flow_rate, parse_probability, parse_size, parse_time
 
-FUNCTIONS: Final = ("mean", "min", "max", "std", "sum", "previous")
+FUNCTIONS: Final = ("mean", "min", "max", "std", "sum", "previous", "rtts_ago")
 """Functions of a signal's latest intervals."""
 
 _EXPRESSION: Final = re.compile(r"([a-z]\w{0,63})(?:\(\s*([a-z]\w{0,63})\s*,\s*([0-9]{1,6})\s*\))?")

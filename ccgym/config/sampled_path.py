@@ -82,7 +82,7 @@ class DrawnLink:
             uplink.insert(0 if self.loss_first else 1, {"kind": "loss", "probability": self.loss})
         if self.jitter:
             spread = {"kind": "uniform", "max": self.jitter}
-            uplink.append({"kind": "jitter", "distribution": spread, "reorder": False})
+            uplink.append({"kind": "jitter", "distribution": spread, "reorder": False, "flows": []})
         uplink.append(delay)
         downlink = [delay]
         if self.reverse_trace is not None:
