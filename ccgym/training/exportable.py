@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.foreign_network import ForeignNetwork
 from ccgym.training.onnx_graph import build_onnx, build_tree
 from ccgym.training.saved_model import TrainedModel
 from ccgym.training.torch_policy import Floats, Normalizer, TorchPolicy
@@ -45,5 +46,7 @@ def onnx_file(policy: Exportable, name: str) -> bytes:
     """The file ``NAME.onnx``; equal policies give equal bytes."""
     if isinstance(policy, ExportedTree):
         return build_tree(policy.tree, policy.shape, name)
+    if isinstance(policy, ForeignNetwork):
+        return policy.widened
     assert isinstance(policy, TorchPolicy)
     return build_onnx(policy, name)

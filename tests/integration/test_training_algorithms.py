@@ -172,6 +172,7 @@ SHORT: dict[str, tuple[float, list[str]]] = {
     ),
     "eagle_v1": (0.75, ["algorithm.n_envs=32", "algorithm.batch_size=800", "training.steps=128000"]),
     "eagle_v2": (0.7, ["algorithm.n_envs=32", "training.steps=256000"]),
+    "orca": (0.9, ["algorithm.n_envs=16", "algorithm.batch_size=800", "training.steps=48000"]),
 }
 """Minimum fraction of the oracle's reward, and what makes the training short."""
 
