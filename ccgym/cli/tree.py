@@ -63,14 +63,13 @@ def _tree(arguments: argparse.Namespace) -> int:
     require_drawing()
     import numpy as np
 
-    from ccgym import _core
     from ccgym.report.figures.decision_tree import MAX_LEVELS, DecisionTree, tree_figure
     from ccgym.report.style import house_style, save
 
     if not 1 <= arguments.levels <= MAX_LEVELS:
         raise ConfigError(str(arguments.levels), where="--levels", expected=f"1 to {MAX_LEVELS}")
     file = option("--out", figure_path, str(arguments.out))
-    drawn, agent = json.loads(text), json.loads(_core.describe_agent(json.dumps(dict(policy.card.agent))))
+    drawn, agent = json.loads(text), policy.describe_agent()
     tree = DecisionTree(
         nodes=drawn["nodes"],
         visits=np.array(drawn["visits"] or np.ones(len(drawn["nodes"]))),

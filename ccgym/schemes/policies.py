@@ -10,6 +10,7 @@ needed: the native core evaluates the network, by ONNX Runtime's shared library.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,13 @@ class LearnedPolicy:
     source: str
     """What tells it from others of its name, such as its run's directory; empty for a pretrained one."""
     native: Any = field(repr=False, compare=False)
+
+    def describe_agent(self) -> dict[str, Any]:
+        """What its agent observes and does: see :meth:`ccgym.config.agent.AgentConfig.describe`."""
+        from ccgym import _core
+
+        described: dict[str, Any] = json.loads(_core.describe_agent(json.dumps(dict(self.card.agent))))
+        return described
 
     @property
     def title(self) -> str:
