@@ -59,10 +59,6 @@ class ForeignNetwork:
         """Evaluate the given file in float32."""
         return self._run(self._given, observations, state)
 
-    def onnx(self, _name: str) -> bytes:
-        """The widened network."""
-        return self.widened
-
     def _run(
         self, session: onnxruntime.InferenceSession, observations: Floats, state: Floats | None
     ) -> tuple[Floats, Floats | None]:

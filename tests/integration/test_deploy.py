@@ -18,15 +18,15 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.schemes import policies
 from ccgym.schemes.reading import parse_scheme
-from ccgym.training import export as exports
+from ccgym.training import exportable as exportables
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.export import export_policy
+from ccgym.training.exportable import exportable
 from ccgym.training.model import build_model
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model, write_model
-from ccgym.training.torch_policy import TorchPolicy
 from tests.integration.tiny_agent import DISCRETE, TINY
 
 CONFIG = (
@@ -115,12 +115,12 @@ def test_torch_and_the_exported_policy_send_the_same_packets(variant: str, made:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    policy = TorchPolicy.of(load_model(run_dir))
+    policy = exportable(load_model(run_dir))
     pairs = [trajectory_parity(policy, exported, settings, [7, index], 3 * 10**9) for index in range(4)]
     assert all(pair.outside == pair.inside for pair in pairs)
     assert len({pair.inside for pair in pairs}) == 4
     # The comparison can tell: other weights send other packets.
-    other = TorchPolicy.of(load_model(made(variant, seed=2)))
+    other = exportable(load_model(made(variant, seed=2)))
     assert trajectory_parity(other, exported, settings, [7, 0], 3 * 10**9).outside != pairs[0].inside
 
 
@@ -135,9 +135,9 @@ def test_equal_runs_give_equal_files(made: Callable[..., Path], tmp_path: Path) 
 def test_an_export_that_would_do_something_else_is_refused(
     made: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_dir, other = made(), TorchPolicy.of(load_model(made(seed=2)))
-    right = exports.build_onnx
-    monkeypatch.setattr(exports, "build_onnx", lambda policy, name: right(other, name))
+    run_dir, other = made(), exportable(load_model(made(seed=2)))
+    right = exportables.build_onnx
+    monkeypatch.setattr(exportables, "build_onnx", lambda policy, name: right(other, name))
     with pytest.raises(ParityError, match="away from the trained one") as caught:
         export_policy(run_dir)
     assert caught.value.where == str(run_dir)
@@ -147,15 +147,15 @@ def test_an_export_that_would_do_something_else_is_refused(
 def test_a_small_difference_is_found_out(made: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the tolerance of float32, but not what torch computes in float64."""
     run_dir = made()
-    right = exports.build_onnx
+    right = exportables.build_onnx
 
     def slightly_off(policy: Any, name: str) -> bytes:
-        changed = TorchPolicy.of(load_model(run_dir))
+        changed = exportable(load_model(run_dir))
         with torch.no_grad():
             changed.layers[-1].bias.add_(3e-7)
         return right(changed, name)
 
-    monkeypatch.setattr(exports, "build_onnx", slightly_off)
+    monkeypatch.setattr(exportables, "build_onnx", slightly_off)
     with pytest.raises(ParityError, match="decisions differ from torch's in float64"):
         export_policy(run_dir)
 
@@ -167,7 +167,7 @@ def test_parity_counts(made: Callable[..., Path]) -> None:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    parity = check_parity(TorchPolicy.of(load_model(run_dir)), exported, settings, seed=3, episodes=2)
+    parity = check_parity(exportable(load_model(run_dir)), exported, settings, seed=3, episodes=2)
     assert (parity.episodes, parity.decisions, parity.inexact, len(parity.trajectories)) == (2, 120, 0, 2)
 
 

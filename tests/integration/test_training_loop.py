@@ -148,7 +148,7 @@ class Quiet:
 
 def toy_config(algorithm: str = "ppo", **training: Any) -> TrainConfig:
     """Eight updates of 64 steps."""
-    parts = SimpleNamespace(model_dump=lambda **_: {"kind": "toy"})
+    parts = SimpleNamespace(model_dump=lambda **_: {"kind": "toy"}, paths=None)
     config = TrainConfig.model_construct(
         name="toy",
         agent=parts,
