@@ -293,7 +293,11 @@ mod tests {
                 let signal = &SIGNALS[0];
                 let mut window = Window::new(&Expression { signal, function: *function, n });
                 for end in 1..=values.len() {
-                    let got = window.push(*function, f64::from(values[end - 1]));
+                    let latest_value = f64::from(values[end - 1]);
+                    let got = match function {
+                        Function::RttsAgo => window.push_and_look_back(latest_value, n as usize),
+                        _ => window.push(*function, latest_value),
+                    };
                     let latest: Vec<f64> =
                         values[end.saturating_sub(n as usize)..end].iter().map(|v| f64::from(*v)).collect();
                     let sum: f64 = latest.iter().sum();
