@@ -16,7 +16,7 @@ from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import NOT_TYPED, registry
 
 PANTHEON: Final = (
-    "bbr", "copa:mode=pantheon:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "pcc",
+    "bbr", "copa:mode=pantheon:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "muses_c3", "pcc",
     "pcc_experimental", "quic", "scream:mode=pantheon", "sprout:mode=pantheon", "taova", "vegas", "verus", "vivace",
     "webrtc",
 )  # fmt: skip
