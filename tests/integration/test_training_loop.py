@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -436,6 +437,8 @@ def test_the_axis_goes_on_when_a_run_is_resumed(tmp_path: Path, whole: tuple[Pat
             for file in tmp_path.glob("events.out.tfevents*"):
                 with file.open("ab") as tail:  # a record that was being written
                     tail.write(b"\x18\x00\x00\x00")
+            # TensorBoard reads files in the order of their names, which begin with the second in which they were made.
+            time.sleep(1.1)
     here, there = events(tmp_path), events(whole[0])
     assert here.Tags()["scalars"] == there.Tags()["scalars"]
     for tag in here.Tags()["scalars"]:
