@@ -117,7 +117,7 @@ def _export_run(arguments: argparse.Namespace) -> Exported:
 
 
 def _config_of(arguments: argparse.Namespace) -> TrainConfig:
-    """The configuration of a file, which has none of its own."""
+    """The configuration that ``--config`` names: a file, unlike a run directory, brings none."""
     from ccgym.training.config import TrainConfig
 
     if arguments.config is None:

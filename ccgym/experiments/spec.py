@@ -210,7 +210,7 @@ class Experiment(Scenario):
     """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
     ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
     learned_only: bool = False
-    """Whether only learned policies take part; of other schemes there is no verdict."""
+    """Whether only learned policies are judged; other schemes are left out."""
     untrained: Untrained | None = None
     """With this, ``$trained_rate`` and ``$trained_owd`` are the largest rate and one-way delay that a scheme was
     trained on, as its card says; of a scheme that was not trained, the maxima of this range."""

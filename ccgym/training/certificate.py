@@ -182,8 +182,8 @@ def settings_of(policy: LearnedPolicy) -> Settings:
 
 def visit(policy: LearnedPolicy, settings: Settings, episodes: int, seed: int) -> Visits:
     """Let a policy decide episodes, overruled now and then, and note what it saw and remembered."""
-    beside = replace(settings, background=(*settings.background, flow_spec("cubic")))
-    batches = [SimulatedBatch(one, 1) for one in (settings, beside)]
+    with_cubic = replace(settings, background=(*settings.background, flow_spec("cubic")))
+    batches = [SimulatedBatch(one, 1) for one in (settings, with_cubic)]
     columns = {name: place for place, name in enumerate(_core.AgentBatch.columns())}
     history = int(settings.agent.native()["observation"].get("history", 1))
     higher, lower = _pushes(policy.card.agent["action"]["map"])

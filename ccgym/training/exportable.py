@@ -24,7 +24,7 @@ class Exportable(Protocol):
 
     @property
     def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-        """Of the action; None for a discrete one, and where the network has none of its own."""
+        """Minimum and maximum of the action; None if it is discrete, or if the network does not limit it."""
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""

@@ -56,7 +56,10 @@ def test_stable_baselines_checker(config: str) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_samples_of_the_action_space_make_sense(config: str) -> None:
-    """No action moves a rate or a window by more than a factor of four at once, or beyond what an operation says."""
+    """No action moves a rate or a window by more than a factor of three at once, or beyond what an operation says.
+
+    Orca's may move it by four, as published.
+    """
     env = preset(config)
     if isinstance(env.action_space, gymnasium.spaces.Discrete):
         assert env.action_space.n <= 10
@@ -65,7 +68,7 @@ def test_samples_of_the_action_space_make_sense(config: str) -> None:
     top = float(env.action_space.high.max())
     assert (env.action_space.low == -env.action_space.high).all()
     factor = chosen["map"]["base"] ** top if "base" in chosen["map"] else 1 + chosen["map"]["delta"] * top
-    assert 1.1 < factor <= 4.0
+    assert 1.1 < factor <= (4.0 if config == "orca" else 3.0)
 
 
 def test_sampled_actions_use_the_range_of_rates() -> None:
