@@ -1,6 +1,7 @@
 """Decisions per second of a whole training: rollouts, learning and all that stands between. One JSON line.
 
-``value`` is that of the fastest update, since noise only ever slows one down; ``mean`` is that of all updates.
+``value`` is the mean of all hundred updates, ``first_ten`` that of the first ten: a policy that has not learned yet
+overdrives its links, so that each of its decisions is more packets.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from statistics import harmonic_mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ccgym.cli import train
 from ccgym.training.run_directory import RunDirectory
 
-STEPS = 128_000
+STEPS = 1_280_000
 
 
 def main() -> int:
@@ -32,8 +34,8 @@ def main() -> int:
             return status
         rows = csv.DictReader(RunDirectory(run).progress.read_text(encoding="utf-8").splitlines())
         rates = [float(row["sys/steps_per_second"]) for row in rows if row.get("sys/steps_per_second")]
-    mean = len(rates) / sum(1 / rate for rate in rates)
-    result = {"name": "train_steps_per_second/aurora", "unit": "steps/s", "value": max(rates), "mean": round(mean)}
+    value, first_ten = harmonic_mean(rates), harmonic_mean(rates[:10])
+    result = {"name": "train_steps_per_second/aurora", "unit": "steps/s", "value": value, "first_ten": first_ten}
     print(json.dumps(result), flush=True)
     return 0
 
