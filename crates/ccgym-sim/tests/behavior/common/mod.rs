@@ -142,6 +142,9 @@ pub fn jain(x: &[f64]) -> f64 {
 
 pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = found / expected - 1.0;
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    // `tools/published.py` reads this.
+    println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
     assert!(
         off.abs() <= tolerance,
         "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}"
