@@ -39,12 +39,13 @@ def cellular_columns() -> dict[str, tuple[str, str]]:
     }
 
 
+def numbers(throughput: object, delay: object, loss: object) -> str:
+    """Throughput in Mbit/s, delay in ms and loss in percent, in a cell."""
+    return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
+
+
 def cellular() -> list[str]:
     """Pantheon's published means over a cellular link, and ours over recorded ones."""
-
-    def numbers(throughput: object, delay: object, loss: object) -> str:
-        return f"{float(str(throughput)):.2f} / {float(str(delay)):.0f} / {float(str(loss)):.2f}"
-
     columns = cellular_columns()
     rows: list[Sequence[str]] = []
     for row in published_cellular():
