@@ -46,7 +46,10 @@ def differs(published: Mapping[str, str], ours: Mapping[str, float]) -> bool:
 
 def three(row: Mapping[str, float | str]) -> str:
     """Throughput, delay and loss in a cell."""
-    return numbers(*(row[name] for name in QUANTITIES)) if row else "–"
+    if not row:
+        return "–"
+    throughput, delay, loss = (float(row[name]) for name in QUANTITIES)
+    return f"{throughput:.2f} / {delay:.1f} / {loss:.2f}"
 
 
 COLUMNS = {"77.72mbps": "Simulated", "77.72mbps-emulated": "Emulated"}
@@ -59,7 +62,7 @@ def report() -> list[str]:
     for row in published_runs("mean"):
         found = [our_runs(results, row["scheme"]) for results in COLUMNS]
         if row["scheme"] == "bbr":
-            found.append(our_runs("77.72mbps-emulated", "tcp:bbr"))
+            found.append(our_runs("77.72mbps-emulated", "tcp_bbr"))
         cells = [three(means(runs)) + (f" ({len(runs)})" if runs else "") for runs in found]
         rows.append((row["label"], three(row), *cells[:2], *(cells[2:] or ["–"]), row["note"]))
     return table(["", "Published (5)", *(f"{name} (runs)" for name in COLUMNS.values()), "The kernel's", "Why"], rows)
@@ -84,7 +87,7 @@ def cellular_report() -> list[str]:
     for row in published_cellular():
         found = [measured_cellular(row, *column) for column in columns.values()]
         cells = ["–" if m is None else numbers(m["throughput"], m["delay_p95"], 100 * m["loss"]) for m in found]
-        published = three(row) if row["throughput_mbps"] else "no run succeeded"
+        published = numbers(*(row[name] for name in QUANTITIES)) if row["throughput_mbps"] else "no run succeeded"
         rows.append((row["label"], code(row["scheme"]), published, *cells))
     return table(["", "Ours", "Published", *columns], rows)
 
