@@ -140,10 +140,10 @@ pub fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
 
+#[allow(clippy::print_stdout)] // `tools/published.py` reads it
 pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = found / expected - 1.0;
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    // `tools/published.py` reads this.
     println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
     assert!(
         off.abs() <= tolerance,
