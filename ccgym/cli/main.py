@@ -13,6 +13,7 @@ from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_loggin
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
+    "analyze": ("ccgym.cli.analyze:main", "tables, figures and report of a directory of Pantheon's, or of ours"),
     "compare": ("ccgym.cli.compare:main", "compare trainings by the agent's reward on fresh draws"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),

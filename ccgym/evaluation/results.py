@@ -7,6 +7,7 @@ failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``versi
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import statistics
@@ -21,10 +22,10 @@ from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, Valida
 from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import import_pandas, to_frame, write_csv
+from ccgym.evaluation.frames import import_pandas, to_csv, to_frame, write_csv
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
-from ccgym.files import UnreadableError, read_json
+from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.schemes.style import SchemeStyle
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class CellResult:
         record = self.record
         numbers = record.flows[0].summary() if len(record.flows) == 1 else f"{len(record.flows)} flows"
         ignored = "" if self.invalid is None else f"; does not count: {self.invalid}"
-        return f"CellResult({self.scheme}, run {self.run}, seed {record.seed}: {numbers}{ignored})"
+        seed = "" if record.seed is None else f", seed {record.seed}"
+        return f"CellResult({self.scheme}, run {self.run}{seed}: {numbers}{ignored})"
 
 
 @dataclass(frozen=True)
@@ -394,6 +396,12 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
         part.insert(1, "run", cell.run)
         parts.append(part)
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
+def write_results(results: ResultSet, directory: Path) -> None:
+    """Write ``ccgym_results.json`` and the table of its runs as CSV."""
+    atomic_write(directory / RESULTS_CSV, to_csv(result_table(results)))
+    atomic_write(directory / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,13 +21,11 @@ from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
-    RESULTS_CSV,
-    RESULTS_FILE,
     CellFailure,
     CellResult,
     ResultSet,
     ordered,
-    result_table,
+    write_results,
 )
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
@@ -98,8 +95,7 @@ def run_experiment(
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
-        atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
-        atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_results(results, out)
     return results
 
 

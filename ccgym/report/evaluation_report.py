@@ -56,12 +56,10 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     from ccgym.report.drawn import digest
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
-    from ccgym.report.run_figures import drawn_runs, run_files, run_inputs, run_name
+    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs, run_name
 
     inputs = {run_name(cell): digest(run_inputs(directory, cell)) for cell in results.cells}
-    files = {
-        run_name(cell): [one.file for one in run_files(directory, cell.scheme, cell.run)] for cell in results.cells
-    }
+    files = {run_name(cell): [one.file for one in cell_files(directory, cell)] for cell in results.cells}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -121,7 +119,7 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
     """
     from ccgym.report.figures import figures_of
     from ccgym.report.page import Picture
-    from ccgym.report.run_figures import run_files
+    from ccgym.report.run_figures import cell_files
 
     def run(cell: CellResult, label: str) -> dict[str, Any]:
         assert cell.record.metrics is not None
@@ -132,7 +130,7 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
             "statistics": statistics_text(cell.record.metrics).rstrip(),
             "figures": [
                 Picture.of(one.file, f"{label}, run {cell.run}: {one.figure.title}")
-                for one in run_files(directory, cell.scheme, cell.run)
+                for one in cell_files(directory, cell)
                 if not one.paper
             ],
         }

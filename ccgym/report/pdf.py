@@ -18,12 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.backends import PLACES, RECORDED
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.evaluation_table import evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
-from ccgym.report.run_figures import run_files
+from ccgym.report.run_figures import cell_files
 from ccgym.report.style import INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
 from ccgym.report.table import NOTHING, counted
 
@@ -164,8 +164,7 @@ def _head(sheet: _Sheet, results: ResultSet) -> None:
     sheet.skip(0.15)
     facts = [
         ("Command", str(provenance["command"]) or NOTHING),
-        ("Root seed", str(parameters["seed"])),
-        ("Repeatable", "no: real packets in real time") if results.real else ("Trajectory", results.trajectory_hash),
+        *_identity(results),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance["versions"].items())),
         ("System", str(provenance["system"])),
         ("Took", f"{results.wall_s:.1f} s for {len(results.cells)} runs"),
@@ -174,6 +173,14 @@ def _head(sheet: _Sheet, results: ResultSet) -> None:
         sheet.room(0.2)
         sheet.put(name, fontsize=9, color=MUTED)
         sheet.lines(textwrap.wrap(value, 82) or [NOTHING], size=9, left_in=1.0)
+
+
+def _identity(results: ResultSet) -> list[tuple[str, str]]:
+    """What the same command gives again."""
+    if results.backend == RECORDED:
+        return []
+    again = ("Repeatable", "no: real packets in real time") if results.real else ("Trajectory", results.trajectory_hash)
+    return [("Root seed", str(results.parameters["seed"])), again]
 
 
 def _table(sheet: _Sheet, results: ResultSet) -> None:
@@ -236,7 +243,7 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
                       linespacing=1.4)  # fmt: skip
         sheet.skip(height + 0.06)
     sheet.skip(0.1)
-    for one in run_files(directory, cell.scheme, cell.run):
+    for one in cell_files(directory, cell):
         if one.paper:
             continue
         if one.file.exists():

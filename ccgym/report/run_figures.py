@@ -57,8 +57,15 @@ def run_files(directory: Path, scheme: str, run: int) -> list[RunFile]:
     return [*screen, *paper]
 
 
+def cell_files(directory: Path, cell: CellResult) -> list[RunFile]:
+    """The figures of a run of an evaluation: none of one whose packets nothing tells."""
+    return run_files(directory, cell.scheme, cell.run) if cell.curves else []
+
+
 def run_inputs(directory: Path, cell: CellResult) -> bytes:
     """All that the figures of a run are made from."""
+    if not cell.curves:
+        return repr(cell.record.metrics).encode()
     try:
         curves = (directory / cell.curves).read_bytes()
     except OSError:
@@ -89,11 +96,12 @@ def drawn_runs(
         jobs: Worker processes; all processors by default.
         done: Runs (``cubic_run1``) whose figures are there already.
     """
-    missing = [cell for cell in results.cells if run_name(cell) not in done]
+    missing = [cell for cell in results.cells if cell.curves and run_name(cell) not in done]
+    names = {run_name(cell) for cell in missing}
     workers = min(jobs or os.cpu_count() or 1, len(missing))
     if workers <= 1 or len(missing) < WORTH_A_PROCESS:
         for cell in results.cells:
-            if run_name(cell) not in done:
+            if run_name(cell) in names:
                 draw_run(directory, _task(cell))
             yield cell
         return

@@ -112,9 +112,14 @@ def _part_lines(metrics: PantheonMetrics, utilization: float | None) -> list[str
 
 
 def stats_text(
-    metrics: RunMetrics | None, *, start_epoch_s: float, end_epoch_s: float, generated_epoch_s: float
+    metrics: RunMetrics | None,
+    *,
+    start_epoch_s: float,
+    end_epoch_s: float,
+    generated_epoch_s: float,
+    offsets_ms: Mapping[str, float] | None = None,
 ) -> str:
-    """The whole content of ``<scheme>_stats_run<k>.log`` of a local run.
+    """The whole content of ``<scheme>_stats_run<k>.log``.
 
     Args:
         metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
@@ -122,8 +127,10 @@ def stats_text(
         start_epoch_s: when the first flow started, seconds since the epoch.
         end_epoch_s: when the flows were stopped.
         generated_epoch_s: when the statistics were computed.
+        offsets_ms: of a run between two hosts, the offset of the clocks of ``Local`` and ``Remote``, ms.
     """
     times = f"Start at: {utc_text(start_epoch_s)}\nEnd at: {utc_text(end_epoch_s)}\n"
+    times += "".join(f"{which} clock offset: {offset} ms\n" for which, offset in (offsets_ms or {}).items())
     if metrics is None:
         return times
     return (

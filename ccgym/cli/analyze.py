@@ -1,0 +1,117 @@
+"""``ccgym analyze``: a directory of Pantheon's, or of ours, as tables, figures and report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import (
+    HelpFormatter,
+    Parser,
+    add_output,
+    console,
+    error_console,
+    run,
+)
+from ccgym.cli.evaluation_output import show_results, write_report
+from ccgym.errors import ConfigError
+from ccgym.invocation import command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.evaluation.results import ResultSet
+
+DESCRIPTION: Final = """\
+Make table, figures and report of a results directory: of one that Pantheon's test.py filled, old
+ones and those without packet logs too, or of one of `ccgym evaluate`. Nothing in a directory of
+Pantheon's is changed; what is made of it goes into a directory of its own.
+"""
+
+EXAMPLES: Final = """\
+examples:
+  ccgym analyze ~/pantheon/src/experiments/data
+      its table, figures and report, in results/data
+  ccgym analyze 2019-10-22T18-47 --schemes bbr,indigo --out results/two
+      two of its schemes
+  ccgym analyze results/77.72mbps
+      the report of an evaluation of ours, made anew from its results
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym analyze``."""
+    made = Parser(
+        prog="ccgym analyze",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("directory", type=Path, metavar="DIRECTORY", help="what test.py, or ccgym evaluate, wrote")
+    made.add_argument("--schemes", metavar="A,B,C", help="the schemes to read, by their names in files (default: all)")
+    made.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="Pantheon's src/config.yml, with names, colors and markers of the schemes (default: config.yml in the "
+        "directory; without one, schemes look like ours of that name)",
+    )
+    made.add_argument("--jobs", type=int, metavar="N", help="figures at a time (default: one per processor)")
+    add_output(made, "the results", "results/NAME of the directory; the directory itself where it is one of ours")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym analyze`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _analyze(parser().parse_args(words), words))
+
+
+def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
+    shown_on = error_console() if arguments.json else console()
+    schemes = None if arguments.schemes is None else [word for word in arguments.schemes.split(",") if word]
+    out = None if arguments.out is None else Path(arguments.out)
+    line = " ".join([*command("analyze").split(), *words])
+    results, out = analyzed(arguments.directory, out, shown_on, schemes=schemes, config=arguments.config, command=line)
+    write_report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
+    show_results(results, out, shown_on, figures=not arguments.no_figures)
+    if arguments.json:
+        json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    return 0
+
+
+def analyzed(
+    directory: Path,
+    out: Path | None,
+    shown_on: Console,
+    *,
+    schemes: Sequence[str] | None = None,
+    config: Path | None = None,
+    command: str = "",
+) -> tuple[ResultSet, Path]:
+    """The results in a directory, and where what is made of them goes."""
+    from ccgym.cli.progress import Progress
+    from ccgym.evaluation.pantheon.analysis import analyze
+    from ccgym.evaluation.pantheon.directory import PantheonDirectory
+    from ccgym.evaluation.results import RESULTS_FILE, ResultSet
+
+    if (directory / RESULTS_FILE).exists():
+        if out is not None or schemes is not None or config is not None:
+            raise ConfigError(
+                "--out, --schemes or --config with a directory of ccgym's own",
+                where=str(directory),
+                expected="the directory alone: its report is made anew in place",
+                hint="a report of fewer schemes: `ccgym evaluate` with --schemes and the same --out",
+            )
+        return ResultSet.load(directory), directory
+    opened = PantheonDirectory.open(directory, config)
+    target = out or Path("results", directory.resolve().name)
+    shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")
+    with Progress(shown_on) as progress:
+        return analyze(opened, target, schemes=schemes, command=command, observer=progress), target
