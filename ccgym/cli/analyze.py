@@ -97,19 +97,21 @@ def analyzed(
 ) -> tuple[ResultSet, Path]:
     """The results in a directory, and where what is made of them goes."""
     from ccgym.cli.progress import Progress
+    from ccgym.evaluation.backends import RECORDED
     from ccgym.evaluation.pantheon.analysis import analyze
     from ccgym.evaluation.pantheon.directory import PantheonDirectory
     from ccgym.evaluation.results import RESULTS_FILE, ResultSet
 
-    if (directory / RESULTS_FILE).exists():
-        if out is not None or schemes is not None or config is not None:
+    ours = ResultSet.load(directory) if (directory / RESULTS_FILE).exists() else None
+    if ours is not None and ours.backend != RECORDED:
+        if out not in (None, directory) or schemes is not None or config is not None:
             raise ConfigError(
                 "--out, --schemes or --config with a directory of ccgym's own",
                 where=str(directory),
                 expected="the directory alone: its report is made anew in place",
                 hint="a report of fewer schemes: `ccgym evaluate` with --schemes and the same --out",
             )
-        return ResultSet.load(directory), directory
+        return ours, directory
     opened = PantheonDirectory.open(directory, config)
     target = out or Path("results", directory.resolve().name)
     shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")

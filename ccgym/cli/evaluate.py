@@ -132,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
+    what.add_argument("--random-order", action="store_true", default=None, help="run schemes in random order")
     add_seed(what)
     what.add_argument(
         "--backend",
@@ -153,6 +154,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
+    )
+    output.add_argument(
+        "--grow",
+        action="store_true",
+        default=None,
+        help="add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",
     )
     output.add_argument(
         "--jobs",
@@ -177,6 +184,8 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)
+    if arguments.grow and arguments.out is None:
+        raise ConfigError("--grow without --out", expected="the directory to add to, with --out")
     if arguments.quick:
         raise ConfigError(
             "--quick without --experiment",
@@ -251,6 +260,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             interval_ns=interval_ns,
             seed=arguments.seed,
             backend=arguments.backend,
+            random_order=bool(arguments.random_order),
         )
     except ConfigError as error:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
@@ -334,6 +344,7 @@ def _run(
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
             logs=arguments.logs or "first",
+            grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],

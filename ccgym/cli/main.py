@@ -17,6 +17,7 @@ _DELEGATED: Final = {
     "compare": ("ccgym.cli.compare:main", "compare trainings by the agent's reward on fresh draws"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
+    "pantheon": ("ccgym.cli.pantheon:main", "Pantheon's test, plot, report and analyze, with their options"),
     "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),

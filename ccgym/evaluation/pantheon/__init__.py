@@ -188,7 +188,6 @@ def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
     metadata = {
         "mode": "local",
         "start_run_id": 1,
-        "random_order": False,
         "cc_schemes": sorted(schemes),
         **{name: _whole(value) if isinstance(value, float) else value for name, value in facts.items()},
     }

@@ -61,7 +61,7 @@ def analyze(
     runs = [run for run in directory.runs if run.scheme in {style.key for style in styles}]
     parameters = _parameters(directory, [style.key for style in styles], runs)
     with lock_directory(out, "evaluation"):
-        claim(out, parameters)
+        claim(out, parameters, may_differ=("schemes", "runs"))
         observer.begin("reading", len(runs))
         cells = []
         for run in runs:

@@ -25,6 +25,7 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
             runtime=experiment.runtime_ns / 1e9,
             interval=experiment.interval_ns / 1e9,
             run_times=experiment.runs,
+            random_order=experiment.random_order,
             git_summary=f"{git_summary()}\n",
             **{**parts, **{name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}},
         ),
