@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
         help="Pantheon's src/config.yml, with names, colors and markers of the schemes (default: config.yml in the "
         "directory; without one, schemes look like ours of that name)",
     )
+    made.add_argument("--include-acklink", action="store_true", help="figures of the acknowledgements, too")
     made.add_argument("--jobs", type=int, metavar="N", help="figures at a time (default: one per processor)")
     add_output(made, "the results", "results/NAME of the directory; the directory itself where it is one of ours")
     return made
@@ -78,6 +79,8 @@ def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     out = None if arguments.out is None else Path(arguments.out)
     line = " ".join([*command("analyze").split(), *words])
     results, out = analyzed(arguments.directory, out, shown_on, schemes=schemes, config=arguments.config, command=line)
+    if arguments.include_acklink:
+        results = include_acklinks(results, arguments.directory, out, shown_on)
     write_report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
     show_results(results, out, shown_on, figures=not arguments.no_figures)
     if arguments.json:
@@ -117,3 +120,16 @@ def analyzed(
     shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")
     with Progress(shown_on) as progress:
         return analyze(opened, target, schemes=schemes, command=command, observer=progress), target
+
+
+def include_acklinks(results: ResultSet, source: Path, out: Path, shown_on: Console) -> ResultSet:
+    """The same results with their acknowledgements, whose logs are in ``source``; says so where there are none."""
+    from ccgym.cli.progress import Progress
+    from ccgym.evaluation.pantheon.analysis import with_acklinks
+
+    with Progress(shown_on) as progress:
+        found = with_acklinks(results, source, out, progress)
+    without = sum(cell.acklink is None for cell in found.cells)
+    if without:
+        shown_on.print(f"{without} of {len(found.cells)} runs have no log of their acknowledgements", style="yellow")
+    return found

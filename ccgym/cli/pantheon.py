@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         one = programs.add_parser(name, help=text, formatter_class=HelpFormatter, allow_abbrev=False)
         one.add_argument("--data-dir", type=Path, required=True, metavar="DIR", help="what test wrote")
         one.add_argument("--schemes", metavar='"A B C"', help="the schemes to read (default: all)")
+        one.add_argument("--include-acklink", action="store_true", help="figures of the acknowledgements, too")
         if name == "plot":
             one.add_argument("--no-graphs", action="store_true", help="numbers only")
     return made
@@ -124,13 +125,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
-    from ccgym.cli.analyze import analyzed
+    from ccgym.cli.analyze import analyzed, include_acklinks
     from ccgym.cli.evaluation_output import show_results, write_report
 
     directory: Path = arguments.data_dir
     schemes = None if arguments.schemes is None else arguments.schemes.split()
     line = " ".join([*command("pantheon").split(), *words])
     results, out = analyzed(directory, directory, console(), schemes=schemes, command=line)
+    if arguments.include_acklink:
+        results = include_acklinks(results, directory, out, console())
     figures = not getattr(arguments, "no_graphs", False)
     write_report(results, out, console(), figures=figures)
     show_results(results, out, console(), figures=figures)

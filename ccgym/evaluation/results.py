@@ -23,6 +23,7 @@ from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.frames import import_pandas, to_csv, to_frame, write_csv
+from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
 from ccgym.files import UnreadableError, atomic_write, read_json
@@ -50,6 +51,16 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
+class AckLink:
+    """What the acknowledgements of a run did on their way back."""
+
+    metrics: RunMetrics
+    """Pantheon's numbers of the acknowledgements, as of the data."""
+    curves: str
+    """The file of their curves, relative to the results directory."""
+
+
+@dataclass(frozen=True)
 class CellResult:
     """One run of one scheme."""
 
@@ -63,7 +74,9 @@ class CellResult:
     """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
     wall_s: float
     curves: str = ""
-    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory."""
+    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""
+    acklink: AckLink | None = None
+    """The acknowledgements, where a report was asked to include them."""
 
     @property
     def limited(self) -> str | None:

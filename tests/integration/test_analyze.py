@@ -109,6 +109,18 @@ def test_the_command_reports(evaluated: tuple[ResultSet, Path], tmp_path: Path) 
     assert not (directory / "ccgym_results.json").exists()
 
 
+def test_acknowledgements_have_figures_where_they_were_logged(
+    evaluated: tuple[ResultSet, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "bbr_*_run?.log")
+    (kept / "bbr_acklink_run2.log").unlink()
+    assert main([str(kept), "--include-acklink", "--out", str(tmp_path / "out")]) == 0
+    assert "1 of 2 runs have no log" in capsys.readouterr().out
+    names = {file.name for file in (tmp_path / "out").glob("*_acklink_*")}
+    assert names == {"bbr_acklink_throughput_run1.png", "bbr_acklink_delay_run1.png"}
+
+
 def test_without_packets_the_report_has_no_figures_of_runs(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
     _, directory = evaluated
     kept = _copy(directory, tmp_path / "kept", "*_stats_*.log")

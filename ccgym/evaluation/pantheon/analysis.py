@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +14,12 @@ from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
-from ccgym.evaluation.pantheon import utc_text
+from ccgym.evaluation.pantheon import tunnel_log_file, utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import CellResult, ResultSet, write_results
+from ccgym.evaluation.results import AckLink, CellResult, ResultSet, write_results
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.files import atomic_write
 
@@ -77,6 +78,30 @@ def analyze(
         write_numbers(results, out)
         write_results(results, out)
     return results
+
+
+def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observer | None = None) -> ResultSet:
+    """The same results with what their acknowledgements did, of the runs whose ``acklink`` log is there.
+
+    Args:
+        results: Results of ours, or of a directory of Pantheon's.
+        source: Where the logs are.
+        out: The results directory, for the curves.
+        observer: Receives the progress.
+    """
+    observer = observer or Silent()
+    observer.begin("acknowledgements", len(results.cells))
+    cells = []
+    for cell in results.cells:
+        log_file = source / tunnel_log_file(cell.scheme, cell.run, "acklink")
+        if log_file.exists():
+            log = read_log(log_file)
+            curves = f"{RUNS_DIRECTORY}/{cell.scheme}_run{cell.run}_acklink.npz"
+            atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
+            cell = replace(cell, acklink=AckLink(run_metrics(log), curves))
+        cells.append(cell)
+        observer.advance("acknowledgements")
+    return replace(results, cells=tuple(cells))
 
 
 def _parameters(directory: PantheonDirectory, schemes: list[str], runs: list[RunFiles]) -> dict[str, Any]:
