@@ -74,8 +74,9 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
     with house_style(), PdfPages(target, metadata=metadata) as pdf, _Sheet.of(pdf) as sheet:
         _head(sheet, results)
         figures = [few_colors(pixels(one.draw(results), dpi=200)).convert("RGB") for one in figures_of("evaluation")]
-        sheet.room(sum(WIDTH_IN * image.height / image.width for image in figures))
-        sheet.pictures(figures)
+        sheet.turn()
+        sheet.pictures(figures[:2])
+        sheet.pictures(figures[2:])
         _tables(sheet, results)
         _problems(sheet, results)
         for cell in results.cells if runs is None else runs:
