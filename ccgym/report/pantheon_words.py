@@ -13,7 +13,7 @@ from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.pantheon import utc_text
 from ccgym.evaluation.pantheon.analysis import ends
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.table import Column, Row, Table, counted
+from ccgym.report.table import Column, Row, Table, counted, number
 
 _TESTED: Final[Mapping[str, str]] = {
     "sim": "Tested in the simulator:",
@@ -119,6 +119,26 @@ _FLOW_COLUMNS: Final = {
     "delay_p95_ms": "mean 95th-%ile\ndelay (ms)",
     "loss": "mean loss rate\n(%)",
 }
+
+
+def published_table(results: ResultSet) -> Table | None:
+    """Every published run of the schemes that were evaluated; None where no report has them."""
+    rows = [
+        Row({"scheme": one.published.label, "run": number, "throughput": throughput, "delay": delay, "loss": loss})
+        for one in results.schemes
+        if one.published is not None
+        for number, (throughput, delay, loss) in enumerate(one.published.each, start=1)
+    ]
+    return Table(columns=_PUBLISHED, rows=rows) if rows else None
+
+
+_PUBLISHED: Final = (
+    Column("scheme", "scheme", align="left"),
+    Column("run", "run"),
+    Column("throughput", "throughput", "Mbit/s", number(2)),
+    Column("delay", "95th %-ile\ndelay", "ms", number(3)),
+    Column("loss", "loss", "%", number(2, 100)),
+)
 
 
 def statistics_title(cell: CellResult, label: str) -> str:

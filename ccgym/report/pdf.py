@@ -30,6 +30,7 @@ from ccgym.report.pantheon_words import (
     flow_table,
     generated,
     git_summary,
+    published_table,
     repeated,
     statistics_title,
     system_info,
@@ -218,6 +219,9 @@ def _tables(sheet: _Sheet, results: ResultSet) -> None:
         sheet.paragraph(note, size=8, color=MUTED)
     if results.parameters["flows"] > 1:
         _table(sheet, "Each flow", flow_table(results))
+    published = published_table(results)
+    if published is not None:
+        _table(sheet, "Published runs", published)
 
 
 def _table(sheet: _Sheet, title: str, table: Table) -> None:

@@ -165,7 +165,7 @@ def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
     assert "&lt;no luck&gt;" in page
     assert "python evaluate.py --trace 77.72mbps" in page
     assert "Average throughput: 72.60 Mbit/s (93.4% utilization)" in page
-    assert page.count("Figure is missing") == 1 + 2 * 9, "all but the mean figure"
+    assert page.count("Figure is missing") == 2 + 2 * 9, "all but the mean figure"
     assert "Pantheon report of 2019-10-22" in page
 
 

@@ -187,7 +187,7 @@ def test_summary_figure_has_one_mark_per_run_and_a_legend() -> None:
     legend = axes.get_legend()
     assert legend is not None
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["TCP BBR", "TCP Cubic", "SCReAM", "published mean"]
+    assert labels == ["TCP BBR", "TCP Cubic", "SCReAM", "published"]
 
 
 def test_widely_spread_delays_get_a_log_axis() -> None:

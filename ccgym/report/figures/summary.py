@@ -88,7 +88,7 @@ def summary_figure(results: ResultSet) -> Figure:
             total = cell.record.total
             if total.delay_p95_ms is not None:
                 marks.append(Mark(summary.style, total.delay_p95_ms, total.throughput_mbps))
-    published = published_marks(results)
+    published = published_run_marks(results)
     figure, axes = summary_axes(results, [*marks, *published])
     for mark in [*marks, *published]:
         draw_mark(axes, mark, alpha=0.8)
@@ -96,8 +96,19 @@ def summary_figure(results: ResultSet) -> Figure:
     return figure
 
 
+def published_run_marks(results: ResultSet) -> list[Mark]:
+    """Hollow marks of every published run; of their mean where the report has no more."""
+    return [
+        Mark(one.style, delay, throughput, hollow=True)
+        for one in results.schemes
+        if one.published is not None
+        for throughput, delay, _ in one.published.each
+        or ((one.published.throughput_mbps, one.published.delay_p95_ms, one.published.loss),)
+    ]
+
+
 def published_marks(results: ResultSet) -> list[Mark]:
-    """Hollow marks of what was published."""
+    """Hollow marks of the means that were published."""
     return [
         Mark(one.style, one.published.delay_p95_ms, one.published.throughput_mbps, hollow=True)
         for one in results.schemes
@@ -171,7 +182,7 @@ def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> 
         for style in results.styles
     ]  # fmt: skip
     if published:
-        handles.append(proxy("none", "published mean"))
+        handles.append(proxy("none", "published"))
     if medium().column:
         # A column has no room right of the axes.
         rows = -(-len(handles) // 3)
