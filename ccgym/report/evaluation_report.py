@@ -67,10 +67,10 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     from ccgym.report.drawn import digest
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
-    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs, run_name
+    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
-    inputs = {run_name(cell): digest(run_inputs(directory, cell)) for cell in results.cells}
-    files = {run_name(cell): [one.file for one in cell_files(directory, cell)] for cell in results.cells}
+    inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells}
+    files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -83,7 +83,7 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
         # Closed: when the report ends, so do the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
-                name = run_name(cell)
+                name = cell.name
                 if name not in current:
                     drawn.note(name, inputs[name], files[name])
                     observer.advance("figures")
