@@ -1,4 +1,4 @@
-"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``pantheon_report.pdf``."""
+"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``.pdf``, ``explore.html``."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def build_report(
 
 def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
     from ccgym.report.drawn import digest
+    from ccgym.report.explore import write_explore
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
@@ -96,10 +97,12 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
             write_pdf(results, directory, partial, ready)
         partial.replace(pdf)
         drawn.note(PDF_FILE, everything, [pdf])
-    observer.begin("report", 2)
+    observer.begin("report", 3)
     _draw_summaries(results, directory, summary, drawn)
     observer.advance("report")
     write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
+    observer.advance("report")
+    write_explore(results, directory)
     observer.advance("report")
 
 
