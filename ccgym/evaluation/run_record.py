@@ -53,8 +53,9 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     " missing before the flow starts",
     "pacing_rate_mbps": "pacing rate at the end of the interval, Mbit/s; missing where packets are not paced",
     "lost_packets": "packets that the sender declared lost in the interval",
-    "queue_packets": "packets of all flows in the bottleneck's queue at the end of the interval; missing where nothing"
-    " tells: without a link, and with mahimahi",
+    "queue_packets": "packets of all flows in the bottleneck's queue, mean of the recorded samples in the interval;"
+    " missing where nothing tells: without a link, and with mahimahi",
+    "queue_max_packets": "the largest of these samples; missing likewise",
     "dropped_packets": "packets of all flows that this queue dropped in the interval; missing likewise",
 }
 """Columns of the table of series, one row per interval and flow."""
@@ -472,12 +473,14 @@ def _queue_series(record: RunRecord, every: int, count: int) -> dict[str, npt.ND
     """The bottleneck's columns."""
     assert record.series is not None
     if record.link.capacity_mbps is None or record.backend == "mahimahi":
-        return dict.fromkeys(("queue_packets", "dropped_packets"), np.full(count, np.nan))
-    queue, drops = (
-        np.asarray(record.series["link"][name][every - 1 :: every]).astype(np.int64)
-        for name in ("queue_packets", "drops")
-    )
-    return {"queue_packets": queue, "dropped_packets": np.diff(drops, prepend=0)}
+        return dict.fromkeys(("queue_packets", "queue_max_packets", "dropped_packets"), np.full(count, np.nan))
+    link = {name: np.asarray(values).astype(np.int64) for name, values in record.series["link"].items()}
+    samples = link["queue_packets"][: count * every].reshape(count, every)
+    return {
+        "queue_packets": samples.mean(axis=1),
+        "queue_max_packets": samples.max(axis=1),
+        "dropped_packets": np.diff(link["drops"][every - 1 :: every], prepend=0),
+    }
 
 
 def _flow_series(

@@ -48,7 +48,8 @@ class Line:
     column: str
     label: str
     kind: Literal["line", "thin", "low", "high", "bars", "area"] = "line"
-    """``low`` and ``high`` are the edges of a band, ``thin`` is hidden until its name is clicked."""
+    """``low`` and ``high`` are the edges of a band, which without ``low`` begins at the line; ``thin`` is hidden until its
+    name is clicked."""
     merge: Merge = "mean"
     """What several intervals become where they become one."""
     shared: bool = False
@@ -88,7 +89,10 @@ PANELS: Final = (
             Line("one_way_delay_max_ms", "largest", "high", "max"),
         ),
     ),
-    Panel("queue", "Queue of the bottleneck", "packets", (Line("queue_packets", "queue", shared=True),)),
+    Panel(
+        "queue", "Queue of the bottleneck", "packets",
+        (Line("queue_packets", "mean", shared=True), Line("queue_max_packets", "largest", "high", "max", shared=True)),
+    ),
     Panel("drops", "Dropped by the queue", "packets", (Line("dropped_packets", "dropped", "bars", "sum", shared=True),)),
     Panel("loss", "Declared lost by the sender", "packets", (Line("lost_packets", "lost", "bars", "sum"),)),
     Panel(
@@ -178,7 +182,7 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
                 "name": cell.name,
                 "scheme": cell.scheme,
                 "run": cell.run,
-                "seed": cell.record.seed,
+                "seed": None if cell.record.seed is None else str(cell.record.seed),  # of 64 bits: too long for JavaScript
                 "ignored": cell.invalid,
                 "flows": [flow.scheme for flow in cell.record.flows],
                 "numbers": [_number(cell, column.name) for column in METRICS],

@@ -109,7 +109,7 @@ function together(scheme) {
     const mean = (there) => there.reduce((sum, value) => sum + value, 0) / there.length;
     const how = { low: least, high: most }[first.line.kind] ?? mean;
     found.push({ ...first, values: over(how) });
-    const banded = panels[first.panel].lines.some((line) => line.kind === "low");
+    const banded = panels[first.panel].lines.some((line) => line.kind === "high");
     if (first.line.kind === "line" && group.length > 1 && !banded) {
       found.push({ ...first, line: { ...first.line, kind: "low" }, values: over(least) });
       found.push({ ...first, line: { ...first.line, kind: "high" }, values: over(most) });
@@ -199,8 +199,10 @@ function drawChart(cell) {
     });
   }
   const place = (kind, flow) => 1 + lines.findIndex((one) => one.line.kind === kind && one.flow === flow);
-  const bands = lines.filter((one) => one.line.kind === "high").map((one) => (
-    { series: [place("high", one.flow), place("low", one.flow)], fill: `${series[place("high", one.flow)].stroke}38` }));
+  const bands = lines.filter((one) => one.line.kind === "high").map(({ flow }) => {
+    const high = place("high", flow);
+    return { series: [high, place("low", flow) || place("line", flow)], fill: `${series[high].stroke}38` };
+  });
   const options = {
     width: figure.clientWidth, height: chartHeight(panel), series, bands, axes: chartAxes(52), legend: { live: true },
     scales: { x: { time: false, min: state.from, max: state.to }, y: { range: () => yRange(cell.row) } },
@@ -644,9 +646,10 @@ function drawCdf() {
     });
   };
   const { title, unit } = panels[place];
+  const paints = found.map(([entity]) => color((entity.of ?? entity).colors));
   const series = found.map(([entity], index) => ({
-    label: entity.title, width: 1.8, stroke: color((entity.of ?? entity).colors), value: (_, value) => short(value),
-    dash: two && index && (found[0][0].of ?? found[0][0]) === (entity.of ?? entity) ? [6, 4] : undefined,
+    label: entity.title, width: 1.8, stroke: paints[index], value: (_, value) => short(value),
+    dash: paints.indexOf(paints[index]) < index ? [6, 4] : undefined, // of a color that is there already
     paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
   }));
   const axes = chartAxes(52);
@@ -745,13 +748,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 let width = 0;
-new ResizeObserver(() => {
+function fit() {
   if (width === document.body.clientWidth) return;
   width = document.body.clientWidth;
   drawPlane();
   for (const { chart, figure, panel } of cells) chart?.setSize({ width: figure.clientWidth, height: chartHeight(panel) });
   cdf?.setSize({ width: $("cdf").clientWidth, height: 320 });
-}).observe(document.body);
+}
+new ResizeObserver(() => requestAnimationFrame(fit)).observe(document.body);
 
 const delays = runs.map((run) => run.numbers[1]).filter((value) => value > 0);
 $("log").checked = delays.length > 0 && Math.max(...delays) / Math.min(...delays) > 4; // Pantheon's rule
