@@ -7,6 +7,7 @@ for are kept.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -86,13 +87,15 @@ class Browser:
 
     def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False, part: str = "") -> None:
         """Show a file on a screen of this size, and wait until it is loaded."""
-        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.tell("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", features=[scheme])
-        self._loaded = False
-        self.tell("Page.navigate", url=page.as_uri() + part)
-        while not self._loaded:
-            self._next()
+        for address in ("about:blank", page.as_uri() + part):  # else only the part may change, and nothing loads
+            self._loaded = False
+            self.tell("Page.navigate", url=address)
+            while not self._loaded:
+                self._next()
         self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
 
     def run(self, expression: str) -> Any:
@@ -110,8 +113,6 @@ class Browser:
 
     def picture(self, file: Path) -> None:
         """Write the whole page as PNG, for a person to look at."""
-        import base64
-
         size = self.tell("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = self.tell("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
@@ -129,7 +130,7 @@ class Browser:
 
     def _note(self, method: str, found: dict[str, Any]) -> None:
         if method == "Network.requestWillBeSent":
-            self.requests.append(found["request"]["url"])
+            self.requests.append(found["request"]["url"].partition("#")[0])
         elif method == "Runtime.consoleAPICalled":
             self.said.append(f"{found['type']}: {found['args']}")
         elif method == "Runtime.exceptionThrown":

@@ -516,9 +516,7 @@ def _flow_series(
     }
 
 
-def _delays_ms(
-    packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]
-) -> dict[str, npt.NDArray[np.float64]]:
+def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
     """Mean and range of the one-way delays of the packets that left in each interval, which its end belongs to."""
     counts, sums = np.zeros(ends.size), np.zeros(ends.size)
     low, high = np.full(ends.size, np.inf), np.full(ends.size, -np.inf)

@@ -182,7 +182,9 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
                 "name": cell.name,
                 "scheme": cell.scheme,
                 "run": cell.run,
-                "seed": None if cell.record.seed is None else str(cell.record.seed),  # of 64 bits: too long for JavaScript
+                "seed": None
+                if cell.record.seed is None
+                else str(cell.record.seed),  # of 64 bits: too long for JavaScript
                 "ignored": cell.invalid,
                 "flows": [flow.scheme for flow in cell.record.flows],
                 "numbers": [_number(cell, column.name) for column in METRICS],
@@ -196,7 +198,12 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
         "step": every * SERIES_STEP_NS / NS_PER_S,
         "panels": [asdict(panel) for panel in PANELS],
         "metrics": [
-            {"label": column.label, "unit": column.unit, "scale": _SCALES.get(column.unit, 1.0), "better": column.better}
+            {
+                "label": column.label,
+                "unit": column.unit,
+                "scale": _SCALES.get(column.unit, 1.0),
+                "digits": len(column.format(0.0).partition(".")[2]),
+            }
             for column in METRICS
         ],
         "flowColors": [_colors(color) for color in FLOW_COLORS],

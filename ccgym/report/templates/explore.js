@@ -141,7 +141,9 @@ function showSeries() {
     const row = shown.map((entity) => newCell(entity, panel, place, shown.length > 1));
     for (const cell of row) cell.row = row;
     cells.push(...row);
-    return make("div", { className: "pair" }, ...row.map((cell) => cell.box));
+    const per = row.some((cell) => cell.lines.some((one) => one.line.kind === "bars")) ? ` per ${short(step)} s` : "";
+    const head = make("h3", {}, `${panel.title} `, make("span", { textContent: `(${panel.unit}${per})` }));
+    return make("div", {}, head, make("div", { className: "pair" }, ...row.map((cell) => cell.box)));
   });
   $("panels").replaceChildren(...rows.filter(Boolean));
   if (cells.length === 0) {
@@ -153,13 +155,11 @@ function showSeries() {
 
 function newCell(entity, panel, place, named) {
   const lines = seriesOf(entity).filter((one) => one.panel === place);
-  const per = lines.some((one) => one.line.kind === "bars") ? ` per ${short(step)} s` : "";
   const figure = make("figure", { className: "chart", tabIndex: 0 });
   figure.setAttribute("aria-label", `${panel.title} of ${entity.title}`);
-  const head = make("h3", {}, `${panel.title} `, make("span", { textContent: `(${panel.unit}${per})` }));
-  if (named) head.append(` ${entity.title}`);
+  const name = make("p", { className: "muted", textContent: named ? entity.title : "" });
   const cell = { entity, panel, lines, figure, chart: null, row: [] };
-  cell.box = make("div", {}, head, figure, commandBox(() => `${entity.command}\n# then explore.html${address()}`));
+  cell.box = make("div", {}, name, figure, commandBox(() => `${entity.command}\n# then explore.html${address()}`));
   figure.draw = () => drawChart(cell);
   if (!lines.length) figure.replaceChildren(make("p", { className: "muted", textContent: "not recorded" }));
   return cell;
@@ -319,11 +319,11 @@ function showNumbers() {
   const shown = [state.a, state.b].filter(Boolean);
   const value = (entity, place) => (entity.runs ? entity.numbers[place]?.[0] ?? null : entity.numbers[place]);
   const text = (entity, place) => {
-    const { scale } = metrics[place];
     const std = entity.runs ? entity.numbers[place]?.[1] ?? null : null;
-    const found = value(entity, place);
-    return short(found === null ? null : scale * found) + (std === null ? "" : ` ± ${short(scale * std)}`);
+    return number(value(entity, place), place) + (std === null ? "" : ` ± ${number(std, place)}`);
   };
+  const number = (found, place) => (
+    found === null ? "–" : minus((metrics[place].scale * found).toFixed(metrics[place].digits)));
   const cell = (tag, content, className = "") => make(tag, { textContent: content, className });
   const head = make("tr", {}, cell("th", ""), ...shown.map((entity) => cell("th", entity.title)));
   if (shown.length > 1) head.append(cell("th", "difference"));
@@ -333,8 +333,8 @@ function showNumbers() {
     row.append(...shown.map((entity) => cell("td", text(entity, place))));
     if (shown.length > 1) {
       const [first, second] = shown.map((entity) => value(entity, place));
-      const difference = first === null || second === null ? null : metric.scale * (second - first);
-      row.append(cell("td", difference > 0 ? `+${short(difference)}` : short(difference)));
+      const difference = first === null || second === null ? null : second - first;
+      row.append(cell("td", `${difference > 0 ? "+" : ""}${number(difference, place)}`));
     }
     return [row];
   });
