@@ -48,8 +48,8 @@ class Line:
     column: str
     label: str
     kind: Literal["line", "thin", "low", "high", "bars", "area"] = "line"
-    """``low`` and ``high`` are the edges of a band, which without ``low`` begins at the line; ``thin`` is hidden until its
-    name is clicked."""
+    """``low`` and ``high`` are the edges of a band, which without ``low`` begins at the line; ``thin`` is hidden until
+    its name is clicked."""
     merge: Merge = "mean"
     """What several intervals become where they become one."""
     shared: bool = False
@@ -93,7 +93,7 @@ PANELS: Final = (
         "queue", "Queue of the bottleneck", "packets",
         (Line("queue_packets", "mean", shared=True), Line("queue_max_packets", "largest", "high", "max", shared=True)),
     ),
-    Panel("drops", "Dropped by the queue", "packets", (Line("dropped_packets", "dropped", "bars", "sum", shared=True),)),
+    Panel("drops", "Dropped by the queue", "packets", (Line("dropped_packets", "drops", "bars", "sum", shared=True),)),
     Panel("loss", "Declared lost by the sender", "packets", (Line("lost_packets", "lost", "bars", "sum"),)),
     Panel(
         "window", "Congestion window", "kB",
