@@ -525,8 +525,8 @@ def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]
         place = np.searchsorted(ends, log.departure_ns, side="left")
         inside = place < ends.size
         place, delays = place[inside], log.delay_ns[inside]
-        counts = np.bincount(place, minlength=ends.size)
-        sums = np.bincount(place, weights=delays, minlength=ends.size)
+        np.add.at(counts, place, 1)
+        np.add.at(sums, place, delays)
         np.minimum.at(low, place, delays)
         np.maximum.at(high, place, delays)
 

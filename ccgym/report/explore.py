@@ -263,7 +263,7 @@ def _without(words: Sequence[str]) -> list[str]:
 def _scheme(summary: SchemeSummary) -> dict[str, Any]:
     def spread(name: str) -> list[float | None] | None:
         found = Spread.of(_number(cell, name) for cell in summary.valid_runs)
-        return found and [found.mean, None if summary.identical_runs else found.std]
+        return None if found is None else [found.mean, None if summary.identical_runs else found.std]
 
     published = summary.published
     return {
@@ -302,8 +302,9 @@ def _mark(marker: str) -> dict[str, Any]:
     style = MarkerStyle(marker)
     path = style.get_path().transformed(style.get_transform())
     parts = []
-    for points in path.to_polygons(closed_only=False):
-        parts.append("M" + "L".join(f"{2 * x:.2f} {-2 * y:.2f}" for x, y in points))
+    for polygon in path.to_polygons(closed_only=False):
+        points = 2 * np.asarray(polygon, dtype=np.float64)
+        parts.append("M" + "L".join(f"{x:.2f} {-y:.2f}" for x, y in points))
     return {"path": "".join(parts), "filled": bool(style.is_filled())}
 
 
