@@ -518,26 +518,20 @@ def _flow_series(
 
 def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
     """Mean and range of the one-way delays of the packets that left in each interval, which its end belongs to."""
-    counts, sums = np.zeros(ends.size), np.zeros(ends.size)
-    low, high = np.full(ends.size, np.inf), np.full(ends.size, -np.inf)
+    mean, low, high = (np.full(ends.size, np.nan) for _ in range(3))
     if packets is not None and ends.size:
         log = packets.of_flow(flow)
         place = np.searchsorted(ends, log.departure_ns, side="left")
-        inside = place < ends.size
-        place, delays = place[inside], log.delay_ns[inside]
-        np.add.at(counts, place, 1)
-        np.add.at(sums, place, delays)
-        np.minimum.at(low, place, delays)
-        np.maximum.at(high, place, delays)
-
-    def known(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return np.asarray(np.where(counts > 0, values / 1e6, np.nan), dtype=np.float64)
-
-    return {
-        "one_way_delay_ms": known(sums / np.maximum(counts, 1)),
-        "one_way_delay_min_ms": known(low),
-        "one_way_delay_max_ms": known(high),
-    }
+        # Packets are in order already, but for reordered ones.
+        order = np.argsort(place, kind="stable")
+        order = order[place[order] < ends.size]
+        place, delays = place[order], log.delay_ns[order] / 1e6
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        if first.size:
+            mean[place[first]] = np.add.reduceat(delays, first) / np.diff(first, append=place.size)
+            low[place[first]] = np.minimum.reduceat(delays, first)
+            high[place[first]] = np.maximum.reduceat(delays, first)
+    return {"one_way_delay_ms": mean, "one_way_delay_min_ms": low, "one_way_delay_max_ms": high}
 
 
 def packet_table(record: RunRecord) -> dict[str, Any]:
