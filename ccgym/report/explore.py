@@ -23,7 +23,7 @@ from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.frames import numbers_from_csv
 from ccgym.evaluation.results import SERIES_STEP_NS, CellResult, ResultSet, SchemeSummary, Spread, series_file
 from ccgym.invocation import command
-from ccgym.report.evaluation_table import evaluation_table, explanation
+from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
 from ccgym.report.page import write_page
 from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, legible
 from ccgym.report.table import Column, Row, Table, number
@@ -227,13 +227,13 @@ class Commands:
     @classmethod
     def of(cls, results: ResultSet, directory: Path) -> Commands:
         """Of an experiment: the command that it was made by, or one that makes the page from what is stored."""
-        whole = str(results.provenance.get("command") or "")
-        if not whole:
+        words = [word for word in shlex.split(results.provenance.get("command") or "") if word != "--no-figures"]
+        if not words:
             return cls(f"{command('analyze')} {shlex.quote(str(directory))}")
         # Only simulated packets are the same ones again, run by run.
-        alone = results.backend == SIMULATED and any(word in shlex.split(whole) for word in _EVALUATE)
+        alone = results.backend == SIMULATED and not _EVALUATE.isdisjoint(words)
         keys = [style.key for style in results.styles]
-        return cls(whole, dict(zip(keys, results.parameters["schemes"], strict=True)) if alone else {})
+        return cls(shlex.join(words), dict(zip(keys, results.parameters["schemes"], strict=True)) if alone else {})
 
     def of_run(self, cell: CellResult) -> str:
         """The command that makes a run and its figures: alone, as far as the scheme's runs go without it."""
@@ -243,9 +243,9 @@ class Commands:
         return shlex.join([*words, "--schemes", self.texts[cell.scheme], "--runs", str(cell.run)])
 
 
-_EVALUATE: Final = ("evaluate", "evaluate.py")
+_EVALUATE: Final = frozenset({"evaluate", "evaluate.py"})
 _REPLACED: Final = ("--schemes", "--runs", "--out", "--jobs")
-_LEFT_OUT: Final = ("--grow", "--json", "--no-figures", "--random-order")
+_LEFT_OUT: Final = ("--grow", "--json", "--random-order")
 
 
 def _without(words: Sequence[str]) -> list[str]:
@@ -261,9 +261,14 @@ def _without(words: Sequence[str]) -> list[str]:
 
 
 def _scheme(summary: SchemeSummary) -> dict[str, Any]:
-    def spread(name: str) -> list[float | None] | None:
-        found = Spread.of(_number(cell, name) for cell in summary.valid_runs)
-        return None if found is None else [found.mean, None if summary.identical_runs else found.std]
+    def spread(column: Column) -> list[float | None] | None:
+        if column.name in PUBLISHED_COLUMNS:  # as in the table: of rounded numbers
+            found, scale = summary.as_printed(column.name), _SCALES.get(column.unit, 1.0)
+        else:
+            found, scale = Spread.of(_number(cell, column.name) for cell in summary.valid_runs), 1.0
+        if found is None:
+            return None
+        return [found.mean / scale, None if found.std is None or summary.identical_runs else found.std / scale]
 
     published = summary.published
     return {
@@ -271,7 +276,7 @@ def _scheme(summary: SchemeSummary) -> dict[str, Any]:
         "label": summary.style.label,
         "colors": _colors(summary.style.color),
         "mark": _mark(summary.style.marker),
-        "numbers": [spread(column.name) for column in METRICS],
+        "numbers": [spread(column) for column in METRICS],
         "published": published and [published.delay_p95_ms, published.throughput_mbps],
         "unavailable": summary.unavailable,
     }

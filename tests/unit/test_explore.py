@@ -17,6 +17,7 @@ from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ResultsError
 from ccgym.evaluation.results import ResultSet
 from ccgym.report import explore
+from ccgym.report.evaluation_table import evaluation_table
 from ccgym.report.explore import PANELS, UPLOT, Commands, explore_values, page_data, run_table
 from ccgym.report.page import render
 from tests.unit.made_up_results import cell, result_set, series, store
@@ -48,6 +49,16 @@ def test_the_page_has_the_series_of_the_files(tmp_path: Path) -> None:
         "one queue, and not one per flow"
     )
     assert not any(key[1] == "pacing_rate_mbps" for key in found), "nothing is paced"
+
+
+def test_means_are_those_of_the_table(tmp_path: Path) -> None:
+    results = result_set()
+    data, table = page_data(results, tmp_path), evaluation_table(results)
+    for scheme, row in zip(data["schemes"], table.rows):
+        for place, column in enumerate(explore.METRICS[:4]):
+            mean, std = scheme["numbers"][place]
+            digits, scale = data["metrics"][place]["digits"], data["metrics"][place]["scale"]
+            assert f"{scale * mean:.{digits}f} ± {scale * std:.{digits}f}" == table.text(row, column.name)
 
 
 def test_of_a_run_without_series_there_are_numbers(tmp_path: Path) -> None:
@@ -108,7 +119,7 @@ def test_damaged_series_are_an_error_with_the_file(tmp_path: Path) -> None:
 def test_the_command_of_a_run(line: str, alone: str) -> None:
     results = result_set(provenance={**result_set().provenance, "command": line})
     commands = Commands.of(results, Path("results/mine"))
-    assert commands.whole == (line or alone)
+    assert commands.whole == (line.replace(" --no-figures", "") or alone)
     assert commands.of_run(cell("cubic", 2, 60, 66, 0)) == alone
 
 

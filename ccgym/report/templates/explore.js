@@ -322,8 +322,11 @@ function showNumbers() {
     const std = entity.runs ? entity.numbers[place]?.[1] ?? null : null;
     return number(value(entity, place), place) + (std === null ? "" : ` ± ${number(std, place)}`);
   };
-  const number = (found, place) => (
-    found === null ? "–" : minus((metrics[place].scale * found).toFixed(metrics[place].digits)));
+  const number = (found, place) => {
+    if (found === null) return "–";
+    const text = (metrics[place].scale * found).toFixed(metrics[place].digits);
+    return Number(text) ? minus(text) : text.replace("-", "");
+  };
   const cell = (tag, content, className = "") => make(tag, { textContent: content, className });
   const head = make("tr", {}, cell("th", ""), ...shown.map((entity) => cell("th", entity.title)));
   if (shown.length > 1) head.append(cell("th", "difference"));
@@ -334,7 +337,7 @@ function showNumbers() {
     if (shown.length > 1) {
       const [first, second] = shown.map((entity) => value(entity, place));
       const difference = first === null || second === null ? null : second - first;
-      row.append(cell("td", `${difference > 0 ? "+" : ""}${number(difference, place)}`));
+      row.append(cell("td", (difference > 0 ? "+" : "") + number(difference, place)));
     }
     return [row];
   });
