@@ -184,6 +184,23 @@ def test_a_click_on_a_mark_opens_it_and_names_hide(browser: Browser, page: Path)
     assert browser.run("document.querySelectorAll('#plane-figure .ellipse').length") == SCHEMES - 1
 
 
+def test_the_plane_zooms_into_a_rectangle(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    left, top = browser.run(
+        "(() => { const svg = document.querySelector('#plane-figure svg'); svg.scrollIntoView({ block: 'center' });"
+        "const { left, top } = svg.getBoundingClientRect(); return [left, top]; })()"
+    )
+    mouse = {"button": "left", "clickCount": 1}
+    browser.tell("Input.dispatchMouseEvent", type="mousePressed", x=left + 60, y=top + 20, **mouse)
+    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=left + 260, y=top + 120, **mouse)
+    browser.tell("Input.dispatchMouseEvent", type="mouseReleased", x=left + 260, y=top + 120, **mouse)
+    view = browser.run("explore.state.view")
+    assert 55 < view["x0"] < view["x1"] < 100
+    assert 0 < view["y0"] < view["y1"] < 90
+    browser.run("document.getElementById('plane-reset').click()")
+    assert browser.run("explore.state.view") is None
+
+
 def test_the_theme_is_the_system_s_until_it_is_chosen(browser: Browser, page: Path) -> None:
     browser.open(page, dark=True)
     assert browser.run("document.documentElement.dataset.theme") == "dark"
