@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     shown_on = error_console() if arguments.json else console()
     schemes = None if arguments.schemes is None else [word for word in arguments.schemes.split(",") if word]
     out = None if arguments.out is None else Path(arguments.out)
-    line = " ".join([*command("analyze").split(), *words])
+    line = shlex.join([*command("analyze").split(), *words])
     results, out = analyzed(arguments.directory, out, shown_on, schemes=schemes, config=arguments.config, command=line)
     if arguments.include_acklink:
         results = include_acklinks(results, arguments.directory, out, shown_on)

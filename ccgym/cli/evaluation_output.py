@@ -74,6 +74,7 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
         files = [
             ("report", "pantheon_report.html"),
             ("", "pantheon_report.pdf"),
+            ("explore", "explore.html"),
             ("figure", "pantheon_summary_mean.svg"),
             ("", "pantheon_summary_mean_paper.pdf"),
             *files,

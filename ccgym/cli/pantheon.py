@@ -130,7 +130,7 @@ def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
     directory: Path = arguments.data_dir
     schemes = None if arguments.schemes is None else arguments.schemes.split()
-    line = " ".join([*command("pantheon").split(), *words])
+    line = shlex.join([*command("pantheon").split(), *words])
     results, out = analyzed(directory, directory, console(), schemes=schemes, command=line)
     if arguments.include_acklink:
         results = include_acklinks(results, directory, out, console())

@@ -28,12 +28,16 @@ from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
 from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.schemes.style import SchemeStyle
+from ccgym.units import NS_PER_MS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
+SERIES_STEP_NS: Final = 100 * NS_PER_MS
+"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
+
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
 
@@ -77,6 +81,11 @@ class CellResult:
     """The file of its curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""
     acklink: AckLink | None = None
     """The acknowledgements, where a report was asked to include them."""
+
+    @property
+    def name(self) -> str:
+        """The run's name in files: ``cubic_run1``."""
+        return f"{self.scheme}_run{self.run}"
 
     @property
     def limited(self) -> str | None:
@@ -406,7 +415,7 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
     pandas = import_pandas()
     parts = []
     for cell in results.cells:
-        file = results.directory / f"{cell.scheme}_run{cell.run}.csv"
+        file = results.directory / series_file(cell.name)
         if not file.exists():
             raise ResultsError(
                 "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
@@ -416,6 +425,11 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
         part.insert(1, "run", cell.run)
         parts.append(part)
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
+def series_file(name: str) -> str:
+    """The CSV of a run over time, in the results directory: ``cubic_run1.csv``."""
+    return f"{name}.csv"
 
 
 def write_results(results: ResultSet, directory: Path) -> None:

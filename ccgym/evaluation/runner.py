@@ -22,20 +22,19 @@ from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
+    SERIES_STEP_NS,
     CellFailure,
     CellResult,
     ResultSet,
     ordered,
+    series_file,
     write_results,
 )
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.store import RunStore, StoredRun
 from ccgym.files import atomic_write
-from ccgym.units import NS_PER_MS, Nanoseconds
-
-SERIES_STEP_NS: Final = 100 * NS_PER_MS
-"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
+from ccgym.units import Nanoseconds
 
 MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
 """Parameters in which an experiment may differ from the one whose directory it adds to."""
@@ -114,15 +113,15 @@ def _evaluation(out: Path) -> Reduction:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
         logs = write_packet_logs(run, record, out) if run.record.link_events else {}
-        atomic_write(out / series_file(run), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
+        atomic_write(out / series_file(run.name), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:
             return None
-        if not run.real and not (out / series_file(run)).exists():
-            return f"{series_file(run)} is missing"
+        if not run.real and not (out / series_file(run.name)).exists():
+            return f"{series_file(run.name)} is missing"
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
@@ -140,11 +139,6 @@ def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
     parts = (f"=== flow {one['flow'] + 1}, {one['end']} ===\n{one['text'].rstrip()}\n" for one in said)
     atomic_write(out / f"{run.name}_programs.log", "\n".join(parts))
     return replace(record, path_report={**(record.path_report or {}), "programs": []})
-
-
-def series_file(run: Run) -> str:
-    """The CSV of a run over time."""
-    return f"{run.name}.csv"
 
 
 def _result_set(

@@ -12,6 +12,7 @@
 ``pdf``                 ``pantheon_report.pdf``
 ``run_figures``         figures of all runs, drawn by several processes
 ``drawn``               which figures are up to date
+``explore``             ``explore.html``, an evaluation to look into
 ``evaluation_report``   the report of an evaluation
 ``scorecard_report``    the report on a scorecard
 ``experiment_report``   the report on experiments

@@ -1,4 +1,4 @@
-"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``pantheon_report.pdf``."""
+"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``.pdf``, ``explore.html``."""
 
 from __future__ import annotations
 
@@ -65,12 +65,13 @@ def build_report(
 
 def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
     from ccgym.report.drawn import digest
+    from ccgym.report.explore import write_explore
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
-    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs, run_name
+    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
-    inputs = {run_name(cell): digest(run_inputs(directory, cell)) for cell in results.cells}
-    files = {run_name(cell): [one.file for one in cell_files(directory, cell)] for cell in results.cells}
+    inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells}
+    files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -83,7 +84,7 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
         # Closed: when the report ends, so do the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
-                name = run_name(cell)
+                name = cell.name
                 if name not in current:
                     drawn.note(name, inputs[name], files[name])
                     observer.advance("figures")
@@ -96,10 +97,12 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
             write_pdf(results, directory, partial, ready)
         partial.replace(pdf)
         drawn.note(PDF_FILE, everything, [pdf])
-    observer.begin("report", 2)
+    observer.begin("report", 3)
     _draw_summaries(results, directory, summary, drawn)
     observer.advance("report")
     write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
+    observer.advance("report")
+    write_explore(results, directory)
     observer.advance("report")
 
 

@@ -104,12 +104,12 @@ def drawn_runs(
         jobs: Worker processes; all processors by default.
         done: Runs (``cubic_run1``) whose figures are there already.
     """
-    missing = [cell for cell in results.cells if cell_links(cell) and run_name(cell) not in done]
-    names = {run_name(cell) for cell in missing}
+    missing = [cell for cell in results.cells if cell_links(cell) and cell.name not in done]
+    names = {cell.name for cell in missing}
     workers = min(jobs or os.cpu_count() or 1, len(missing))
     if workers <= 1 or len(missing) < WORTH_A_PROCESS:
         for cell in results.cells:
-            if run_name(cell) in names:
+            if cell.name in names:
                 draw_run(directory, _task(cell))
             yield cell
         return
@@ -118,9 +118,9 @@ def drawn_runs(
         # In turns, so that runs become ready in their order.
         for first in range(workers):
             started.append(_Worker(directory, [_task(cell) for cell in missing[first::workers]]))
-        turns = {run_name(cell): started[place % workers] for place, cell in enumerate(missing)}
+        turns = {cell.name: started[place % workers] for place, cell in enumerate(missing)}
         for cell in results.cells:
-            worker = turns.get(run_name(cell))
+            worker = turns.get(cell.name)
             if worker is not None and not worker.drew_another():
                 # It ended early: drawn here, what is wrong shows as an error of this process.
                 draw_run(directory, _task(cell))
@@ -128,11 +128,6 @@ def drawn_runs(
     finally:
         for worker in started:
             worker.end()
-
-
-def run_name(cell: CellResult) -> str:
-    """The run's name in files: ``cubic_run1``."""
-    return f"{cell.scheme}_run{cell.run}"
 
 
 def _task(cell: CellResult) -> Task:

@@ -160,7 +160,8 @@ def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
     results = result_set(failures=(CellFailure("cubic", 4, 5, "<no luck>"),))
     page = render("evaluation", **page_values(results, tmp_path))
     assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
-    assert re.findall(r'href="([^#"]+)"', page) == ["pantheon_summary_mean.svg"], "a larger one is a click away"
+    links = re.findall(r'href="([^#"]+)"', page)
+    assert links == ["explore.html", "pantheon_summary_mean.svg"], "a larger one is a click away"
     assert "a path &lt;&amp;&gt;" in page
     assert "&lt;no luck&gt;" in page
     assert "python evaluate.py --trace 77.72mbps" in page
@@ -199,6 +200,7 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
         "ccgym_figures.json",
         "pantheon_report.html",
         "pantheon_report.pdf",
+        "explore.html",
         "pantheon_table.md",
         "pantheon_table.csv",
     }

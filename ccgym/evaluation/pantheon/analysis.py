@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,15 +13,17 @@ from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
 from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
 from ccgym.evaluation.pantheon import tunnel_log_file, utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import AckLink, CellResult, ResultSet, write_results
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.results import SERIES_STEP_NS, AckLink, CellResult, ResultSet, series_file, write_results
+from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord, logged_series
 from ccgym.files import atomic_write
+from ccgym.units import NS_PER_S
 
 DEFAULT_RUNTIME_S: Final = 30.0
 """Pantheon's default length of a run, seconds."""
@@ -96,7 +98,7 @@ def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observe
         log_file = source / tunnel_log_file(cell.scheme, cell.run, "acklink")
         if log_file.exists():
             log = read_log(log_file)
-            curves = f"{RUNS_DIRECTORY}/{cell.scheme}_run{cell.run}_acklink.npz"
+            curves = f"{RUNS_DIRECTORY}/{cell.name}_acklink.npz"
             atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
             cell = replace(cell, acklink=AckLink(run_metrics(log), curves))
         cells.append(cell)
@@ -133,7 +135,10 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
     runtime_s = float(parameters["runtime_s"])
     name = f"{files.scheme}_run{files.run}"
     curves = ""
+    flows = tuple(_flow(directory, files, place, one, parameters) for place, one in enumerate(metrics.flows.values()))
     if log is not None:
+        if log.flows:
+            atomic_write(out / series_file(name), to_csv(_series(log, flows, runtime_s)))
         curves = f"{RUNS_DIRECTORY}/{name}.npz"
         atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
         invalid = metrics.invalid_reason(runtime_s)
@@ -144,9 +149,7 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
         seed=None,
         duration_s=runtime_s,
         trajectory_hash=trajectory,
-        flows=tuple(
-            _flow(directory, files, place, one, parameters) for place, one in enumerate(metrics.flows.values())
-        ),
+        flows=flows,
         link=LinkRecord(metrics.capacity_mbps, metrics.utilization),
         metrics=metrics,
         backend=RECORDED,
@@ -161,6 +164,10 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
         wall_s=runtime_s,
         curves=curves,
     )
+
+
+def _series(log: PacketLog, flows: Sequence[FlowRecord], runtime_s: float) -> dict[str, Any]:
+    return logged_series(log, [flow.scheme for flow in flows], round(runtime_s * NS_PER_S), SERIES_STEP_NS)
 
 
 def _numbers(files: RunFiles) -> tuple[RunMetrics, PacketLog | None, str]:
