@@ -27,6 +27,7 @@ What came out
 ``curves``          what a run's figures show, reduced for storage
 ``frames``          tables: data frames, CSV
 ``flags``           what looks wrong in results
+``collapse``        which runs collapsed
 ``pantheon``        Pantheon's files
 ``provenance``      versions, machine, command line
 ==================  =====================================================================================

@@ -13,6 +13,7 @@ from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
 from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
 from ccgym.evaluation.pantheon import tunnel_log_file, utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
@@ -75,6 +76,7 @@ def analyze(
             cells=tuple(cells),
             directory=out,
         )
+        results = replace(results, flags=flag_dicts(flags(results, None)))
         write_numbers(results, out)
         write_results(results, out)
     return results
