@@ -26,6 +26,8 @@ What came out
 ``capacity``        what the bottleneck could carry, over time
 ``curves``          what a run's figures show, reduced for storage
 ``frames``          tables: data frames, CSV
+``differences``     which scheme is better, worse, or undecided
+``bootstrap``       how sure means, differences and rankings are
 ``flags``           what looks wrong in results
 ``collapse``        which runs collapsed
 ``pantheon``        Pantheon's files

@@ -20,7 +20,6 @@
 ``league``         schemes against each other in games, on paths of several kinds
 ``games``          who wins a game, and how good a scheme is by itself
 ``score``          one number for a run on a path; which schemes are Pareto-optimal
-``bootstrap``      how sure a ranking is
 =================  ===================================================================================================
 
 ``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML.

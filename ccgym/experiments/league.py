@@ -19,7 +19,7 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.store import RunStore
-from ccgym.experiments.bootstrap import Ranked, bootstrap, centered, ranked
+from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.experiments.games import (
     Floats,
     fair_share_rating,

@@ -25,7 +25,7 @@ from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
 from ccgym.evaluation.run import Contender, contenders
-from ccgym.experiments.bootstrap import Ranked, bootstrap, ranked
+from ccgym.evaluation.bootstrap import Ranked, bootstrap, ranked
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score

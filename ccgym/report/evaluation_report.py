@@ -13,6 +13,8 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
+from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
+from ccgym.report.differences_table import differences_table
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown, run_facts
 
 if TYPE_CHECKING:
@@ -141,6 +143,8 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "provenance": results.provenance,
         "place": PLACES[results.backend],
         "table": evaluation_table(results),
+        "differences": differences_table(results.differences, {one.key: one.label for one in results.styles}),
+        "differences_explained": DIFFERENCES_EXPLAINED,
         "explanation": explanation(results),
         "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
         "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],
