@@ -191,7 +191,7 @@ def _draws(
 
 
 def resampled_means(values: Sequence[float], seed: int, name: str, resamples: int = RESAMPLES) -> FloatArray:
-    """Means of samples that are drawn with replacement; deviations are scaled to the variance that the sample estimates.
+    """Means of samples drawn with replacement; deviations are scaled to the variance that the sample estimates.
 
     Args:
         values: Two or more.

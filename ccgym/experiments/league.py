@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.store import RunStore
-from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.experiments.games import (
     Floats,
     fair_share_rating,

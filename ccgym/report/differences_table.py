@@ -16,8 +16,8 @@ TONES: Final[dict[Verdict, Tone]] = {"better": "good", "worse": "bad", "equal": 
 
 EXPLANATION: Final = (
     "Mean of the first scheme less that of the second, with the 95 % bootstrap interval of this difference; better or "
-    "worse where the interval does not contain zero. How many further runs of each scheme would decide follows from the "
-    "intervals' widths, if the difference stays what it is."
+    "worse where the interval does not contain zero. How many further runs of each scheme would decide follows from "
+    "the intervals' widths, if the difference stays what it is."
 )
 
 
