@@ -86,6 +86,11 @@ examples:
       a coarse answer in seconds: one run of 10 s per path
   ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
       a league on ccBench's two sets of paths and three more: games won, ratings, ranks
+  ccgym evaluate --trace 77.72mbps --sweep rtt=20ms,40ms,80ms --sweep loss=0%,0.1% --schemes cubic,bbr
+      the same path with other delays and losses: every combination, a page with figures, and which
+      scheme is better where; in results/77.72mbps-rtt-loss
+  ccgym evaluate --mahimahi 'mm-delay $owd mm-link 12mbps.trace 12mbps.trace' --sweep owd=10,20,40
+      whatever stands as $NAME in a mahimahi command line
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
@@ -128,6 +133,15 @@ def parser() -> argparse.ArgumentParser:
         "--runtime",
         metavar="TIME",
         help="length of a run: seconds, or with a unit (default: 30; an experiment has its own)",
+    )
+    what.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=A,B,C",
+        help="vary something: the path's rate, trace, rtt, queue, loss or jitter, the runtime, what stands as $NAME in "
+        "a mahimahi command line or a YAML file, or a value that an experiment names; path=A,B varies the path "
+        "itself. Given several times, every combination is run",
     )
     what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
@@ -180,7 +194,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
     _check_choices(arguments)
-    if arguments.experiment is not None:
+    if arguments.experiment is not None or arguments.sweep:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)

@@ -3,6 +3,7 @@
 =================  ===================================================================================================
 ``load``           reads a YAML file, or a name in ``configs/experiments``
 ``spec``           what the YAML says
+``sweep``          ``--sweep``: a path that varies, or an experiment with other values
 ``placeholders``   ``$rate`` and ``$(2 * owd)``
 ``draws``          random values
 ``transfers``      flows that begin as a Poisson process

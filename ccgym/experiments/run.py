@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, is_real
+from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
@@ -20,6 +22,7 @@ from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import METRICS, Measured
+from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
 from ccgym.experiments.spec import Criterion, ExperimentSet
@@ -159,6 +162,8 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
         document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
         atomic_write(request.out / f"{source.name}.json", document + "\n")
         atomic_write(request.out / f"{source.name}.csv", results.to_csv())
+        if compared := results.compared():
+            atomic_write(request.out / f"{source.name}_differences.csv", rows_to_csv(compared))
     return results
 
 
@@ -275,8 +280,25 @@ def _results(ran: Executed) -> ExperimentResults:
             for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
         },
         failures=ran.failures,
-        notes=ran.notes,
+        notes=(*ran.notes, *(note for test in ran.tests for note in _collapses(test, ran.ran(test)))),
     )
+
+
+def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
+    """Runs whose throughput collapsed against their siblings: the same scheme under the same condition."""
+    kinds = {one.key for one in test.metrics if isinstance(one, Throughput)}
+    if not test.spec.compare or not kinds or test.spec.draw:
+        return  # where paths are drawn, runs differ by their paths
+    metric = test.by_key(min(kinds))
+    for scheme, runs in ran.items():
+        for condition in test.conditions:
+            own = [one for one in runs if one.condition == condition.key and one.values[metric.key] is not None]
+            values = [float(one.values[metric.key] or 0) for one in own]
+            for place in collapsed(values):
+                yield (
+                    f"collapsed: {scheme}, {condition.key}, run {own[place].run} (seed {own[place].seed}) carried "
+                    f"{metric.show(values[place])}, others up to {metric.show(max(values))}"
+                )
 
 
 def _note(ended: RunOutcome) -> str | None:

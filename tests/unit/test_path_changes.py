@@ -14,7 +14,11 @@ SHELLS += " --uplink-queue-args=packets=94"
 
 def test_a_named_path_with_another_delay() -> None:
     path = NetworkPath(named="77.72mbps", rtt="40ms")
-    assert (path.base_rtt_ms, path.loss, path.mean_rate_mbps) == (40.0, pytest.approx(0.0006), pytest.approx(77.72, rel=1e-3))
+    assert (path.base_rtt_ms, path.loss, path.mean_rate_mbps) == (
+        40.0,
+        pytest.approx(0.0006),
+        pytest.approx(77.72, rel=1e-3),
+    )
     assert path.to_mahimahi() == SHELLS.replace("51", "20")
     assert path.name == "77.72mbps (rtt 40ms)"
     assert not path.published
