@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
+    STATUS_LEFT,
     HelpFormatter,
     Parser,
     add_output,
@@ -38,7 +39,7 @@ from ccgym.cli.common import (
 from ccgym.cli.evaluation_output import show_results, write_report
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
-from ccgym.units import parse_time
+from ccgym.units import parse_positive_time, parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +96,7 @@ examples:
       numbers only, for a program to read
 
 exit status: 0 fine; 1 a run failed, or nothing ran (see the end of the output); 2 the command or the path is
-wrong; 130 interrupted
+wrong; 3 --budget left runs; 130 interrupted
 """
 
 
@@ -156,6 +157,19 @@ def parser() -> argparse.ArgumentParser:
         "path; or over mahimahi's programs. `ccgym doctor` says what works here",
     )
     add_repeat_limited(what)
+    what.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with real packets: try a run that fails again, up to N times (default: 0; the same command does, too)",
+    )
+    what.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="time for runs, such as 10min: what is there when it is up is balanced over schemes and conditions; the "
+        "same command goes on. Status 3 while runs are left",
+    )
     what.add_argument(
         "--max-memory",
         metavar="SIZE",
@@ -230,7 +244,9 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if results.failures or not results.cells else 0
+    if results.failures or not results.cells:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if results.left else 0
 
 
 def _check_choices(arguments: argparse.Namespace) -> None:
@@ -248,8 +264,15 @@ def _check_choices(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
     check_repeat_limited(arguments.repeat_limited)
+    if not 0 <= arguments.retries <= 100:
+        raise ConfigError(str(arguments.retries), where="--retries", expected="a whole number from 0 to 100")
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
+
+
+def _budget_s(arguments: argparse.Namespace) -> float | None:
+    """The time that ``--budget`` gives, seconds; None where it takes what it takes."""
+    return None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -357,6 +380,8 @@ def _run(
             out,
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
+            retries=arguments.retries,
+            budget_s=_budget_s(arguments),
             logs=arguments.logs or "first",
             grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, named_as_typed, option
+from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, named_as_typed, option
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -79,6 +79,8 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
         arguments.runtime = None  # now that of the experiment
     else:
         spec = _read(arguments)
+    if arguments.budget is not None and spec.kind in ("scorecard", "gap"):
+        raise ConfigError(f"--budget with a {spec.kind}", expected="a path, a sweep, an experiment or a league")
     try:
         request = _request(arguments, words, spec)
     except ConfigError as error:
@@ -187,7 +189,9 @@ def run_and_show(
     if arguments.json:
         json.dump(result.to_json(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if result.failures else 0
+    if result.failures:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if request.budget_s is not None and result.left else 0
 
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
@@ -211,6 +215,8 @@ def _request(arguments: argparse.Namespace, words: Sequence[str], spec: Experime
         backend=arguments.backend,
         jobs=arguments.jobs,
         repeat_limited=arguments.repeat_limited,
+        retries=arguments.retries,
+        budget_s=None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9,
         quick=arguments.quick,
         command=(*command("evaluate").split(), *words),
     )

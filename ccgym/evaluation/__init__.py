@@ -8,6 +8,7 @@ What is run
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
 ``engine``          many: what is kept is not run again, the rest runs in threads
+``budget``          time for runs
 ``store``           the runs that a directory keeps
 ``directory``       whose a results directory is
 ``threads``         threads that Ctrl-C ends

@@ -201,6 +201,15 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
             command="jq '.cells[].record.path_report.notes' ccgym_results.json",
         )
+    if results.left:
+        yield Flag(
+            level="note",
+            code="time-was-up",
+            subject="all schemes",
+            message=f"{results.left} of {results.left + len(results.cells)} runs are left: time was up",
+            cause="the time that --budget gives; schemes have equally many runs as far as they took equally long",
+            command="the same command, which goes on",
+        )
     if results.parameters["runs"] == 1 and results.cells:
         yield Flag(
             level="note",

@@ -232,6 +232,8 @@ class ResultSet:
     """What looks wrong, and why (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+    left: int = 0
+    """How many runs were left because time was up."""
     directory: Annotated[Path | None, Field(exclude=True)] = field(default=None, compare=False)
     """Where they are, with curves and series of every run; None where they are in memory only."""
 

@@ -11,6 +11,7 @@ from typing import Final
 from ccgym.config.catalog import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import backend
+from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
@@ -53,6 +54,8 @@ def run_experiment(
     command: Sequence[str] = (),
     grow: bool = False,
     repeat_limited: int = 0,
+    retries: int = 0,
+    budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
@@ -70,6 +73,8 @@ def run_experiment(
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
+        retries: The same.
+        budget_s: Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes.
         max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
 
     Raises:
@@ -89,6 +94,8 @@ def run_experiment(
             jobs=jobs,
             observer=observer,
             repeat_limited=repeat_limited,
+            retries=retries,
+            budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
         )
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
@@ -164,6 +171,7 @@ def _result_set(
         # What was published is of one flow; next to several it would invite a wrong comparison.
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
+        left=sum(one.left for one in outcomes),
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )

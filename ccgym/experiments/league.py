@@ -176,6 +176,8 @@ class League:
     sections: tuple[Section, ...]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
+    left: int = 0
+    """How many runs were left because time was up."""
 
     @property
     def name(self) -> str:
@@ -379,6 +381,7 @@ def league_of(ran: Executed) -> League:
         sections=tuple(one for one in sections if one.members and one.places),
         failures=ran.failures,
         notes=ran.notes,
+        left=ran.left,
     )
 
 

@@ -260,7 +260,10 @@ class ExperimentResults:
     """By name of the experiment and key of the scheme."""
     failures: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """Of real packets: schemes that this machine lacks, runs whose schedule it could not hold."""
+    """Runs that are left or collapsed; of real packets: schemes that this machine lacks, runs whose schedule it could
+    not hold."""
+    left: int = 0
+    """How many runs were left because time was up."""
 
     @property
     def name(self) -> str:
@@ -339,6 +342,7 @@ class ExperimentResults:
                 **({"differences": found} if (found := self.compared()) else {}),
                 "failures": list(self.failures),
                 "notes": list(self.notes),
+                "left": self.left,
             }
         )
         return document

@@ -103,6 +103,9 @@ def swept_path(
                 hint=did_you_mean(one, known),
             )
     starts = [{"start": f"$({place} * {INTERVAL})"} if place else {} for place in range(flows)]
+    # As far as a figure goes: the first along its axis, the second over its panels, the third as line styles.
+    order = sorted(sweeps, key=lambda key: key == PATH)
+    axes = dict(zip(("x", "columns", "lines"), order, strict=False))
     data = {
         "name": name,
         "title": f"{_title(paths[0]) if path is not None else 'Paths'} with {' and '.join(sweeps)} varied",
@@ -114,7 +117,7 @@ def swept_path(
         "runs": runs,
         "metrics": {key: {} for key in METRICS},
         "compare": True,
-        "figures": [{"sweep": {"rows": [{"metric": key} for key in METRICS[:3]]}}],
+        "figures": [{"sweep": {**axes, "rows": [{"metric": key} for key in METRICS[:3]]}}],
         **({"path": described[0]} if path is not None else {"paths": dict(zip(paths, described, strict=True))}),
     }
     loaded = Loaded(data, {}, _OPTION)
