@@ -184,6 +184,12 @@ def parser() -> argparse.ArgumentParser:
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
     )
     output.add_argument(
+        "--raw-logs",
+        action="store_true",
+        default=None,
+        help="with the packet logs those of the tunnel before they are merged: two files per flow and direction",
+    )
+    output.add_argument(
         "--grow",
         action="store_true",
         default=None,
@@ -383,6 +389,7 @@ def _run(
             retries=arguments.retries,
             budget_s=_budget_s(arguments),
             logs=arguments.logs or "first",
+            raw_logs=bool(arguments.raw_logs),
             grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,

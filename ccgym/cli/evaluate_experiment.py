@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NOT_OF_SWEEPS: Final = {
     "random_order": "an experiment compares runs that do not depend on it",
     "grow": "an experiment always adds to what its directory holds",
+    "raw_logs": "run the path in question alone, with --trace and --raw-logs",
     "logs": "run the path in question alone, with --trace and --logs",
     "max_memory": "its paths need far less than the default",
 }

@@ -17,7 +17,7 @@ from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Si
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
-from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
+from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.provenance import provenance
@@ -50,6 +50,7 @@ def run_experiment(
     *,
     jobs: int | None = None,
     logs: LogsPolicy = "none",
+    raw_logs: bool = False,
     observer: Observer | None = None,
     command: Sequence[str] = (),
     grow: bool = False,
@@ -69,6 +70,7 @@ def run_experiment(
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         logs: Of which runs packet logs are written.
+        raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
         observer: Receives the progress.
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
@@ -89,7 +91,7 @@ def run_experiment(
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
-            reduce=_evaluation(out),
+            reduce=_evaluation(out, raw_logs=raw_logs),
             store=store,
             jobs=jobs,
             observer=observer,
@@ -106,13 +108,13 @@ def run_experiment(
     return results
 
 
-def _evaluation(out: Path) -> Reduction:
+def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
     """Keeps a run's numbers and curves, and writes its series and packet logs into the results directory."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
-        logs = write_packet_logs(run, record, out) if run.record.link_events else {}
+        logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
         atomic_write(out / series_file(run), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
@@ -125,6 +127,8 @@ def _evaluation(out: Path) -> Reduction:
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
+        if raw_logs and not run.real and not has_raw_logs(logs):
+            return ""
         wrong = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
         return next(wrong, None) if logs else ""
 

@@ -18,6 +18,7 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``write``            all of them but the packet logs
 ``packet_logs``      packet logs: written, and known again
 ``logs``             reading Pantheon's and mahimahi's logs
+``raw_logs``         the tunnel's raw logs: read, merged and written
 ===================  ==========================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 METADATA_FILE = "pantheon_metadata.json"
 PERF_FILE = "pantheon_perf.json"
 CONFIG_FILE = "config.yml"
+
+LINKS: Final = ("datalink", "acklink")
+"""The directions of a run, as files name them."""
 
 
 def stats_file(scheme: str, run: int) -> str:
