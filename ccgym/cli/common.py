@@ -162,6 +162,7 @@ def _explain(error: CcgymError) -> int:
 
 
 _EXTRAS: Final = {
+    "arrow": ("pyarrow",),
     "pandas": ("pandas",),
     "report": ("jinja2", "matplotlib"),
     "train": ("onnx", "pettingzoo", "sb3_contrib", "stable_baselines3", "tensorboard", "torch"),

@@ -32,6 +32,7 @@ What came out
 ``flags``           what looks wrong in results
 ``collapse``        which runs collapsed
 ``pantheon``        Pantheon's files
+``exchange``        results in the formats of other programs
 ``provenance``      versions, machine, command line
 ==================  =====================================================================================
 
