@@ -1,8 +1,8 @@
 """A run as flent's data file, so that flent plots it like a test of its own, ``tcp_nup``.
 
 Each flow is an upload of that test (``TCP upload::1``, Mbit/s of IP packets that left the path in steps of 0.1 s), with
-their sum and average; in the place of ``Ping (ms) ICMP`` stands the mean one-way delay of the packets that left in a step,
-propagation and queueing together: half of a ping's way, under load. Format: flent 2.3, version 4 (``flent/resultset.py``).
+their sum and average. In the place of ``Ping (ms) ICMP`` stands the mean one-way delay of the packets that left in a
+step, propagation and queueing together. Format: flent 2.3, version 4 (``flent/resultset.py``).
 """
 
 from __future__ import annotations

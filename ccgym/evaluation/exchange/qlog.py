@@ -1,13 +1,13 @@
 """A flow as a qlog: a sequence of JSON texts (``.sqlog``) of events as QUIC's congestion control has them.
 
-Schema: draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events, version 0.3, which qvis reads. Each packet
-is a QUIC packet of the 1-RTT space with a number of its own, whatever the flow was; retransmissions are new packets.
+Schema: draft-ietf-quic-qlog-main-schema and -quic-events, version 0.3, which qvis reads. Each packet is a QUIC packet
+of the 1-RTT space with a number of its own, whatever the flow was; retransmissions are new packets.
 
 At the sender: ``transport:packet_sent`` when a packet enters the path; ``recovery:metrics_updated`` from the recorded
-series (smoothed RTT in ms, window and flight in bytes, pacing rate in bit/s); ``recovery:packet_lost`` for a packet that
-never left the path. Logs do not say when its sender knew: the event stands where the third packet after it left the path,
-which is when RFC 9002 calls it lost, half a round trip before a sender can know. At the receiver:
-``transport:packet_received`` when a packet left the path.
+series (smoothed RTT in ms, window and flight in bytes, pacing rate in bit/s); ``recovery:packet_lost`` for a packet
+that never left the path. Logs do not say when its sender knew: the event stands where the third packet after it left
+the path, which is when RFC 9002 calls it lost, before a sender can know. At the receiver: ``transport:packet_received``
+when a packet left the path.
 """
 
 from __future__ import annotations

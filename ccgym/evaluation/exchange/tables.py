@@ -44,7 +44,9 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
         raise ConfigError(shown(table), where="--table", expected=f"one of {', '.join(TABLES)}")
     pyarrow = _import_pyarrow()
     if table == "flows":
-        parts = [pyarrow.table(_columns(result_table(ResultSet.load(directory))))]
+        columns = _columns(result_table(ResultSet.load(directory)))
+        columns["seed"] = pyarrow.array(columns["seed"], pyarrow.uint64())  # all 64 bits are in use
+        parts = [pyarrow.table(columns)]
     else:
         parts = [pyarrow.table(_columns(one)) for one in _of_runs(directory, table)]
     whole = pyarrow.concat_tables(parts, promote_options="default")
