@@ -51,7 +51,7 @@ def pcap_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
     rows[:, _RECORD:] = headers
     kept = np.arange(_RECORD + CAPTURED) < (_RECORD + captured)[:, None]
     head = struct.pack("<IHHiIII", MAGIC_NANOSECONDS, 2, 4, 0, 0, CAPTURED, LINKTYPE_RAW)
-    return head + rows[kept].tobytes()
+    return head + bytes(rows[kept].tobytes())
 
 
 def _seen(packets: Packets, *, entering: bool, back: bool) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8]]:

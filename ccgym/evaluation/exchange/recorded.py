@@ -82,7 +82,7 @@ class Packets:
     @property
     def arrived(self) -> npt.NDArray[np.bool_]:
         """Which left the path."""
-        return self.left_ns != LOST
+        return np.asarray(self.left_ns != LOST)
 
     def table(self) -> dict[str, Any]:
         """The columns of ``RunRecord.to_pandas("packets")``."""

@@ -53,9 +53,9 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     whole = whole.replace_schema_metadata({"ccgym": _core.__version__, "table": table})
     content = io.BytesIO()
     if file.suffix == ".parquet":
-        import pyarrow.parquet
+        from pyarrow.parquet import write_table as write_parquet
 
-        pyarrow.parquet.write_table(whole, content, compression="zstd")
+        write_parquet(whole, content, compression="zstd")
     else:
         with pyarrow.ipc.new_file(content, whole.schema) as writer:
             writer.write_table(whole)

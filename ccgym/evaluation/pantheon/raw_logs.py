@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,17 +101,14 @@ def merged(
         departures.append((gone, left.size, np.full(gone.size, one.flow), gone - at[place]))
     arrival_ns, arrival_bytes, arrival_flow = _by_time(arrivals)
     departure_ns, departure_bytes, departure_flow, delay_ns = _by_time(departures)
-    opportunities: Mapping[str, IntArray] = {}
-    if link is not None:
-        shift = round((link_epoch_ms - epoch_ms) * 1e6)
-        opportunities = {
-            "opportunity_ns": link.opportunity_ns + shift,
-            "opportunity_bytes": link.opportunity_bytes - LINK_PREFIX_BYTES,
-        }
-    return PacketLog(
-        arrival_ns, arrival_bytes, arrival_flow, departure_ns, departure_bytes, departure_flow, delay_ns,
-        **opportunities,
-    )  # fmt: skip
+    log = PacketLog(arrival_ns, arrival_bytes, arrival_flow, departure_ns, departure_bytes, departure_flow, delay_ns)
+    if link is None:
+        return log
+    return replace(
+        log,
+        opportunity_ns=link.opportunity_ns + round((link_epoch_ms - epoch_ms) * 1e6),
+        opportunity_bytes=link.opportunity_bytes - LINK_PREFIX_BYTES,
+    )
 
 
 def _odd(file: Path, found: str) -> ResultsError:
