@@ -176,6 +176,13 @@ class SchemeSummary:
         # numpy's mean, as there: half of all means of two runs are a tie that the last bit decides.
         return spread and replace(spread, mean=float(np.mean([value for value in printed if value is not None])))
 
+    def flow_as_printed(self, name: str, flow: int) -> float | None:
+        """The mean of a flow's quantity over the runs, as Pantheon's report has it; names as :meth:`as_printed`."""
+        parts = [cell.record.metrics.flows.get(flow) for cell in self.valid_runs if cell.record.metrics is not None]
+        printed = [printed_number(part, name) for part in parts if part is not None]
+        known = [value for value in printed if value is not None]
+        return float(np.mean(known)) if known else None
+
     def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
         spread = Spread.of(value(cell.record) for cell in self.valid_runs)
         # Five times the same number is one number, and not certainty.

@@ -20,6 +20,7 @@ from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
+from ccgym.evaluation.probe import probe
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
     CellFailure,
@@ -86,7 +87,14 @@ def run_experiment(
     observer = observer or Silent()
     started = time.time()
     if held_parameters(out) is None:  # Before anything is written.
-        backend(experiment.backend).require(experiment.path, experiment.runtime_ns)
+        runs_on = backend(experiment.backend)
+        runs_on.require(experiment.path, experiment.runtime_ns)
+        if experiment.real:
+            found = probe(experiment.path, runs_on, experiment.seed)
+            observer.notice(
+                f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+                f"(its own: {found.own_ms:.1f} ms)"
+            )
     with RunStore(out, "evaluation") as store:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(

@@ -17,6 +17,8 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ===================  ==========================================
 ``write``            all of them but the packet logs
 ``packet_logs``      packet logs: written, and known again
+``directory``        what a directory of Pantheon's holds
+``analysis``         such a directory as a result set
 ``logs``             reading Pantheon's and mahimahi's logs
 ``raw_logs``         the tunnel's raw logs: read, merged and written
 ===================  ==========================================
