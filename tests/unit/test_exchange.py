@@ -126,6 +126,7 @@ def test_a_file_of_flent_has_rates_and_delays(record: RunRecord, tmp_path: Path)
     assert document["metadata"]["TEST_PARAMETERS"] == {"upload_streams": "2"}
     assert len(document["x_values"]) == 30
     assert all(len(values) == 30 for values in results.values())
+    assert [one["val"] for one in document["raw_values"]["TCP upload::2"]] == results["TCP upload::2"]
     bits = sum(results["TCP upload sum"]) * 1e6 * 0.1
     assert bits == pytest.approx(8 * run.data.size[run.data.arrived].sum(), rel=1e-6)
     delays = [value for value in results["Ping (ms) ICMP"] if value is not None]

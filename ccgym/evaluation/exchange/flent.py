@@ -21,6 +21,7 @@ from ccgym.evaluation.exchange.recorded import End, Recorded
 FORMAT_VERSION: Final = 4
 TEST: Final = "tcp_nup"
 STEP_S: Final = 0.1
+PING: Final = "Ping (ms) ICMP"
 
 
 def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
@@ -46,7 +47,7 @@ def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
     results: dict[str, list[float | None]] = {
         "TCP upload avg": (total / len(rates)).round(6).tolist(),
         "TCP upload sum": total.round(6).tolist(),
-        "Ping (ms) ICMP": ping,
+        PING: ping,
         **{name: values.round(6).tolist() for name, values in rates.items()},
     }
     began = datetime.fromtimestamp(run.started_epoch_s, timezone.utc)
@@ -54,7 +55,16 @@ def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
         "version": FORMAT_VERSION,
         "x_values": (np.arange(1, steps + 1) * STEP_S).round(6).tolist(),
         "results": results,
-        "raw_values": {},
+        # flent draws these; averages and sums it takes from the results.
+        "raw_values": {
+            name: [
+                {"t": run.started_epoch_s + (step + 1) * STEP_S, "val": value}
+                for step, value in enumerate(values)
+                if value is not None
+            ]
+            for name, values in results.items()
+            if name in rates or name == PING
+        },
         "metadata": {
             "NAME": TEST,
             "TITLE": run.name,
@@ -82,7 +92,7 @@ def _rate(places: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], steps: in
 
 
 def _series_meta(name: str) -> dict[str, Any]:
-    return {"UNITS": "ms" if name.startswith("Ping") else "Mbits/s"}
+    return {"UNITS": "ms" if name == PING else "Mbits/s"}
 
 
 def _text(at: datetime) -> str:
