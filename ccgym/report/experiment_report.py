@@ -49,12 +49,13 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
     table, found = compared_table(result, test), result.differences(test)
     between = pairs_table(result, test)
     file = f"{result.name}_differences.csv"
-    return [
-        table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md",
-        "",
-        between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found, file),
-        *([f"over all conditions; for each of them in {file}"] if found else []),
+    shown: list[RenderableType] = [
+        table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md"
     ]
+    if not found:  # one scheme, or no repetition that has every condition
+        return shown
+    shown += ["", between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found, file)]
+    return [*shown, f"over all conditions; for each of them in {file}"]
 
 
 def compared_table(results: ExperimentResults, test: Test) -> Table:
