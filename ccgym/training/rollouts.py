@@ -62,6 +62,12 @@ class RolloutEnv(VecEnvWrapper):
         return outcome
 
     @property
+    def learners(self) -> int:
+        """Flows that learn on each path."""
+        learners: int = self.get_attr("learners")[0]
+        return learners
+
+    @property
     def rolls(self) -> bool:
         """Whether :meth:`rollout` works."""
         able: bool = getattr(self._env, "rolls", False)
