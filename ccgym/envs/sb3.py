@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from ccgym import _core
+    from ccgym.schemes.policies import LearnedPolicy
 
 Indices = int | Iterable[int] | None
 
@@ -331,6 +333,22 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """A picture of each environment's episode so far."""
         return [self._picture(index) for index in range(self.num_envs)]
+
+    # --- Earlier selves -----------------------------------------------------------------------------------------------
+
+    def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
+        """Let flows of earlier selves in the episodes to come draw their policy.
+
+        Args:
+            policies: By key, all that episodes under way or to come need.
+            drawn: Keys of those to draw from.
+        """
+        assert isinstance(self._batch, SimulatedBatch)
+        self._batch.set_earlier(policies, drawn)
+
+    def uses(self, key: str) -> bool:
+        """Whether a flow of an episode under way has the policy with this key."""
+        return any(episode is not None and json.dumps(key) in episode.spec for episode in self._batch.episodes)
 
     # --- Copies -------------------------------------------------------------------------------------------------------
 

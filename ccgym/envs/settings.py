@@ -73,6 +73,17 @@ class EpisodeLimits(_Strict):
         return self
 
 
+class EarlierSelvesConfig(_Strict):
+    """Flows that the policy in training steers as it was some time ago."""
+
+    flows: tuple[LearnerFlow, ...] = Field(default=(LearnerFlow(),), min_length=1, max_length=MAX_LEARNERS)
+    """The flows; by default one from the beginning on. Each draws its policy in every episode."""
+    every: int = Field(default=100_000, ge=1)
+    """Steps between two policies that are kept; until the first there are no such flows."""
+    keep: int = Field(default=1, ge=1, le=1000)
+    """How many of the latest policies flows draw from."""
+
+
 class EnvironmentConfig(_Strict):
     """The section ``environment`` of a configuration file."""
 
@@ -89,9 +100,9 @@ class EnvironmentConfig(_Strict):
     learners: Annotated[int, Field(ge=1, le=MAX_LEARNERS)] | tuple[LearnerFlow, ...] = 1
     """How many such flows learn on one path, all with the same policy; or one mapping with the fields of each. Those
     after the first may have a ``probability``."""
-    earlier_selves: tuple[LearnerFlow, ...] = ()
-    """Flows that the policy in training steers as it was some time ago (``training.earlier_self``). Outside of trainings
-    there is no earlier policy, and they are absent."""
+    earlier_selves: EarlierSelvesConfig | None = None
+    """Flows that the policy in training steers as it was some time ago. Held-out episodes, and environments outside of
+    trainings, have none."""
     backend: str = "sim"
     """Where it runs."""
     privileged: bool = False
@@ -299,7 +310,7 @@ class Settings:
             duration_ns=config.episode.duration,
             learners=config.flows_that_learn,
             background=config.flows,
-            earlier_selves=config.earlier_selves,
+            earlier_selves=() if config.earlier_selves is None else config.earlier_selves.flows,
             privileged=config.privileged,
             backend=config.backend,
         )

@@ -133,9 +133,9 @@ class SimulatedBatch(EpisodeBatch):
         learners."""
         return self._deciding_truth
 
-    def set_earlier(self, policies: Mapping[str, LearnedPolicy]) -> None:
-        """Let flows of earlier selves in the episodes to come draw one of these policies, by key."""
-        self.earlier = replace(self.earlier, policies=tuple(policies))
+    def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.set_earlier`."""
+        self.earlier = replace(self.earlier, policies=tuple(drawn))
         natives = {key: policy.native for key, policy in policies.items()}
         self._native.set_policies({**self._native_policies, **natives})
 

@@ -159,7 +159,7 @@ class EvaluationCallback(Callback):
         trainer.display.evaluation(step, result, best=is_best)
         if self._drawn is not None:
             evaluate(self._drawn, DeterministicPolicy(trainer.model), self._seed)
-            (picture,) = self._drawn.get_images()
+            picture, *_ = self._drawn.get_images()
             trainer.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
     def _record(self, trainer: Trainer, result: EvaluationResult, fraction: float | None) -> None:
