@@ -772,6 +772,12 @@ class UtilizationTerm(Term):
     max: float | None = Field(default=None, ge=0, description="Larger values count as this.")
 
 
+class UnfairnessTerm(Term):
+    """How unequally the flows of the path are served."""
+
+    term: Literal["unfairness"] = "unfairness"
+
+
 class OrcaPowerTerm(Term):
     """Throughput minus losses over the maximum throughput, times closeness to the minimum round trip, as Orca."""
 
@@ -785,7 +791,9 @@ class OrcaPowerTerm(Term):
     )
 
 
-AnyTerm: TypeAlias = ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | OrcaPowerTerm
+AnyTerm: TypeAlias = (
+    ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | UnfairnessTerm | OrcaPowerTerm
+)
 """One term of a reward."""
 
 TermField: TypeAlias = Annotated[AnyTerm, declared.OneOf("term", tag="term")]

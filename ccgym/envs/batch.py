@@ -66,9 +66,7 @@ class EpisodeBatch(ABC):
         if teacher is not None:
             self._native_policies[teacher.key] = teacher.native
         try:
-            self._native = _core.AgentBatch(
-                settings.agent_json, count, self.learners, threads, self._native_policies
-            )
+            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, self._native_policies)
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
             """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
@@ -133,6 +131,7 @@ class EpisodeBatch(ABC):
 
     def _begin(self, index: int, episode: Episode) -> None:
         rows = slice(index * self.learners, (index + 1) * self.learners)
+        self.obs[rows] = 0.0  # those of learners that do not take part stay so
         self._start(index, episode)
         self.episodes[index] = episode
         self.ended[index] = RUNNING

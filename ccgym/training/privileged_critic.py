@@ -96,9 +96,7 @@ class PrivilegedEnv(VecEnvWrapper):
         """See :meth:`ccgym.envs.SB3LinkVecEnv.restore`."""
         observations: Floats = self._env.restore(state)
         simulated = state["episodes"] is not None
-        return self._with_privileged(
-            observations, self._env.deciding_truth() if simulated else self._env.privileged()
-        )
+        return self._with_privileged(observations, self._env.deciding_truth() if simulated else self._env.privileged())
 
     def _with_privileged(self, observations: Floats, truth: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
         features = privileged_features(truth, self._packet_bits)

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 class RolloutEnv(VecEnvWrapper):
     """Environments that measure their own time, move along a curriculum, and go into checkpoints."""
 
-    def __init__(
-        self, env: Any, curriculum: Curriculum | None = None, earlier: EarlierPolicies | None = None
-    ) -> None:
+    def __init__(self, env: Any, curriculum: Curriculum | None = None, earlier: EarlierPolicies | None = None) -> None:
         """Wrap.
 
         Args:

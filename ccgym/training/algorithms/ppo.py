@@ -105,13 +105,13 @@ class NativePPO(PPO):
             for end, value in zip(ends, terminal, strict=True):
                 rewards[end.index, end.step] += self.gamma * value
         last_values = self._values(rollout.last_observations).reshape(count, learners)
-        estimated = advantages(
-            rewards, values, dones, whose, last_values, gamma=self.gamma, gae_lambda=self.gae_lambda
-        )
+        estimated = advantages(rewards, values, dones, whose, last_values, gamma=self.gamma, gae_lambda=self.gae_lambda)
 
         def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             """Environments × samples, as SB3's buffer has them: steps × rows. No order is left but with one learner."""
-            return array.reshape(count, -1, learners, *array.shape[2:]).swapaxes(0, 1).reshape(-1, rows, *array.shape[2:])
+            return (
+                array.reshape(count, -1, learners, *array.shape[2:]).swapaxes(0, 1).reshape(-1, rows, *array.shape[2:])
+            )
 
         buffer.reset()
         buffer.observations[:], buffer.actions[:] = spread(rollout.observations), spread(rollout.actions)
@@ -132,9 +132,7 @@ class NativePPO(PPO):
         before, known = self._open, self._open_log_probs
         now = np.zeros(len(rollout.open), dtype=np.float32)
         if rollout.open.any():
-            _, judged = loss.judge(
-                torch.from_numpy(rollout.last_observations), torch.from_numpy(rollout.last_actions)
-            )
+            _, judged = loss.judge(torch.from_numpy(rollout.last_observations), torch.from_numpy(rollout.last_actions))
             now[:] = judged.numpy().reshape(-1)
         for row in np.flatnonzero(before) if before is not None and known is not None else ():
             index, learner = divmod(int(row), len(rollout.open) // len(learners))
