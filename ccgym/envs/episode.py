@@ -1,9 +1,9 @@
 """One episode: a path, a seed and flows, as the simulator takes them.
 
 Everything that differs between episodes comes from one random generator, in this order: the path, then the seed of
-the simulator's own streams (losses, jitter), then flow by flow whether it takes part, which policy of several it has, and
-its start, where these are random. So an episode is reproduced by its generator's state, and environments that run one path or a
-thousand draw the same episodes from the same seeds.
+the simulator's own streams (losses, jitter), then flow by flow whether it takes part, which policy of several it has,
+and its start, where these are random. So an episode is reproduced by its generator's state, and environments that run
+one path or a thousand draw the same episodes from the same seeds.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ class EpisodeEnd:
 class Rollout:
     """The same number of samples from every environment; most arrays are (environments × samples × …).
 
-    A sample is a decision whose interval has closed. Where several flows learn in an environment, their samples are in the
-    order in which the intervals closed. A decision whose interval is open when the rollout is full is a sample of the
-    next one.
+    A sample is a decision whose interval has closed. Where several flows learn in an environment, their samples are in
+    the order in which the intervals closed. A decision whose interval is open when the rollout is full is a sample of
+    the next one.
     """
 
     noise: Floats
@@ -50,8 +50,8 @@ class Rollout:
     """As they were drawn, before they were clipped to the box."""
     rewards: Floats
     last_observations: Floats
-    """What the next decisions will be taken on, and where one is open, what it was taken on; rows of learners × features.
-    """
+    """What the next decisions will be taken on, and where one is open, what it was taken on: rows of learners ×
+    features."""
     last_privileged: npt.NDArray[np.float64]
     """Ground truth then, × names."""
     last_actions: Floats

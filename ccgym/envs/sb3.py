@@ -50,10 +50,10 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     With ``privileged`` every info has the ground truth about the path of its observation as ``privileged``, and that of
     the terminal observation as ``terminal_privileged``.
 
-    Where several flows learn on one path, each of them is an environment of its own to stable-baselines3: those of
-    episode ``i`` are the rows ``i · learners`` to ``(i + 1) · learners − 1``. Their clocks differ, so a step lasts until one
-    flow of each path is due; the others get their latest observation again, with reward 0, and their actions are ignored.
-    To learn from such rows as if they were steps is wrong; :meth:`rollout` gives samples.
+    Where several flows learn on one path, each of them is an environment of its own to stable-baselines3: episode ``i``
+    has the rows ``i · learners`` to ``(i + 1) · learners − 1``. Their clocks differ, so a step lasts until one flow of
+    each path is due; the others get their latest observation again, with reward 0, and their actions are ignored. To
+    learn from such rows as if they were steps is wrong; :meth:`rollout` gives samples.
 
     ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change where paths come from, from the next episodes
     on, for all environments alike.
@@ -360,12 +360,11 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
             real paths, which do not come back; ``open``: what the decisions alone do not bring back.
         """
         batch = self._batch
-        simulated = isinstance(batch, SimulatedBatch)
-        return {
-            "generators": [self._generator(index).bit_generator.state for index in range(batch.count)],
-            "episodes": [vars(state) for state in batch.capture()] if simulated else None,
-            "open": batch.capture_open() if simulated else {},
-        }
+        generators = [self._generator(index).bit_generator.state for index in range(batch.count)]
+        if not isinstance(batch, SimulatedBatch):
+            return {"generators": generators, "episodes": None}
+        episodes = [vars(state) for state in batch.capture()]
+        return {"generators": generators, "episodes": episodes, "open": batch.capture_open()}
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
         """Continue from what :meth:`capture` gave; returns the observations that were due then.

@@ -73,6 +73,25 @@ class EpisodeLimits(_Strict):
         return self
 
 
+def _read_learners(learners: object) -> object:
+    """A number of flows that learn, or their fields."""
+    if isinstance(learners, (list, tuple)):
+        flows = []
+        for place, one in enumerate(learners):
+            try:
+                flows.append(read_learner(one))
+            except ConfigError as error:
+                raise error.at(f"learners[{place}]") from None
+        return tuple(flows)
+    if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= MAX_LEARNERS:
+        raise ConfigError(
+            shown(learners),
+            where="learners",
+            expected=f"a number of flows from 1 to {MAX_LEARNERS}, or the fields of each: [{{}}, {{start: 2s}}]",
+        )
+    return learners
+
+
 class EarlierSelvesConfig(_Strict):
     """Flows that the policy in training steers as it was some time ago."""
 
@@ -97,7 +116,7 @@ class EnvironmentConfig(_Strict):
     """Flows in the background: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
     learner: LearnerFlow = LearnerFlow()
     """The flow that learns."""
-    learners: Annotated[int, Field(ge=1, le=MAX_LEARNERS)] | tuple[LearnerFlow, ...] = 1
+    learners: Annotated[int | tuple[LearnerFlow, ...], BeforeValidator(_read_learners)] = 1
     """How many such flows learn on one path, all with the same policy; or one mapping with the fields of each. Those
     after the first may have a ``probability``."""
     earlier_selves: EarlierSelvesConfig | None = None

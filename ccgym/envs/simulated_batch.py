@@ -123,14 +123,13 @@ class SimulatedBatch(EpisodeBatch):
         return not self._running
 
     def standing(self, rollout: Rollout) -> None:
-        """Write to a full rollout what its learners decide on next, or have an open decision about."""
+        """Write to a full rollout what its learners decide on next, or have an open decision on."""
         rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self._deciding_truth
         rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1
 
     @property
     def deciding_truth(self) -> Numbers:
-        """The ground truth when the decision in force, or due, was taken, after :meth:`roll` or :meth:`restore`; rows of
-        learners."""
+        """The ground truth when the decision in force, or due, was taken: after :meth:`roll` or :meth:`restore`."""
         return self._deciding_truth
 
     def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
@@ -213,15 +212,18 @@ class SimulatedBatch(EpisodeBatch):
         return states
 
     def capture_open(self) -> dict[str, Any]:
-        """What repeating the decisions does not bring back where several flows learn: actions as a rollout drew them, and
-        the ground truth that they were taken on."""
+        """What repeating the decisions does not bring back where several flows learn.
+
+        Returns:
+            Actions as a rollout drew them, and the ground truth when they were taken.
+        """
         return {"drawn": self._drawn.copy(), "truth": self._deciding_truth.copy()} if self.learners > 1 else {}
 
     def restore(self, states: Sequence[EpisodeState], opened: Mapping[str, Any] | None = None) -> None:
         """Bring every episode to where it was, by repeating it: the same actions give the same packets.
 
-        Takes as long as the longest of the episodes did. All episodes step together, so shorter ones are rehearsed until
-        it is time to begin.
+        Takes as long as the longest of the episodes did. All episodes step together, so shorter ones are rehearsed
+        until it is time to begin.
 
         Args:
             states: What :meth:`capture` gave.

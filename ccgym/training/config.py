@@ -186,8 +186,8 @@ class TrainConfig(AgentFile, Strict):
             raise ConfigError(
                 f"{len(learners)} flows that learn, with {found}",
                 where="environment.learners",
-                expected="ppo with actions that are real numbers, in the simulator: its rollouts in the native core take "
-                "each flow's decisions by that flow's own clock",
+                expected="ppo with actions that are real numbers, in the simulator, whose rollouts in the native core "
+                "take the decisions of each flow by its own clock",
                 hint="one learner and flows of earlier selves (environment.earlier_selves) work with every algorithm",
             )
         for place, flow in enumerate(learners):

@@ -45,10 +45,10 @@ def normalized_rewards(
     if learners is None:
         learners = np.zeros(rewards.shape, dtype=np.int64)
     running = normalizer.returns.reshape(len(rewards), -1).copy()
-    count = np.arange(len(rewards))
+    paths = np.arange(len(rewards))
     for row, reward, done, whose in zip(sums, rewards.T, dones.T, learners.T, strict=True):
-        row[:] = running[count, whose] * normalizer.gamma + reward
-        running[count, whose] = np.where(done, 0.0, row)
+        row[:] = running[paths, whose] * normalizer.gamma + reward
+        running[paths, whose] = np.where(done, 0.0, row)
     normalizer.returns = running.reshape(-1)
     moments = normalizer.ret_rms
     # RunningMeanStd.update_from_moments in Python's floats, which calculate the same and are faster one by one.

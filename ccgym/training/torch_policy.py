@@ -81,7 +81,7 @@ class TorchPolicy:
     def __init__(self, policy: BasePolicy, normalizer: Normalizer | None = None) -> None:
         _require_exportable(policy)
         self.normalizer = normalizer
-        # The distribution that a policy in training drew from last hangs on a graph, which cannot be copied; none is kept.
+        # The distribution that a policy in training drew from last hangs on a graph, which cannot be copied.
         latest = getattr(policy, "action_dist", None)
         self._policy = copy.deepcopy(policy, {id(latest): copy.copy(latest)}).to("cpu")
         self._policy.set_training_mode(False)

@@ -31,10 +31,15 @@ from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import Callback, CurriculumCallback, EvaluationCallback, RecordsCallback
+from ccgym.training.callbacks import (
+    Callback,
+    CurriculumCallback,
+    EarlierSelfCallback,
+    EvaluationCallback,
+    RecordsCallback,
+)
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
-from ccgym.training.earlier_self import EarlierSelfCallback
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (

@@ -227,7 +227,7 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
             "environment": {
                 "learners": [{}, {"start": {"uniform": ["0s", "2s"]}, "extra_rtt": "80ms", "probability": 0.5}],
                 "earlier_selves": {"every": 400, "keep": 1, "flows": [{"probability": 0.8}]},
-                "flows": [{"scheme": "cubic", "source": {"kind": "rate", "rate": [["0s", "0.2mbps"], ["2s", "1mbps"]]}}],
+                "flows": [{"scheme": "cubic", "source": {"kind": "rate", "rate": [["0s", "1mbps"], ["2s", "2mbps"]]}}],
             },
             "algorithm": {"critic": "privileged", "n_steps": 12, "normalize": {"reward": True}},
         }),

@@ -112,8 +112,9 @@ def stepwise(env: SB3LinkVecEnv, noises: list[Any], samples: int) -> list[list[t
 @settings(max_examples=12, deadline=None)
 @given(samples=st.integers(3, 60), steps=st.integers(2, 30), seed=st.integers(0, 2**31), threads=st.integers(1, 2))
 def test_every_interval_that_closes_is_one_sample(samples: int, steps: int, seed: int, threads: int) -> None:
-    """In the order in which they close, however decisions are divided into rollouts; of the intervals that the end of an
-    episode cuts, those for which there is room.
+    """In the order in which they close, however decisions are divided into rollouts.
+
+    Of the intervals that the end of an episode cuts, those are for which there is room.
     """
     made = train_settings(f"environment.episode.steps={steps}")
     env = SB3LinkVecEnv(4, made, threads=threads)
@@ -234,7 +235,7 @@ def test_a_decision_keeps_the_probability_that_it_was_taken_with() -> None:
     model.lr_schedule = lambda _: 0.3
     model.train()
     _, later, _ = model.policy.evaluate_actions(observations, actions)
-    assert (np.abs(later.detach().numpy()[rows] - before[rows]) > 0.05).all(), "the policy is another one now"
+    assert (later.detach().numpy()[rows] != before[rows]).all(), "the policy is another one now"
     buffer = collect(model, env)
     # The first sample of each of these learners is that decision.
     kept = buffer.log_probs.reshape(40, 4, 3).swapaxes(0, 1).reshape(4, 120)
@@ -328,28 +329,23 @@ def test_jains_index_by_hand() -> None:
 @pytest.mark.parametrize(
     ("change", "where", "words"),
     [
-        ("environment.learners=0", "learners", "greater than or equal to 1"),
+        ("environment.learners=0", "learners", "a number of flows from 1 to 64"),
         ("environment.learners=[]", "learners", "a first learner"),
         ("environment.learners=[{probability: 0.5}]", "learners[0]", "a first learner"),
-        ("environment.learners=[{}, {extra_rrt: 1ms}]", "learners", "did you mean 'extra_rtt'"),
+        ("environment.learners=[{}, {extra_rrt: 1ms}]", "learners[1]", "did you mean 'extra_rtt'"),
+        ("environment.learners=many", "learners", "a number of flows"),
         ("environment.learners=[{}, {stop: 5s}]", "environment.learners[1].stop", "stay to the end"),
         ("algorithm={name: a2c}", "environment.learners", "algorithm a2c"),
         ("algorithm.normalize.observation=true", "environment.learners", "algorithm.normalize.observation"),
         ("algorithm.use_sde=true", "environment.learners", "algorithm.use_sde"),
-        ("environment.backend=emulated", "environment.learners", "backend emulated"),
         ("environment.earlier_selves={every: 0}", "earlier_selves", "greater than or equal to 1"),
         ("environment.earlier_selves={flows: []}", "earlier_selves", "at least 1"),
     ],
 )
 def test_mistakes_are_explained(change: str, where: str, words: str) -> None:
-    changes = [change] if "learners=" in change else [change]
-    if change.startswith("environment.backend"):
-        changes += ["algorithm.n_envs=1", "algorithm.n_steps=80", "environment.paths=null", "environment.path=12mbps"]
-    if change.startswith("algorithm={"):
-        base = TrainConfig.load("aurora", [])
-        assert base.algorithm.name == "ppo"
+    given = [] if "environment.learners=" in change else [LEARNERS]
     with pytest.raises(ConfigError) as caught:
-        TrainConfig.load("aurora", [*([] if "environment.learners=" in change else [LEARNERS]), *changes])
+        TrainConfig.load("aurora", [*given, "algorithm.critic=same", "algorithm.batch_size=100", change])
     text = str(caught.value)
     assert where in text, text
     assert words in text, text
@@ -362,7 +358,7 @@ def test_earlier_selves_need_the_simulator() -> None:
 
 
 def test_other_environments_have_one_learner_or_say_how() -> None:
-    with pytest.raises(ConfigError, match=r"3 flows that learn.*parallel_env"):
+    with pytest.raises(ConfigError, match=r"(?s)3 flows that learn.*parallel_env"):
         LinkEnv(train_settings())
     env = parallel_env(config=train_settings(), agents=[{}, {"start": "1s"}])
     assert env.possible_agents == ["flow_0", "flow_1"]

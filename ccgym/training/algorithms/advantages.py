@@ -20,7 +20,7 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> Floats:
-    """The advantage of every sample (Schulman et al., 2016), over the later samples of the same learner and episode only.
+    """The advantage of every sample (Schulman et al., 2016), over later samples of the same learner and episode only.
 
     Where each environment has one learner this is Stable-Baselines3's ``compute_returns_and_advantage``, to the bit.
 

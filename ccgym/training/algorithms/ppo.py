@@ -3,9 +3,13 @@
 **Rollouts.** Step by step, Python asks the policy 400 times for 32 actions, and every environment waits for the slowest
 one. Here the native core evaluates the policy's mean itself, in float64, and takes all decisions of an environment in
 one go. The noise is what SB3 would have drawn, from the same generator. Values and probabilities are SB3's own,
-computed afterward for the whole rollout at once. Where several flows learn on a path, their samples are as many as SB3's
-buffer has room for, however their clocks divide them, and advantages never cross from one to another. Policies and environments that this does not fit (see
+computed afterward for the whole rollout at once. Policies and environments that this does not fit (see
 :class:`PlainPolicy` and :attr:`RolloutEnv.rolls`) are left to SB3.
+
+**Several learners.** Flows that learn on one path have clocks of their own. Together they fill the room that SB3's
+buffer has for them, whoever decides more often, and advantages never cross from one to another. What a learner has
+decided, but has not seen the outcome of, when a rollout ends is a sample of the next one, with the probability that it
+was taken with.
 
 **Gradients.** Each of ``gradient_threads`` takes an equal part of every batch, and the gradients are added in the order
 of the parts; networks of this size gain nothing from threads inside of one operation. The sums of floats depend on the
@@ -108,10 +112,12 @@ class NativePPO(PPO):
         estimated = advantages(rewards, values, dones, whose, last_values, gamma=self.gamma, gae_lambda=self.gae_lambda)
 
         def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            """Environments × samples, as SB3's buffer has them: steps × rows. No order is left but with one learner."""
-            return (
-                array.reshape(count, -1, learners, *array.shape[2:]).swapaxes(0, 1).reshape(-1, rows, *array.shape[2:])
-            )
+            """Environments × samples as SB3's buffer has them, steps × rows; the order only means something to one
+            learner per path.
+            """
+            steps = array.reshape(count, -1, learners, *array.shape[2:]).swapaxes(0, 1)
+            as_rows: np.ndarray[Any, Any] = steps.reshape(-1, rows, *array.shape[2:])
+            return as_rows
 
         buffer.reset()
         buffer.observations[:], buffer.actions[:] = spread(rollout.observations), spread(rollout.actions)
@@ -126,15 +132,17 @@ class NativePPO(PPO):
     def _carry(
         self, loss: Loss, rollout: Rollout, learners: np.ndarray[Any, Any], log_probs: np.ndarray[Any, Any]
     ) -> None:
-        """Give decisions that an earlier policy took, and whose interval closed in this rollout, the probability that they
-        had then; and keep those of the decisions that are open now.
+        """Give decisions that an earlier policy took, and whose interval closed in this rollout, the probability that
+        they had then; and keep those of the decisions that are open now.
         """
         before, known = self._open, self._open_log_probs
+        if before is None or known is None:
+            before, known = np.zeros_like(rollout.open), np.zeros(len(rollout.open), dtype=np.float32)
         now = np.zeros(len(rollout.open), dtype=np.float32)
         if rollout.open.any():
             _, judged = loss.judge(torch.from_numpy(rollout.last_observations), torch.from_numpy(rollout.last_actions))
             now[:] = judged.numpy().reshape(-1)
-        for row in np.flatnonzero(before) if before is not None and known is not None else ():
+        for row in np.flatnonzero(before):
             index, learner = divmod(int(row), len(rollout.open) // len(learners))
             places = np.flatnonzero(learners[index] == learner)
             if len(places):
@@ -144,7 +152,7 @@ class NativePPO(PPO):
         self._open, self._open_log_probs = rollout.open.copy(), now
 
     def extra_state(self) -> dict[str, Any]:
-        """Which learners have an open decision, and how probable it was; nothing where each environment has one learner."""
+        """Which learners have an open decision, and how probable it was; nothing where each path has one learner."""
         return {} if self._open is None else {"open": self._open, "log_probs": self._open_log_probs}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
