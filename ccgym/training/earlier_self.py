@@ -1,7 +1,7 @@
 """The policy in training as it was some time ago, to steer flows of the episodes to come.
 
-A policy that is kept is exported in memory: the flows that it steers are those of any exported policy, deterministic and
-as fast. What the episodes under way and to come need is part of checkpoints, network by network.
+A policy that is kept is exported in memory: the flows that it steers are those of any exported policy. What the episodes
+under way and to come need is part of checkpoints, network by network.
 """
 
 from __future__ import annotations
