@@ -422,7 +422,7 @@ class RateSource(declared.Declared):
     """An application that produces full segments at a rate: application-limited."""
 
     kind: Literal["rate"] = "rate"
-    rate: RateField = Field(description="Payload rate.")
+    rate: RateSteps = Field(description="Payload rate; in steps, times are since the beginning of the run.")
 
 
 class MediaSource(declared.Declared):
