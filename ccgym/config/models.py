@@ -21,6 +21,7 @@ from ccgym.config.quantities import (
     ProbabilityField,
     ProbabilitySteps,
     RateField,
+    RateSteps,
     TimeField,
     TimeSteps,
 )

@@ -225,11 +225,12 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
         ),
         ("several", {
             "environment": {
+                "paths": "aurora",
                 "learners": [{}, {"start": {"uniform": ["0s", "2s"]}, "extra_rtt": "80ms", "probability": 0.5}],
                 "earlier_selves": {"every": 400, "keep": 1, "flows": [{"probability": 0.8}]},
                 "flows": [{"scheme": "cubic", "source": {"kind": "rate", "rate": [["0s", "1mbps"], ["2s", "2mbps"]]}}],
             },
-            "algorithm": {"critic": "privileged", "n_steps": 12, "normalize": {"reward": True}},
+            "algorithm": {"critic": "privileged", "n_steps": 12, "batch_size": 48, "normalize": {"reward": True}},
         }),
         ("gap_bins", {"environment": {"paths": {
             "kind": "gap_bins", "paths": "genet_rl1", "bounds": [0.2, 0.4], "pool": 6,

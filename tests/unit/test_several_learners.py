@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,14 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from ccgym import _core
 from ccgym.envs import LinkEnv, parallel_env
+from ccgym.envs.episode import EarlierSelves, draw_episode
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import jain
 from ccgym.errors import ConfigError
 from ccgym.training.algorithms.advantages import advantages
 from ccgym.training.config import TrainConfig
+from ccgym.training.earlier_self import EarlierPolicies
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.evaluation import evaluate
 from ccgym.training.model import build_model, weights_hash
@@ -384,3 +388,44 @@ def test_what_came_before_the_first_decision_is_no_reward() -> None:
     steps = infos["flow_1"]["summary"]["steps"]
     assert 10 < steps < infos["flow_0"]["summary"]["steps"]
     assert math.isfinite(infos["flow_1"]["summary"]["throughput_mbps"])
+
+
+# --- Earlier selves ---------------------------------------------------------------------------------------------------
+
+
+def test_earlier_policies_stay_as_long_as_they_are_drawn_or_in_use() -> None:
+    def kept(step: int) -> Any:
+        return SimpleNamespace(step=step, policy=SimpleNamespace(key=f"p-{step}"))
+
+    earlier = EarlierPolicies(2)
+    assert (earlier.latest_step, earlier.drawn) == (0, [])
+    for step in (10, 20, 30, 40):
+        earlier.add(kept(step), lambda key: key == "p-10")
+    assert earlier.latest_step == 40
+    assert earlier.drawn == ["p-30", "p-40"]
+    assert [*earlier.policies] == ["p-10", "p-30", "p-40"]
+    earlier.add(kept(50), lambda key: False)
+    assert [*earlier.policies] == earlier.drawn == ["p-40", "p-50"]
+
+
+def test_flows_of_earlier_selves_draw_their_policy_in_each_episode() -> None:
+    made = train_settings("environment.earlier_selves={flows: [{}, {start: 2s, probability: 0.5}]}")
+    rng = np.random.default_rng(1)
+
+    def drawn(policies: tuple[str, ...], rng: np.random.Generator) -> list[tuple[str, int]]:
+        earlier = EarlierSelves(made.earlier_selves, policies)
+        episode = draw_episode(made.source, rng, made.learners, earlier=earlier)
+        flows = json.loads(episode.spec)["flows"]
+        own = [flow for flow in flows if "policy" not in flow["params"]]
+        assert len(own) == episode.learners
+        assert flows[: episode.learners] == own
+        return [(flow["params"]["policy"], flow["start"]) for flow in flows[episode.learners :]]
+
+    assert drawn((), rng) == []
+    found = [drawn(("a", "b"), rng) for _ in range(40)]
+    assert {len(one) for one in found} == {1, 2}
+    assert {name for one in found for name, _ in one} == {"a", "b"}
+    assert {one[0][1] for one in found} == {0}
+    assert {one[1][1] for one in found if len(one) > 1} == {2_000_000_000}
+    again = [drawn(("a", "b"), np.random.default_rng(7)) for _ in range(3)]
+    assert again[0] == again[1] == again[2]
