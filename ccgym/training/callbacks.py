@@ -309,8 +309,8 @@ class EarlierSelfCallback(Callback):
 
     @override
     def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        wanted, earlier = trainer.config.environment.earlier_selves, trainer.rollouts.earlier
-        if wanted is None or earlier is None or trainer.step // wanted.every <= earlier.latest_step // wanted.every:
+        earlier = trainer.rollouts.earlier
+        if earlier is None or not earlier.is_due(trainer.step):
             return
         trainer.rollouts.add_earlier(_policy_now(trainer))
 

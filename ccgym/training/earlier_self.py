@@ -1,7 +1,7 @@
 """The policy in training as it was some time ago, to steer flows of the episodes to come.
 
-A policy that is kept is exported in memory: the flows that it steers are those of any exported policy. What the episodes
-under way and to come need is part of checkpoints, network by network.
+A policy that is kept is exported in memory: the flows that it steers are those of any exported policy. What the
+episodes under way and to come need is part of checkpoints, network by network.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ class EarlierPolicies:
     """The latest policies that were kept, and older ones of episodes under way.
 
     Args:
+        every: Steps between two that are kept.
         keep: How many the flows of an episode draw from.
     """
 
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
+    def __init__(self, every: int, keep: int) -> None:
+        self._every, self._keep = every, keep
         self._known: list[EarlierPolicy] = []
 
-    @property
-    def latest_step(self) -> int:
-        """Of the newest one; 0 if there is none."""
-        return self._known[-1].step if self._known else 0
+    def is_due(self, step: int) -> bool:
+        """Whether the policy of that step is to be kept."""
+        latest = self._known[-1].step if self._known else 0
+        return step // self._every > latest // self._every
 
     @property
     def drawn(self) -> list[str]:

@@ -35,7 +35,7 @@ class Environments:
         return RolloutEnv(
             self._for_critic(env),
             settings.curriculum if self._config.has_curriculum else None,
-            None if earlier is None else EarlierPolicies(earlier.keep),
+            None if earlier is None else EarlierPolicies(earlier.every, earlier.keep),
         )
 
     def evaluation(self) -> VecEnv:

@@ -397,11 +397,11 @@ def test_earlier_policies_stay_as_long_as_they_are_drawn_or_in_use() -> None:
     def kept(step: int) -> Any:
         return SimpleNamespace(step=step, policy=SimpleNamespace(key=f"p-{step}"))
 
-    earlier = EarlierPolicies(2)
-    assert (earlier.latest_step, earlier.drawn) == (0, [])
+    earlier = EarlierPolicies(10, 2)
+    assert (earlier.drawn, earlier.is_due(9), earlier.is_due(12)) == ([], False, True)
     for step in (10, 20, 30, 40):
         earlier.add(kept(step), lambda key: key == "p-10")
-    assert earlier.latest_step == 40
+    assert [step for step in (40, 49, 50, 73) if earlier.is_due(step)] == [50, 73]
     assert earlier.drawn == ["p-30", "p-40"]
     assert [*earlier.policies] == ["p-10", "p-30", "p-40"]
     earlier.add(kept(50), lambda key: False)
