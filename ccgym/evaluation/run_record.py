@@ -85,29 +85,30 @@ class FlowRecord:
     """Pantheon's loss, a fraction of the entered bytes; what is in flight at the end counts as lost."""
     ingress_mbps: float | None
     """Bits that entered the path / (last − first entry), Mbit/s."""
-    mean_rtt_ms: float | None
+    mean_rtt_ms: float | None = None
     """Time mean of the smoothed round-trip time, ms; None without series."""
-    min_rtt_ms: float | None
+    min_rtt_ms: float | None = None
     """Minimum round-trip time that the sender measured, ms."""
-    mean_cwnd_packets: float | None
+    mean_cwnd_packets: float | None = None
     """Time mean of the congestion window, packets; None without series, and for programs of others."""
-    mean_in_flight_packets: float | None
+    mean_in_flight_packets: float | None = None
     """Time mean of the unacknowledged data, packets; None without series, and for programs of others."""
-    goodput_mbps: float
-    """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput)."""
-    sent_packets: int
+    goodput_mbps: float | None = None
+    """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput); None, as the next six, in a run
+    of Pantheon's, which logged packets only."""
+    sent_packets: int | None = None
     """Data packets sent, retransmissions included."""
-    lost_packets: int
+    lost_packets: int | None = None
     """Packets that the sender declared lost; 0 for programs of others, as in the next four."""
-    retransmissions: int
+    retransmissions: int | None = None
     """Packets sent again."""
-    rtos: int
+    rtos: int | None = None
     """Retransmission timeouts."""
-    recoveries: int
+    recoveries: int | None = None
     """Episodes of fast recovery."""
-    mean_recovery_ms: float
+    mean_recovery_ms: float | None = None
     """Mean stay in fast recovery, ms; 0 without one."""
-    completion_s: float | None
+    completion_s: float | None = None
     """Seconds from the start to the last acknowledgement, for a flow of limited bytes that finished."""
     frame_delay_ms: float | None = None
     """Mean time from the capture of a video frame to the arrival of its last packet, ms, of frames that arrived whole;
@@ -125,7 +126,7 @@ class FlowRecord:
     def summary(self) -> str:
         """Throughput, 95th percentile of the one-way delay, and loss, on one line."""
         if self.throughput_mbps is None:
-            return f"goodput {self.goodput_mbps:.2f} Mbit/s"
+            return "" if self.goodput_mbps is None else f"goodput {self.goodput_mbps:.2f} Mbit/s"
         return flow_summary(self.throughput_mbps, self.delay_p95_ms, self.loss)
 
 
@@ -137,19 +138,20 @@ class LinkRecord:
     """Average capacity over the run, Mbit/s; None where the path has no link."""
     utilization: float | None
     """Total throughput / capacity."""
-    drops: int
-    """Packets its queue dropped."""
-    forwarded_bytes: int
+    drops: int | None = None
+    """Packets its queue dropped; None, as the next three, in a run of Pantheon's."""
+    forwarded_bytes: int | None = None
     """Wire bytes it forwarded."""
-    mean_queue_packets: float
+    mean_queue_packets: float | None = None
     """Time mean of the queue's length, packets."""
-    mean_queue_delay_ms: float
+    mean_queue_delay_ms: float | None = None
     """Mean sojourn per packet, ms."""
 
     def __repr__(self) -> str:
         of = "" if self.capacity_mbps is None else f"{self.capacity_mbps:.2f} Mbit/s, "
         used = "" if self.utilization is None else f"{self.utilization:.1%} used, "
-        return f"LinkRecord({of}{used}{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets)"
+        queued = "" if self.drops is None else f"{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets"
+        return f"LinkRecord({of}{used}{queued})"
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,8 @@ class RunNumbers:
 
     path: str
     """The path, as :meth:`NetworkPath.describe` prints it."""
-    seed: int
-    """The root seed."""
+    seed: int | None
+    """The root seed; None in a run of Pantheon's."""
     duration_s: float
     """Length of the run, seconds."""
     trajectory_hash: str
@@ -176,7 +178,7 @@ class RunNumbers:
     """The native core's counters, per flow and per path element."""
     # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
-    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``."""
+    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``; ``pantheon`` in a run of Pantheon's."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
     flows that were ``unavailable``, ``notes``. None in the simulator."""

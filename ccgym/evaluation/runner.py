@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,15 +19,14 @@ from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
+from ccgym.evaluation.probe import probe
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
-    RESULTS_CSV,
-    RESULTS_FILE,
     CellFailure,
     CellResult,
     ResultSet,
     ordered,
-    result_table,
+    write_results,
 )
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
@@ -82,7 +80,14 @@ def run_experiment(
     observer = observer or Silent()
     started = time.time()
     if held_parameters(out) is None:  # Before anything is written.
-        backend(experiment.backend).require(experiment.path, experiment.runtime_ns)
+        runs_on = backend(experiment.backend)
+        runs_on.require(experiment.path, experiment.runtime_ns)
+        if experiment.real:
+            found = probe(experiment.path, runs_on, experiment.seed)
+            observer.notice(
+                f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+                f"(its own: {found.own_ms:.1f} ms)"
+            )
     with RunStore(out, "evaluation") as store:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
@@ -98,8 +103,7 @@ def run_experiment(
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
-        atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
-        atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_results(results, out)
     return results
 
 
