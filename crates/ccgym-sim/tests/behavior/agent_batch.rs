@@ -348,9 +348,9 @@ fn every_interval_of_every_learner_is_one_sample() {
         store.step(&mut stepped).unwrap();
         due = (0..4).filter(|&learner| store.due[learner] == 1).collect();
         let over = store.ended[0] != Ended::Running as u8;
-        for learner in 0..4 {
+        for (learner, open) in open.iter_mut().enumerate() {
             if due.contains(&learner) || over {
-                let Some((seen, drawn)) = open[learner].take() else { continue };
+                let Some((seen, drawn)) = open.take() else { continue };
                 expected.push((learner, seen, drawn, store.rewards[learner] as f32));
             }
         }
