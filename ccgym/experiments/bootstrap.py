@@ -141,9 +141,9 @@ def bootstrap(
         leaders = able[np.argmax(drawn[:, able], axis=1)]
         first = np.bincount(leaders, minlength=schemes) / resamples
         best = int(able[np.argmax(means[able])])
-        behind = [_interval(means[one] - means[best], drawn[:, one] - drawn[:, best]) for one in range(schemes)]
+        behind = [interval(means[one] - means[best], drawn[:, one] - drawn[:, best]) for one in range(schemes)]
     return Resampled(
-        scores=tuple(_interval(means[one], drawn[:, one]) for one in range(schemes)),
+        scores=tuple(interval(means[one], drawn[:, one]) for one in range(schemes)),
         first=tuple(float(fraction) for fraction in first),
         behind=tuple(behind),
     )
@@ -185,7 +185,8 @@ def _draws(
     return np.concatenate(made)
 
 
-def _interval(mean: float, drawn: FloatArray) -> Interval:
+def interval(mean: float, drawn: FloatArray) -> Interval:
+    """A mean with the interval that the draws span, a percentile interval."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     # With few paths and a skewed sample the percentiles may lie on one side of the mean.

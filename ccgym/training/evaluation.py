@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -113,16 +113,34 @@ def measure_schemes(
     environments: Environments, schemes: Sequence[str], seed: int, episodes: int, *, per_decision: bool = False
 ) -> dict[str, EvaluationResult]:
     """Let each scheme decide on the held-out paths; the other arguments as in :func:`evaluate`."""
-    found = {}
-    for scheme in schemes:
-        env = environments.baseline(scheme)
-        found[scheme] = evaluate(env, idle(env), seed, episodes, per_decision=per_decision)
-        env.close()
+    return {
+        scheme: measure_scheme(environments.baseline(scheme), seed, episodes, per_decision=per_decision)
+        for scheme in schemes
+    }
+
+
+def measure_scheme(
+    env: VecEnv,
+    seed: int,
+    episodes: int | None = None,
+    *,
+    per_decision: bool = False,
+    done: Callable[[int], None] = lambda count: None,
+) -> EvaluationResult:
+    """Let the scheme of environments decide, and close them; the other arguments as in :func:`evaluate`."""
+    found = evaluate(env, idle(env), seed, episodes, per_decision=per_decision, done=done)
+    env.close()
     return found
 
 
 def evaluate(
-    env: VecEnv, actor: Actor, seed: int, episodes: int | None = None, *, per_decision: bool = False
+    env: VecEnv,
+    actor: Actor,
+    seed: int,
+    episodes: int | None = None,
+    *,
+    per_decision: bool = False,
+    done: Callable[[int], None] = lambda count: None,
 ) -> EvaluationResult:
     """Run one episode on every held-out path.
 
@@ -131,13 +149,17 @@ def evaluate(
             normalized.
         actor: Chooses the actions.
         seed: Decides the paths.
-        episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
+        episodes: How many paths; as many as there are environments unless given.
         per_decision: Whether an episode's reward is the mean over its decisions, in place of the sum.
+        done: Told after each group how many episodes it had.
     """
     wanted = env.num_envs if episodes is None else episodes
-    groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, env.num_envs)]
-    rewards, lengths = np.concatenate([group[0] for group in groups]), np.concatenate([group[1] for group in groups])
-    finished = [*chain.from_iterable(group[2] for group in groups)]
+    groups = []
+    for first in range(0, wanted, env.num_envs):
+        groups.append(_evaluate_group(env, actor, seed + first))
+        done(min(env.num_envs, wanted - first))
+    rewards, lengths = (np.concatenate([group[part] for group in groups])[:wanted] for part in (0, 1))
+    finished = [*chain.from_iterable(group[2] for group in groups)][:wanted]
     counts = lengths if per_decision else np.ones_like(lengths)
     return EvaluationResult(rewards / counts, lengths, _network_means(finished), _term_means(finished, counts))
 
