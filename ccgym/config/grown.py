@@ -79,12 +79,8 @@ class GrowingPlan(Strict):
         """The mixture of parts that joined one after the other."""
         if len(parts) == 1:
             return parts[0]
-        shares = self.shares(len(parts))
-        return Mixture(parts=tuple(Part(weight=w, paths=p) for w, p in zip(shares, parts, strict=True)))
-
-    def shares(self, count: int) -> list[float]:
-        """The shares of so many parts, in the order in which they joined."""
-        return grown_weights(count, self.weight)
+        weights = grown_weights(len(parts), self.weight)
+        return Mixture(parts=tuple(Part(weight=w, paths=p) for w, p in zip(weights, parts, strict=True)))
 
 
 def grown_weights(count: int, weight: float) -> list[float]:
@@ -116,13 +112,6 @@ class GapSearch(GrowingPlan):
     """Points where mean and uncertainty of a Gaussian process promise most."""
     kappa: float = Field(default=20.0, ge=0, le=1e6)
     """Weight of the uncertainty: what is maximized is mean + kappa × standard deviation."""
-    keep: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the mixture that the ranges themselves keep to the end; the rest grows. 0 as published."""
-
-    @override
-    def shares(self, count: int) -> list[float]:
-        first, *others = (share * (1 - self.keep) for share in super().shares(count))
-        return [first + self.keep, *others]
 
     @override
     def summary(self) -> str:
