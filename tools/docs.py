@@ -325,19 +325,20 @@ def comparison(file: str) -> list[str]:
         middle, low, high = (decimals(row[key], 1) for key in (name, f"{name}_low", f"{name}_high"))
         return f"{middle} ({low} … {high})"
 
+    shares = any(row["closed"] for row in found)
     rows = [
         (
             code(row["name"]),
             row["seeds"].replace("-", "−"),
             interval(row, "mean"),
             interval(row, "gain"),
-            decimals(row["closed"], 0, 100) + " %" if row["closed"] else "",
+            *([decimals(row["closed"], 0, 100) + " %" if row["closed"] else ""] if shares else []),
         )
         for row in found
     ]
     (over,) = (code(row["name"]) for row in found if not row["gain"])
-    headings = ["", "each seed", "mean reward (95 %)", f"over {over} (95 %)", "of the gap to the oracle"]
-    return table(headings, rows)
+    headings = ["", "each seed", "mean reward (95 %)", f"over {over} (95 %)"]
+    return table([*headings, *(["of the gap to the oracle"] if shares else [])], rows)
 
 
 def percent(fraction: float) -> str:
