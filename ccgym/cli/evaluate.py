@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.common import (
-    PIPE_WIDTH,
     STATUS_ERROR,
     STATUS_FAILED_RUN,
     HelpFormatter,
@@ -36,6 +35,7 @@ from ccgym.cli.common import (
     option,
     run,
 )
+from ccgym.cli.evaluation_output import show_results, write_report
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
 from ccgym.units import parse_time
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.evaluation.results import CellFailure, ResultSet
+    from ccgym.evaluation.results import ResultSet
 
 MAX_NAME: Final = 40
 """Characters of the schemes' names in the name of a directory."""
@@ -132,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
+    what.add_argument("--random-order", action="store_true", default=None, help="run schemes in random order")
     add_seed(what)
     what.add_argument(
         "--backend",
@@ -153,6 +154,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
+    )
+    output.add_argument(
+        "--grow",
+        action="store_true",
+        default=None,
+        help="add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",
     )
     output.add_argument(
         "--jobs",
@@ -177,6 +184,8 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)
+    if arguments.grow and arguments.out is None:
+        raise ConfigError("--grow without --out", expected="the directory to add to, with --out")
     if arguments.quick:
         raise ConfigError(
             "--quick without --experiment",
@@ -195,11 +204,15 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     out = _directory(arguments, experiment)
     try:
         results = _run(arguments, experiment, out, words, shown_on)
-        _report(arguments, results, out, shown_on)
+        write_report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    _show(results, out, shown_on, figures=not arguments.no_figures, logs=arguments.logs or "first")
+    show_results(results, out, shown_on, figures=not arguments.no_figures)
+    if (arguments.logs or "first") == "first" and results.cells:
+        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
+    if results.failures:
+        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
@@ -247,6 +260,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             interval_ns=interval_ns,
             seed=arguments.seed,
             backend=arguments.backend,
+            random_order=bool(arguments.random_order),
         )
     except ConfigError as error:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
@@ -330,68 +344,8 @@ def _run(
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
             logs=arguments.logs or "first",
+            grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],
         )
-
-
-def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_on: Console) -> None:
-    from ccgym.report.evaluation_report import build_report, write_tables
-
-    write_tables(results, out)
-    if arguments.no_figures or not results.cells:
-        return
-    from ccgym.cli.progress import Progress
-
-    with Progress(shown_on) as progress:
-        build_report(results, out, arguments.jobs, progress)
-
-
-def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, logs: str) -> None:
-    """The table, what looks wrong, and where everything is."""
-    from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
-
-    shown_on.print()
-    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
-    table = evaluation_table(results)
-    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
-    for line in table.notes:
-        shown_on.print(line, style="yellow", soft_wrap=True)
-    if has_published(results):
-        shown_on.print(f"published: {results.published_source}", style="dim")
-    # Many schemes may share a cause, which is then said once.
-    causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
-    for flag in results.flags:
-        causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
-    for (level, code, cause), flags in causes.items():
-        shown_on.print()
-        for flag in flags:
-            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
-        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
-    alike: dict[tuple[str, str], list[CellFailure]] = {}
-    for failure in results.failures:
-        alike.setdefault((failure.scheme, failure.error), []).append(failure)
-    for (scheme, error), failures in alike.items():
-        runs = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
-        shown_on.print(f"\nfailed: {scheme}, {runs}", style="bold red")
-        shown_on.print(f"  {error}")
-    if results.cells:
-        shown_on.print(f"\n{repeatability(results)}")
-    else:
-        error_console().print("\nerror: nothing ran", style="bold red")
-    files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
-    if figures and results.cells:
-        files = [
-            ("report", "pantheon_report.html"),
-            ("", "pantheon_report.pdf"),
-            ("figure", "pantheon_summary_mean.svg"),
-            ("", "pantheon_summary_mean_paper.pdf"),
-            *files,
-        ]
-    for name, file in files:
-        shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
-    if logs == "first" and results.cells:
-        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
-    if results.failures:
-        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")

@@ -32,6 +32,8 @@ _NOT_OF_EXPERIMENTS: Final = {
     "mahimahi": "an experiment has its own paths",
     "flows": "an experiment has its own flows",
     "interval": "an experiment has its own flows",
+    "random_order": "an experiment compares runs that do not depend on it",
+    "grow": "an experiment always adds to what its directory holds",
     "logs": "run the path in question alone, with --trace and --logs",
     "max_memory": "its paths need far less than the default",
 }

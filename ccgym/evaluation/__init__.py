@@ -12,6 +12,7 @@ What is run
 ``directory``       whose a results directory is
 ``threads``         threads that Ctrl-C ends
 ``experiment``      several schemes on one path, several runs each
+``probe``           what a few packets wait on an empty real path
 ``runner``          running that, with all its files
 ``best_cwnd``       the best constant window of a path
 ==================  =====================================================================================

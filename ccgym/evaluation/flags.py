@@ -289,7 +289,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
 def _lost_nothing(summary: SchemeSummary, facts: PathFacts) -> bool:
     """Whether neither the bottleneck nor a sender saw a loss."""
     records = [cell.record for cell in summary.runs]
-    seen = [one.link.drops + sum(flow.lost_packets for flow in one.flows) for one in records]
+    seen = [(one.link.drops or 0) + sum(flow.lost_packets or 0 for flow in one.flows) for one in records]
     return facts.random_loss == 0 and not any(seen)
 
 

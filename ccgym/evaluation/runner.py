@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,24 +19,22 @@ from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
+from ccgym.evaluation.probe import probe
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
-    RESULTS_CSV,
-    RESULTS_FILE,
+    SERIES_STEP_NS,
     CellFailure,
     CellResult,
     ResultSet,
     ordered,
-    result_table,
+    series_file,
+    write_results,
 )
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.store import RunStore, StoredRun
 from ccgym.files import atomic_write
-from ccgym.units import NS_PER_MS, Nanoseconds
-
-SERIES_STEP_NS: Final = 100 * NS_PER_MS
-"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
+from ccgym.units import Nanoseconds
 
 MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
 """Parameters in which an experiment may differ from the one whose directory it adds to."""
@@ -82,7 +79,14 @@ def run_experiment(
     observer = observer or Silent()
     started = time.time()
     if held_parameters(out) is None:  # Before anything is written.
-        backend(experiment.backend).require(experiment.path, experiment.runtime_ns)
+        runs_on = backend(experiment.backend)
+        runs_on.require(experiment.path, experiment.runtime_ns)
+        if experiment.real:
+            found = probe(experiment.path, runs_on, experiment.seed)
+            observer.notice(
+                f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+                f"(its own: {found.own_ms:.1f} ms)"
+            )
     with RunStore(out, "evaluation") as store:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
@@ -98,8 +102,7 @@ def run_experiment(
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
-        atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
-        atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_results(results, out)
     return results
 
 
@@ -110,15 +113,15 @@ def _evaluation(out: Path) -> Reduction:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
         logs = write_packet_logs(run, record, out) if run.record.link_events else {}
-        atomic_write(out / series_file(run), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
+        atomic_write(out / series_file(run.name), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:
             return None
-        if not run.real and not (out / series_file(run)).exists():
-            return f"{series_file(run)} is missing"
+        if not run.real and not (out / series_file(run.name)).exists():
+            return f"{series_file(run.name)} is missing"
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
@@ -136,11 +139,6 @@ def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
     parts = (f"=== flow {one['flow'] + 1}, {one['end']} ===\n{one['text'].rstrip()}\n" for one in said)
     atomic_write(out / f"{run.name}_programs.log", "\n".join(parts))
     return replace(record, path_report={**(record.path_report or {}), "programs": []})
-
-
-def series_file(run: Run) -> str:
-    """The CSV of a run over time."""
-    return f"{run.name}.csv"
 
 
 def _result_set(

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, is_real
@@ -27,6 +27,9 @@ from ccgym.experiments.training import Training, TrainingRange
 from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import Nanoseconds
+
+SERIES_VERSION: Final = 2
+"""Rises with what is kept of series: runs without it are then run again."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,8 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     versions = [kind.version for kind in kinds if kind is not None]
     # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
     parameters = {name: part.parameters for name, part in test.spec.parts().items()}
-    named = digest([test.spec.metrics, parameters, test.spec.series, versions])
+    series = test.spec.series and [test.spec.series, SERIES_VERSION]
+    named = digest([test.spec.metrics, parameters, series, versions])
 
     def reduce(run: Run, record: RunRecord) -> dict[str, Any]:
         scenario, wanted = scenarios[run.digest]
@@ -239,7 +243,7 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
         keep = test.spec.series is not None and run.number == 1
         return {
             "values": {key: None if value is None else float(value) for key, value in values.items()},
-            "series": measured.sample.rate_series(test.spec.series / 1e9) if keep and test.spec.series else None,
+            "series": measured.sample.series(test.spec.series / 1e9) if keep and test.spec.series else None,
         }
 
     return Reduction(f"metrics-{named[:16]}", 1, reduce)
