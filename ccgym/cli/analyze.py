@@ -39,6 +39,8 @@ examples:
       its table, figures and report, in results/data
   ccgym analyze 2019-10-22T18-47 --schemes bbr,indigo --out results/two
       two of its schemes
+  ccgym analyze up.log
+      what mm-link --uplink-log=up.log wrote: rates, and the delay of its queue
   ccgym analyze results/77.72mbps
       the report of an evaluation of ours, made anew from its results
 """
@@ -53,7 +55,13 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("directory", type=Path, metavar="DIRECTORY", help="what test.py, or ccgym evaluate, wrote")
+    made.add_argument(
+        "directory",
+        type=Path,
+        metavar="DIRECTORY|LOG",
+        help="what test.py, or ccgym evaluate, wrote: merged or raw logs of the tunnel, logs of mm-link, statistics; "
+        "or one log, of mm-link or merged",
+    )
     made.add_argument("--schemes", metavar="A,B,C", help="the schemes to read, by their names in files (default: all)")
     made.add_argument(
         "--config",
@@ -117,7 +125,7 @@ def analyzed(
             )
         return ours, directory
     opened = PantheonDirectory.open(directory, config)
-    target = out or Path("results", directory.resolve().name)
+    target = out or Path("results", directory.resolve().stem if directory.is_file() else directory.resolve().name)
     shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")
     with Progress(shown_on) as progress:
         return analyze(opened, target, schemes=schemes, command=command, observer=progress), target

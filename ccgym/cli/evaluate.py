@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
+    STATUS_LEFT,
     HelpFormatter,
     Parser,
     add_output,
@@ -38,7 +39,7 @@ from ccgym.cli.common import (
 from ccgym.cli.evaluation_output import show_results, write_report
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
-from ccgym.units import parse_time
+from ccgym.units import parse_positive_time, parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,11 +87,16 @@ examples:
       a coarse answer in seconds: one run of 10 s per path
   ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
       a league on ccBench's two sets of paths and three more: games won, ratings, ranks
+  ccgym evaluate --trace 77.72mbps --sweep rtt=20ms,40ms,80ms --sweep loss=0%,0.1% --schemes cubic,bbr
+      the same path with other delays and losses: every combination, a page with figures, and which
+      scheme is better where; in results/77.72mbps-rtt-loss
+  ccgym evaluate --mahimahi 'mm-delay $owd mm-link 12mbps.trace 12mbps.trace' --sweep owd=10,20,40
+      whatever stands as $NAME in a mahimahi command line
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
 exit status: 0 fine; 1 a run failed, or nothing ran (see the end of the output); 2 the command or the path is
-wrong; 130 interrupted
+wrong; 3 --budget left runs; 130 interrupted
 """
 
 
@@ -129,6 +135,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help="length of a run: seconds, or with a unit (default: 30; an experiment has its own)",
     )
+    what.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=A,B,C",
+        help="vary something: the path's rate, trace, rtt, queue, loss or jitter, the runtime, what stands as $NAME in "
+        "a mahimahi command line or a YAML file, or a value that an experiment names; path=A,B varies the path "
+        "itself. Given several times, every combination is run",
+    )
     what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
@@ -143,6 +158,19 @@ def parser() -> argparse.ArgumentParser:
     )
     add_repeat_limited(what)
     what.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with real packets: try a run that fails again, up to N times (default: 0; the same command does, too)",
+    )
+    what.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="time for runs, such as 10min: what is there when it is up is balanced over schemes and conditions; the "
+        "same command goes on. Status 3 while runs are left",
+    )
+    what.add_argument(
         "--max-memory",
         metavar="SIZE",
         help="max memory of each simulation, as in 8GB; one that needs more ends in an error (default: 4GB)",
@@ -154,6 +182,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
+    )
+    output.add_argument(
+        "--raw-logs",
+        action="store_true",
+        default=None,
+        help="with the packet logs those of the tunnel before they are merged: two files per flow and direction",
     )
     output.add_argument(
         "--grow",
@@ -180,7 +214,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
     _check_choices(arguments)
-    if arguments.experiment is not None:
+    if arguments.experiment is not None or arguments.sweep:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)
@@ -216,7 +250,9 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if results.failures or not results.cells else 0
+    if results.failures or not results.cells:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if results.left else 0
 
 
 def _check_choices(arguments: argparse.Namespace) -> None:
@@ -234,8 +270,15 @@ def _check_choices(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
     check_repeat_limited(arguments.repeat_limited)
+    if not 0 <= arguments.retries <= 100:
+        raise ConfigError(str(arguments.retries), where="--retries", expected="a whole number from 0 to 100")
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
+
+
+def _budget_s(arguments: argparse.Namespace) -> float | None:
+    """The time that ``--budget`` gives, seconds; None where it takes what it takes."""
+    return None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -343,7 +386,10 @@ def _run(
             out,
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
+            retries=arguments.retries,
+            budget_s=_budget_s(arguments),
             logs=arguments.logs or "first",
+            raw_logs=bool(arguments.raw_logs),
             grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,

@@ -49,6 +49,7 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
         shown_on.print(f"published: {results.published_source}", style="dim")
+    _show_differences(results, shown_on)
     # Many schemes may share a cause, which is then said once.
     causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for flag in results.flags:
@@ -81,3 +82,19 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
         ]
     for name, file in files:
         shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+
+
+def _show_differences(results: ResultSet, shown_on: Console) -> None:
+    """Which schemes are better than which; of many, how many pairs are decided."""
+    from ccgym.evaluation.results import DIFFERENCES_CSV
+    from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table, undecided_text
+
+    found = results.differences
+    if not any(one.low is not None for one in found):
+        return
+    shown_on.print()
+    table = differences_table(found, {style.key: style.label for style in results.styles})
+    if len(table.rows) > MOST_ON_SCREEN:
+        shown_on.print(undecided_text(found, DIFFERENCES_CSV), soft_wrap=True)
+    else:
+        shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)

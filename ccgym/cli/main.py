@@ -15,6 +15,7 @@ from ccgym.invocation import program
 _DELEGATED: Final = {
     "analyze": ("ccgym.cli.analyze:main", "tables, figures and report of a directory of Pantheon's, or of ours"),
     "compare": ("ccgym.cli.compare:main", "compare trainings by the agent's reward on fresh draws"),
+    "convert": ("ccgym.cli.convert:main", "results as Parquet, Arrow, pcap, qlog or flent's"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
     "pantheon": ("ccgym.cli.pantheon:main", "Pantheon's test, plot, report and analyze, with their options"),

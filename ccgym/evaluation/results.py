@@ -22,7 +22,8 @@ from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, Valida
 from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import import_pandas, to_csv, to_frame, write_csv
+from ccgym.evaluation.differences import Difference, Direction, differences
+from ccgym.evaluation.frames import import_pandas, rows_to_csv, to_csv, to_frame, write_csv
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
+DIFFERENCES_CSV: Final = "ccgym_differences.csv"
 SERIES_STEP_NS: Final = 100 * NS_PER_MS
 """Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
 
@@ -52,6 +54,10 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
     "flow_scheme": "name of the flow's own scheme, where schemes share a run",
 }
 """Columns of a result set before those of each flow: one row per scheme, run and flow."""
+
+
+COMPARED: Final[Mapping[str, Direction]] = {"throughput_mbps": "higher", "delay_p95_ms": "lower", "loss": "lower"}
+"""Quantities of all flows of a run together in which schemes are compared, and which values are the better ones."""
 
 
 @dataclass(frozen=True)
@@ -242,6 +248,8 @@ class ResultSet:
     """What looks wrong, and why (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+    left: int = 0
+    """How many runs were left because time was up."""
     directory: Annotated[Path | None, Field(exclude=True)] = field(default=None, compare=False)
     """Where they are, with curves and series of every run; None where they are in memory only."""
 
@@ -298,6 +306,25 @@ class ResultSet:
         )
 
     @property
+    def differences(self) -> list[Difference]:
+        """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
+        seed = int(self.parameters.get("seed") or 1)
+        return [
+            one
+            for name, better in COMPARED.items()
+            for one in differences(name, better, self._by_run(name), paired=False, seed=seed)
+        ]
+
+    def _by_run(self, name: str) -> dict[str, dict[int, float]]:
+        """A quantity by scheme and run, of the runs that count."""
+        found: dict[str, dict[int, float]] = {style.key: {} for style in self.styles}
+        for cell in self.cells:
+            value = getattr(cell.record.total, name)
+            if cell.invalid is None and value is not None:
+                found[cell.scheme][cell.run] = float(value)
+        return found
+
+    @property
     def wall_s(self) -> float:
         """Time that the runs took, seconds, summed over all of them, whenever they were run."""
         return sum(cell.wall_s for cell in self.cells)
@@ -321,6 +348,7 @@ class ResultSet:
             **_RESULTS.dump_python(self, mode="json"),
             "trajectory_hash": self.trajectory_hash,
             "summary": [_summary_dict(summary) for summary in self.schemes],
+            "differences": [one.row() for one in self.differences],
         }
 
     @classmethod
@@ -433,8 +461,9 @@ def series_file(name: str) -> str:
 
 
 def write_results(results: ResultSet, directory: Path) -> None:
-    """Write ``ccgym_results.json`` and the table of its runs as CSV."""
+    """Write ``ccgym_results.json``, and the tables of its runs and of the differences between schemes as CSV."""
     atomic_write(directory / RESULTS_CSV, to_csv(result_table(results)))
+    atomic_write(directory / DIFFERENCES_CSV, rows_to_csv([one.row() for one in results.differences]))
     atomic_write(directory / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
 
 

@@ -11,12 +11,13 @@ from typing import Final
 from ccgym.config.catalog import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import backend
+from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
-from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
+from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
@@ -49,10 +50,13 @@ def run_experiment(
     *,
     jobs: int | None = None,
     logs: LogsPolicy = "none",
+    raw_logs: bool = False,
     observer: Observer | None = None,
     command: Sequence[str] = (),
     grow: bool = False,
     repeat_limited: int = 0,
+    retries: int = 0,
+    budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
@@ -66,10 +70,13 @@ def run_experiment(
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         logs: Of which runs packet logs are written.
+        raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
         observer: Receives the progress.
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
+        retries: The same.
+        budget_s: Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes.
         max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
 
     Raises:
@@ -91,11 +98,13 @@ def run_experiment(
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
-            reduce=_evaluation(out),
+            reduce=_evaluation(out, raw_logs=raw_logs),
             store=store,
             jobs=jobs,
             observer=observer,
             repeat_limited=repeat_limited,
+            retries=retries,
+            budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
         )
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
@@ -106,13 +115,13 @@ def run_experiment(
     return results
 
 
-def _evaluation(out: Path) -> Reduction:
+def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
     """Keeps a run's numbers and curves, and writes its series and packet logs into the results directory."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
-        logs = write_packet_logs(run, record, out) if run.record.link_events else {}
+        logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
         atomic_write(out / series_file(run.name), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
@@ -125,6 +134,8 @@ def _evaluation(out: Path) -> Reduction:
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
+        if raw_logs and not run.real and not has_raw_logs(logs):
+            return ""
         wrong = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
         return next(wrong, None) if logs else ""
 
@@ -166,6 +177,7 @@ def _result_set(
         # What was published is of one flow; next to several it would invite a wrong comparison.
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
+        left=sum(one.left for one in outcomes),
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )

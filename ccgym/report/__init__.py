@@ -2,6 +2,7 @@
 
 ======================  ======================================================================
 ``table``               one ``Table`` for terminal, Markdown, CSV and pages
+``differences_table``   which scheme is better, pair by pair
 ``evaluation_table``    the table of an evaluation
 ``figures``             the figures, one per file, and their registry
 ``style``               fonts, colors and sizes for screen and paper; saving of figures

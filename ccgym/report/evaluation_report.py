@@ -13,6 +13,8 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
+from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
+from ccgym.report.differences_table import differences_table
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown, run_facts
 from ccgym.report.pantheon_words import (
     figures_title,
@@ -169,6 +171,8 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "published_runs": published_table(results),
         "flow_table": flow_table(results) if results.parameters["flows"] > 1 else None,
         "table": evaluation_table(results),
+        "differences": differences_table(results.differences, {one.key: one.label for one in results.styles}),
+        "differences_explained": DIFFERENCES_EXPLAINED,
         "explanation": explanation(results),
         "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
         "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import ConfigError, ResultsError
+from ccgym.evaluation.bootstrap import RESAMPLES, Interval, interval
 from ccgym.evaluation.engine import Observer
-from ccgym.experiments.bootstrap import RESAMPLES, Interval, interval
 from ccgym.training.config import TrainConfig
 from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.training.evaluation import ORACLE

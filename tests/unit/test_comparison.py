@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ccgym.experiments.bootstrap import interval
+from ccgym.evaluation.bootstrap import interval
 from ccgym.report.figures.gap_search import gap_search_figure, label
 from ccgym.report.style import house_style
 from ccgym.training.comparison import _gains, _resampled

@@ -20,6 +20,7 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ``directory``        what a directory of Pantheon's holds
 ``analysis``         such a directory as a result set
 ``logs``             reading Pantheon's and mahimahi's logs
+``raw_logs``         the tunnel's raw logs: read, merged and written
 ===================  ==========================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 METADATA_FILE = "pantheon_metadata.json"
 PERF_FILE = "pantheon_perf.json"
 CONFIG_FILE = "config.yml"
+
+LINKS: Final = ("datalink", "acklink")
+"""The directions of a run, as files name them."""
 
 
 def stats_file(scheme: str, run: int) -> str:

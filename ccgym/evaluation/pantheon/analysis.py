@@ -13,11 +13,12 @@ from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
 from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
-from ccgym.evaluation.pantheon import tunnel_log_file, utc_text
+from ccgym.evaluation.pantheon import utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
-from ccgym.evaluation.pantheon.logs import read_log
+from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
 from ccgym.evaluation.results import SERIES_STEP_NS, AckLink, CellResult, ResultSet, series_file, write_results
@@ -77,6 +78,7 @@ def analyze(
             cells=tuple(cells),
             directory=out,
         )
+        results = replace(results, flags=flag_dicts(flags(results, None)))
         write_numbers(results, out)
         write_results(results, out)
     return results
@@ -93,11 +95,12 @@ def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observe
     """
     observer = observer or Silent()
     observer.begin("acknowledgements", len(results.cells))
+    runs = {(run.scheme, run.run): run for run in PantheonDirectory.open(source).runs}
     cells = []
     for cell in results.cells:
-        log_file = source / tunnel_log_file(cell.scheme, cell.run, "acklink")
-        if log_file.exists():
-            log = read_log(log_file)
+        run = runs.get((cell.scheme, cell.run))
+        log = None if run is None else run.read("acklink")
+        if log is not None:
             curves = f"{RUNS_DIRECTORY}/{cell.name}_acklink.npz"
             atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
             cell = replace(cell, acklink=AckLink(run_metrics(log), curves))
@@ -122,12 +125,14 @@ def _parameters(directory: PantheonDirectory, schemes: list[str], runs: list[Run
 
 
 def _longest_s(runs: list[RunFiles]) -> float:
-    known = [
+    """The longest run by its statistics; where none says, by its log."""
+    said = [
         run.statistics.ended_epoch_s - run.statistics.started_epoch_s
         for run in runs
         if run.statistics.started_epoch_s is not None and run.statistics.ended_epoch_s is not None
     ]
-    return max(known, default=DEFAULT_RUNTIME_S)
+    logs = [run.logs["datalink"].merged for run in runs if not said and "datalink" in run.logs]
+    return max(said or [last_time_s(log) for log in logs if log is not None], default=DEFAULT_RUNTIME_S)
 
 
 def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str, Any], out: Path) -> CellResult:
@@ -141,7 +146,8 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
             atomic_write(out / series_file(name), to_csv(_series(log, flows, runtime_s)))
         curves = f"{RUNS_DIRECTORY}/{name}.npz"
         atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
-        invalid = metrics.invalid_reason(runtime_s)
+        asked = directory.metadata.get("runtime") or files.statistics.ended_epoch_s is not None
+        invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # where nothing tells, no run is too short
     else:
         invalid = None if metrics.flows else "it has neither packet logs nor statistics"
     record = RunRecord(
@@ -172,9 +178,12 @@ def _series(log: PacketLog, flows: Sequence[FlowRecord], runtime_s: float) -> di
 
 def _numbers(files: RunFiles) -> tuple[RunMetrics, PacketLog | None, str]:
     """The numbers of a run, its packets where they were logged, and a hash of what both were read from."""
-    if files.log is not None:
-        log = read_log(files.log)
-        return run_metrics(log), log, hashlib.sha256(files.log.read_bytes()).hexdigest()[:16]
+    log = files.read()
+    if log is not None:
+        digest = hashlib.sha256()
+        for file in files.logs["datalink"].files:
+            digest.update(file.read_bytes())
+        return run_metrics(log), log, digest.hexdigest()[:16]
     said = files.statistics
     parts = {flow: PantheonMetrics.rounded(**numbers) for flow, numbers in said.flows.items()}
     total = parts.pop(0, PantheonMetrics.rounded())

@@ -18,11 +18,13 @@ import yaml
 
 from ccgym.errors import CcgymError, ConfigError, ResultsError, shown
 from ccgym.evaluation import pantheon
+from ccgym.evaluation.metrics import PacketLog
+from ccgym.evaluation.pantheon.logs import read_log
+from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
 from ccgym.files import UnreadableError, read_json
 from ccgym.schemes.style import MARKERS, SchemeStyle, check_color, check_label, check_marker
 
 _RUN_FILE: Final = re.compile(r"(?P<scheme>.+)_(?:datalink|stats)_run(?P<run>\d+)\.log")
-_MM_FILE: Final = re.compile(r".+_mm")
 
 _NUMBERS: Final = {
     "throughput_mbps": re.compile(r"Average throughput: ([\d.]+) Mbit/s"),
@@ -54,9 +56,45 @@ class RunFiles:
 
     scheme: str
     run: int
-    log: Path | None
-    """The packets of the data direction."""
+    logs: Mapping[str, LinkLogs]
+    """By link, ``datalink`` and ``acklink``: its logs, where there are any."""
     statistics: Statistics
+
+    def read(self, link: str = "datalink") -> PacketLog | None:
+        """The packets of a link; None without a log.
+
+        Raises:
+            ResultsError: A log is damaged.
+        """
+        found = self.logs.get(link)
+        if found is None:
+            return None
+        if found.merged is not None:
+            return read_log(found.merged)
+        # The offsets are those of the hosts at which files were recorded.
+        local, remote = (self.statistics.offsets_ms.get(which, 0.0) for which in ("Local", "Remote"))
+        sender, receiver = (local, remote) if found.sender_local else (remote, local)
+        entered, left = (sender, receiver) if link == "datalink" else (receiver, sender)
+        return merged(found.raw, found.link_log, egress_offset_ms=entered, ingress_offset_ms=left)
+
+
+@dataclass(frozen=True)
+class LinkLogs:
+    """The logs of one direction of a run: the merged one, or the raw ones with mm-link's."""
+
+    merged: Path | None
+    raw: tuple[RawFlow, ...] = ()
+    link_log: Path | None = None
+    sender_local: bool = True
+    """Whether data was sent by the local host of a test between two."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What the packets are read from."""
+        if self.merged is not None:
+            return (self.merged,)
+        own = [file for one in self.raw for file in (one.egress, one.ingress)]
+        return (*own, *([] if self.link_log is None else [self.link_log]))
 
 
 @dataclass(frozen=True)
@@ -82,13 +120,18 @@ class PantheonDirectory:
         Raises:
             ResultsError: It is no directory, holds no run, or a file in it is damaged.
         """
+        if path.is_file():
+            styles = _styles([path.stem], config)
+            return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
         if not path.is_dir():
             raise ResultsError("there is no such directory", where=str(path), expected="a directory of Pantheon's")
         found: dict[tuple[str, int], None] = {}
+        raw = raw_flows(path)
         for file in sorted(path.iterdir()):
             named = _RUN_FILE.fullmatch(file.name)
-            if named is not None and not _MM_FILE.fullmatch(named["scheme"]):
-                found[named["scheme"], int(named["run"])] = None
+            if named is not None:
+                found[named["scheme"].removesuffix("_mm"), int(named["run"])] = None
+        found |= {(scheme, run): None for scheme, run, link in raw if link == "datalink"}
         if not found:
             raise ResultsError(
                 "no run is in the directory",
@@ -98,13 +141,38 @@ class PantheonDirectory:
             )
         metadata = _metadata(path / pantheon.METADATA_FILE)
         names = list(dict.fromkeys([*map(str, metadata.get("cc_schemes", ())), *(scheme for scheme, _ in found)]))
-        # Without flows of its own (-f 0) a test has no tunnel; Pantheon then reads mahimahi's log.
-        log_file = pantheon.mm_log_file if metadata.get("flows") == 0 else pantheon.tunnel_log_file
-        runs = [
-            RunFiles(scheme, run, _existing(path / log_file(scheme, run)), _statistics(path, scheme, run))
-            for scheme, run in sorted(found, key=lambda one: (names.index(one[0]), one[1]))
-        ]
+        runs = []
+        for scheme, run in sorted(found, key=lambda one: (names.index(one[0]), one[1])):
+            said = _statistics(path, scheme, run)
+            logs = {
+                link: one
+                for link in pantheon.LINKS
+                if (one := _link_logs(path, metadata, scheme, run, link, raw.get((scheme, run, link), ()), said))
+            }
+            runs.append(RunFiles(scheme, run, logs, said))
         return cls(path, metadata, _styles(names, config or _existing(path / pantheon.CONFIG_FILE)), tuple(runs))
+
+
+def _link_logs(
+    path: Path,
+    metadata: Mapping[str, Any],
+    scheme: str,
+    run: int,
+    link: str,
+    raw: tuple[RawFlow, ...],
+    said: Statistics,
+) -> LinkLogs | None:
+    """The logs of a direction: the tunnel's, else its raw ones, else mahimahi's, whose delay is that of its queue."""
+    tunnel = _existing(path / pantheon.tunnel_log_file(scheme, run, link))
+    shell = _existing(path / pantheon.mm_log_file(scheme, run, link))
+    # Without flows of its own (-f 0) a test has no tunnel; Pantheon then reads mahimahi's log.
+    if metadata.get("flows") == 0:
+        tunnel, raw = shell, ()
+    if tunnel is not None:
+        return LinkLogs(tunnel)
+    if raw:
+        return LinkLogs(None, raw, shell, metadata.get("sender_side", "local") == "local")
+    return LinkLogs(shell) if shell is not None and not said.flows else None
 
 
 def _existing(file: Path) -> Path | None:

@@ -20,6 +20,7 @@ from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
 from ccgym.experiments.metrics.jain import Jain
+from ccgym.experiments.metrics.loss import Loss
 from ccgym.experiments.metrics.loss_rate import LossRate
 from ccgym.experiments.metrics.mean_delay import MeanDelay
 from ccgym.experiments.metrics.offered_load import OfferedLoad
@@ -43,6 +44,7 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "goodput_ratio": GoodputRatio,
     "harm": Harm,
     "jain": Jain,
+    "loss": Loss,
     "loss_rate": LossRate,
     "mean_delay": MeanDelay,
     "offered_load": OfferedLoad,

@@ -138,6 +138,16 @@ pub(super) static KINDS: &[TermKind] = &[
         },
     },
     TermKind {
+        name: "unfairness",
+        help: "How unequally the flows of the path are served.",
+        formula: "standard deviation / mean of the rates at which the flows that run were served in the interval: 0 \
+                  where all are equal or one is alone, at most √(flows − 1)",
+        source: "Astraea: −0.02 · unfairness, the spread of the flows' throughputs",
+        needs_truth: true,
+        parameters: &[],
+        build: |_, _| term("1", "σ(rates of all flows) / mean".to_owned(), Arc::new(|o| o.truth.rate_spread)),
+    },
+    TermKind {
         name: "orca_power",
         help:
             "Throughput minus losses over the maximum throughput, times closeness to the minimum round trip, as Orca.",

@@ -40,7 +40,7 @@ fn value(term: Value) -> f64 {
     let mut values = Values::new(&expressions);
     values.update(&expressions, &View { m: &done, memory: &memory }, false);
     let truth =
-        GroundTruth { link_rate: 4.32e6, base_rtt: 0.03, fair_share: 2.16e6, flows: 2, ..GroundTruth::default() };
+        GroundTruth { link_rate: 4.32e6, fair_share: 2.16e6, flows: 2, rate_spread: 0.4, ..GroundTruth::default() };
     let mut terms = [f64::NAN];
     let sum = reward.compute(&Outcome { memory: &memory, values: &values, truth: &truth }, &mut terms);
     assert_eq!(sum, terms[0]);
@@ -64,6 +64,7 @@ fn each_kind_by_hand() {
         (json!({"term": "loss", "of": "sent"}), 0.1),
         (json!({"term": "utilization"}), 0.5),
         (json!({"term": "utilization", "base": "fair_share"}), 1.0),
+        (json!({"term": "unfairness"}), 0.4),
         (json!({"term": "orca_power"}), 0.5 - 1.2 / 6.48),
         (json!({"term": "orca_power", "margin": 1}), (0.5 - 1.2 / 6.48) * 0.8),
         (json!({"term": "loss", "phase": ["probe"]}), 0.0),
