@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, print_table, run, say
+from ccgym.cli.common import HelpFormatter, error_console, print_table, run, say
 from ccgym.errors import ConfigError
 from ccgym.files import atomic_write
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = """\
 Compare trainings. The best model of each run, and the baselines of the first run's configuration,
 are measured by the agent's reward on the same fresh draws of the held-out paths. Runs of one
-configuration are its seeds. All runs must have the same agent and the same held-out paths.
+configuration are its seeds. All runs must have the same agent and the same held-out paths. The
+intervals are bootstraps over draws and seeds; a gain is a difference on the same draws.
 """
 
 _EXAMPLES: Final = """\
@@ -29,7 +30,7 @@ examples:
   ccgym compare runs/genet-1 runs/genet-2 runs/genet_uniform-1 runs/genet_uniform-2
       the curriculum against uniform training, two seeds each
   ccgym compare runs/genet*-? --over genet_uniform --csv genet.csv
-      how much of the way from uniform training to the oracle each curriculum goes, as a table
+      what each curriculum gains over uniform training, as a table
 """
 
 
@@ -56,15 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _compare(arguments: argparse.Namespace) -> int:
     if arguments.draws < 2:
         raise ConfigError(str(arguments.draws), where="--draws", expected="2 draws or more")
+    from ccgym.cli.progress import Progress
     from ccgym.training.comparison import COLUMNS, compare
+    from ccgym.training.evaluation import ORACLE
 
-    say(f"measuring {len(arguments.runs)} models and the baselines on {arguments.draws} draws; this takes minutes")
-    found = compare(arguments.runs, arguments.over, arguments.draws)
-    print_table(
-        ("name", "mean reward", "95 % interval", "way to the oracle", "seeds"),
-        [_cells(one) for one in found],
-        right=("mean reward", "95 % interval", "way to the oracle"),
-    )
+    with Progress(error_console()) as progress:
+        found = compare(arguments.runs, arguments.over, arguments.draws, progress)
+    (over,) = (one.name for one in found if one.gain is None)
+    numbers = ("mean reward (95 %)", f"over {over} (95 %)", "of the gap to the oracle")
+    print_table(("name", *numbers, "seeds"), [_cells(one) for one in found], right=numbers)
+    gap = next((one.gain for one in found if one.name == ORACLE), None)
+    if gap is not None and gap.low <= 0:
+        say(f"The oracle is not clearly ahead of {over}, {_span(gap)}: there are no shares of the gap to it.")
     if arguments.csv is not None:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -76,9 +80,10 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _cells(one: Compared) -> tuple[str, ...]:
-    closed = "" if one.closed is None else f"{100 * one.closed.mean:.0f} % ({_span(one.closed, 100)})"
-    return one.name, f"{one.mean.mean:.1f}", _span(one.mean), closed, str(one.row()["seeds"])
+    gain = "" if one.gain is None else _span(one.gain, "+")
+    closed = "" if one.closed is None else f"{100 * one.closed:.0f} %"
+    return one.name, _span(one.mean), gain, closed, str(one.row()["seeds"])
 
 
-def _span(interval: Interval, scale: float = 1.0) -> str:
-    return f"{scale * interval.low:.1f} … {scale * interval.high:.1f}"
+def _span(interval: Interval, sign: str = "") -> str:
+    return f"{interval.mean:{sign}.1f} ({interval.low:{sign}.1f} … {interval.high:{sign}.1f})"

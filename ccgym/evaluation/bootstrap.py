@@ -146,9 +146,9 @@ def bootstrap(
         leaders = able[np.argmax(drawn[:, able], axis=1)]
         first = np.bincount(leaders, minlength=schemes) / resamples
         best = int(able[np.argmax(means[able])])
-        behind = [_interval(means[one] - means[best], drawn[:, one] - drawn[:, best]) for one in range(schemes)]
+        behind = [interval(means[one] - means[best], drawn[:, one] - drawn[:, best]) for one in range(schemes)]
     return Resampled(
-        scores=tuple(_interval(means[one], drawn[:, one]) for one in range(schemes)),
+        scores=tuple(interval(means[one], drawn[:, one]) for one in range(schemes)),
         first=tuple(float(fraction) for fraction in first),
         behind=tuple(behind),
     )
@@ -214,7 +214,7 @@ def stretched(mean: float, drawn: FloatArray, degrees: float) -> Interval:
         drawn: Resampled means.
         degrees: Degrees of freedom.
     """
-    plain = _interval(mean, drawn)
+    plain = interval(mean, drawn)
     factor = student_quantile(degrees) / student_quantile(np.inf)
     return Interval(mean, mean - (mean - plain.low) * factor, mean + (plain.high - mean) * factor)
 
@@ -250,7 +250,8 @@ def _few_degrees(degrees: int, tail: float) -> float:
     return student_quantile(3.0)
 
 
-def _interval(mean: float, drawn: FloatArray) -> Interval:
+def interval(mean: float, drawn: FloatArray) -> Interval:
+    """A mean with the interval that the draws span, a percentile interval."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     # With few paths and a skewed sample the percentiles may lie on one side of the mean.

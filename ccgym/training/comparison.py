@@ -2,7 +2,11 @@
 
 How well a way to train does is the mean over its seeds. Its interval says how that mean would vary with other seeds and
 other paths: both are drawn again, with replacement, thousands of times (the bootstrap). Paths are drawn for all
-alike, since a hard path is hard for all, so differences are surer than the intervals of the means look.
+alike, since a hard path is hard for all. What one configuration gains over another is therefore resampled as a
+difference on the same paths, which is much surer than the two means are.
+
+How much of the gap to the oracle this gain closes is a ratio. It means something only where the gap is clearly there:
+a denominator that may be zero makes any share possible.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.evaluation.bootstrap import CONFIDENCE, RESAMPLES, Interval
+from ccgym.evaluation.bootstrap import RESAMPLES, Interval, interval
+from ccgym.evaluation.engine import Observer
 from ccgym.training.config import TrainConfig
 from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.training.evaluation import ORACLE
@@ -27,7 +32,7 @@ from ccgym.training.streams import generators_kept, stream_seed
 
 Floats = npt.NDArray[np.float64]
 
-COLUMNS: Final = ("name", "seeds", "steps", "mean", "low", "high", "closed", "closed_low", "closed_high")
+COLUMNS: Final = ("name", "seeds", "steps", "mean", "mean_low", "mean_high", "gain", "gain_low", "gain_high", "closed")
 """Columns of the table as CSV."""
 
 
@@ -44,30 +49,36 @@ class Compared:
     """Mean episode rewards by run and draw; one row for a scheme."""
     mean: Interval
     """Over runs and draws."""
-    closed: Interval | None
-    """Share of the way from the reference to the oracle; None for these two."""
+    gain: Interval | None
+    """Mean reward less the reference's, on the same draws; None for the reference itself."""
+    closed: float | None
+    """The gain as a share of the oracle's; None for these two, and where the oracle's may be zero."""
 
     def row(self) -> dict[str, Any]:
         """Values of :data:`COLUMNS`; the seeds with the mean of each."""
         each = "; ".join(f"{seed}: {row.mean():.2f}" for seed, row in zip(self.seeds, self.rewards, strict=False))
-        numbers = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high}
+        numbers = self.mean.columns("mean")
+        if self.gain is not None:
+            numbers |= self.gain.columns("gain")
         if self.closed is not None:
-            numbers |= {
-                "closed": self.closed.mean, "closed_low": self.closed.low, "closed_high": self.closed.high
-            }  # fmt: skip
+            numbers["closed"] = self.closed
         texts = {name: f"{value:.4f}" for name, value in numbers.items()}
         return {"name": self.name, "seeds": each, "steps": self.steps or "", **texts}
 
 
 def compare(
-    runs: Sequence[Path], reference: str | None = None, episodes: int = CONFIRMATION_EPISODES
+    runs: Sequence[Path],
+    reference: str | None = None,
+    episodes: int = CONFIRMATION_EPISODES,
+    observer: Observer | None = None,
 ) -> list[Compared]:
     """Measure runs and baselines on the same fresh draws.
 
     Args:
         runs: Run directories; those of one configuration are its seeds.
-        reference: The configuration from which the way to the oracle is measured; by default the first run's.
+        reference: The configuration that gains are over; by default the first run's.
         episodes: How many draws.
+        observer: Told how far it is.
 
     Returns:
         Configurations by mean reward, the best first, then the baselines.
@@ -88,7 +99,7 @@ def compare(
         raise ConfigError(reference, where="--over", expected=f"one of {', '.join(names)}")
     with generators_kept():
         set_up_torch(first.training.torch_threads)
-        schemes, results = confirm(first, {place: place for place in runs}, episodes)
+        schemes, results = confirm(first, {place: place for place in runs}, episodes, observer)
     rewards = {
         name: np.stack([results[place].rewards for place, config in configs.items() if config.name == name])
         for name in names
@@ -97,14 +108,11 @@ def compare(
     seeds = {name: tuple(config.training.seed for config in configs.values() if config.name == name) for name in names}
     steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
 
+    gains = _gains(rewards, means, reference)
+
     def one(name: str) -> Compared:
-        closed = None
-        if ORACLE in rewards and name not in (ORACLE, reference):
-            start, end = (rewards[known].mean() for known in (reference, ORACLE))
-            shares = (means[name] - means[reference]) / (means[ORACLE] - means[reference])
-            closed = _interval(float((rewards[name].mean() - start) / (end - start)), shares)
-        mean = _interval(float(rewards[name].mean()), means[name])
-        return Compared(name, seeds.get(name, ()), steps.get(name, 0), rewards[name], mean, closed)
+        mean = interval(float(rewards[name].mean()), means[name])
+        return Compared(name, seeds.get(name, ()), steps.get(name, 0), rewards[name], mean, *gains[name])
 
     by_reward = sorted(names, key=lambda name: -float(rewards[name].mean()))
     return [one(name) for name in (*by_reward, *schemes)]
@@ -135,7 +143,19 @@ def _resampled(rewards: dict[str, Floats], seed: int) -> dict[str, Floats]:
     return found
 
 
-def _interval(mean: float, samples: Floats) -> Interval:
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(samples, [tail, 100 - tail])
-    return Interval(mean, min(float(low), mean), max(float(high), mean))
+def _gains(
+    rewards: dict[str, Floats], means: dict[str, Floats], reference: str
+) -> dict[str, tuple[Interval | None, float | None]]:
+    """What :class:`Compared` calls ``gain`` and ``closed``, by name, of rewards and their resampled means."""
+    gains = {
+        name: interval(float(table.mean() - rewards[reference].mean()), means[name] - means[reference])
+        for name, table in rewards.items()
+        if name != reference
+    }
+    gap = gains.get(ORACLE)
+    if gap is not None and gap.low <= 0:
+        gap = None
+    found: dict[str, tuple[Interval | None, float | None]] = {reference: (None, None)}
+    for name, gain in gains.items():
+        found[name] = gain, gain.mean / gap.mean if gap is not None and name != ORACLE else None
+    return found

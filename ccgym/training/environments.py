@@ -38,18 +38,22 @@ class Environments:
             None if earlier is None else EarlierPolicies(earlier.every, earlier.keep),
         )
 
-    def evaluation(self) -> VecEnv:
-        """One per held-out path; with a curriculum, paths of its end. Where paths are real, one for all of them."""
-        return self._held_out(self._held_out_settings())
+    def evaluation(self, at_once: int | None = None) -> VecEnv:
+        """On the held-out paths; with a curriculum, paths of its end.
 
-    def baseline(self, scheme: str) -> VecEnv:
+        Args:
+            at_once: How many; as many as there are paths unless given. Where paths are real, always one.
+        """
+        return self._held_out(self._held_out_settings(), at_once)
+
+    def baseline(self, scheme: str, at_once: int | None = None) -> VecEnv:
         """The same held-out paths, on which another scheme decides; actions have no effect.
 
         Raises:
             ConfigError: There is no such scheme.
         """
         settings = self._held_out_settings()
-        return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)))
+        return self._held_out(replace(settings, agent=passive_agent(settings.agent, scheme)), at_once)
 
     def of_paths(self, paths: PathDistribution, count: int, scheme: str | None = None) -> VecEnv:
         """Environments on paths of another distribution; on which a scheme decides, if one is given."""
@@ -79,11 +83,11 @@ class Environments:
     def _held_out_settings(self) -> Settings:
         return self._settings().with_paths(self._config.held_out_paths())
 
-    def _held_out(self, settings: Settings) -> VecEnv:
+    def _held_out(self, settings: Settings, at_once: int | None) -> VecEnv:
         if settings.is_real:
             # One after the other: real paths side by side would be measured on what they leave each other.
             return SB3LinkVecEnv(1, settings, autoreset=False)
-        return SB3LinkVecEnv(self._config.evaluation.episodes, settings, threads=self._threads)
+        return SB3LinkVecEnv(at_once or self._config.evaluation.episodes, settings, threads=self._threads)
 
 
 def normalized(env: VecEnv, algorithm: AlgorithmBase) -> VecEnv:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -115,16 +115,34 @@ def measure_schemes(
     environments: Environments, schemes: Sequence[str], seed: int, episodes: int, *, per_decision: bool = False
 ) -> dict[str, EvaluationResult]:
     """Let each scheme decide on the held-out paths; the other arguments as in :func:`evaluate`."""
-    found = {}
-    for scheme in schemes:
-        env = environments.baseline(scheme)
-        found[scheme] = evaluate(env, idle(env), seed, episodes, per_decision=per_decision)
-        env.close()
+    return {
+        scheme: measure_scheme(environments.baseline(scheme), seed, episodes, per_decision=per_decision)
+        for scheme in schemes
+    }
+
+
+def measure_scheme(
+    env: VecEnv,
+    seed: int,
+    episodes: int | None = None,
+    *,
+    per_decision: bool = False,
+    done: Callable[[int], None] = lambda count: None,
+) -> EvaluationResult:
+    """Let the scheme of environments decide, and close them; the other arguments as in :func:`evaluate`."""
+    found = evaluate(env, idle(env), seed, episodes, per_decision=per_decision, done=done)
+    env.close()
     return found
 
 
 def evaluate(
-    env: VecEnv, actor: Actor, seed: int, episodes: int | None = None, *, per_decision: bool = False
+    env: VecEnv,
+    actor: Actor,
+    seed: int,
+    episodes: int | None = None,
+    *,
+    per_decision: bool = False,
+    done: Callable[[int], None] = lambda count: None,
 ) -> EvaluationResult:
     """Run one episode on every held-out path.
 
@@ -133,16 +151,20 @@ def evaluate(
             normalized.
         actor: Chooses the actions.
         seed: Decides the paths.
-        episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
+        episodes: How many paths; as many as there are environments unless given.
         per_decision: Whether an episode's reward is the mean over its decisions, in place of the sum.
+        done: Told after each group how many episodes it had.
     """
     learners: int = env.get_attr("learners")[0]
     side_by_side = env.num_envs // learners
     wanted = side_by_side if episodes is None else episodes
-    groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, side_by_side)]
+    groups = []
+    for first in range(0, wanted, side_by_side):
+        groups.append(_evaluate_group(env, actor, seed + first))
+        done(min(side_by_side, wanted - first))
     # One row per learner; those that did not take part, or never decided, have no decisions.
-    rewards = np.concatenate([group[0] for group in groups])
-    ends = [*chain.from_iterable(group[1] for group in groups)]
+    rewards = np.concatenate([group[0] for group in groups])[: wanted * learners]
+    ends = [*chain.from_iterable(group[1] for group in groups)][: wanted * learners]
     lengths = np.array([end["episode"]["l"] for end in ends], dtype=np.int64)
     counts = np.maximum(lengths, 1) if per_decision else np.ones_like(lengths)
     decided = (lengths > 0).reshape(-1, learners)

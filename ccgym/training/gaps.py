@@ -16,7 +16,7 @@ from ccgym.config.bottleneck import Ranges
 from ccgym.config.grown import GapBins, GapSearch, Point
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.training.bayesian import Floats, best_of, maximize
-from ccgym.training.evaluation import Actor, evaluate, idle
+from ccgym.training.evaluation import Actor, evaluate, measure_scheme
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
@@ -101,7 +101,4 @@ def numbers(space: Ranges, point: Point) -> dict[str, float]:
 
 
 def _scheme(environments: Environments, paths: PathDistribution, scheme: str, seed: int, episodes: int) -> float:
-    env = environments.of_paths(paths, episodes, scheme)
-    reward = evaluate(env, idle(env), seed, per_decision=True).mean_reward
-    env.close()
-    return reward
+    return measure_scheme(environments.of_paths(paths, episodes, scheme), seed, per_decision=True).mean_reward

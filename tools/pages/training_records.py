@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ccgym.schemes.policies import pretrained
-from pages.markdown import ROOT, code, percent, table
+from pages.markdown import ROOT, code, decimals, percent, table
 
 
 def results(policy: str) -> list[str]:
@@ -42,23 +42,26 @@ def comparison(file: str) -> list[str]:
     with (ROOT / file).open(encoding="utf-8", newline="") as text:
         found = list(csv.DictReader(text))
 
-    def interval(row: dict[str, str], prefix: str, scale: float, unit: str) -> str:
-        if not row[prefix or "mean"]:
+    def interval(row: dict[str, str], name: str) -> str:
+        if not row[name]:
             return ""
-        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("mean", "low", "high")
-        middle, low, high = (f"{scale * float(row[name]):.1f}".replace("-", "−") for name in names)
-        return f"{middle}{unit} ({low} … {high})"
+        middle, low, high = (decimals(row[key], 1) for key in (name, f"{name}_low", f"{name}_high"))
+        return f"{middle} ({low} … {high})"
 
+    shares = any(row["closed"] for row in found)
     rows = [
         (
             code(row["name"]),
             row["seeds"].replace("-", "−"),
-            interval(row, "", 1, ""),
-            interval(row, "closed", 100, " %"),
+            interval(row, "mean"),
+            interval(row, "gain"),
+            *([decimals(row["closed"], 0, 100) + " %" if row["closed"] else ""] if shares else []),
         )
         for row in found
     ]
-    return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)
+    (over,) = (code(row["name"]) for row in found if not row["gain"])
+    headings = ["", "each seed", "mean reward (95 %)", f"over {over} (95 %)"]
+    return table([*headings, *(["of the gap to the oracle"] if shares else [])], rows)
 
 
 PAGES = {
