@@ -7,8 +7,8 @@ its place, and the largest distance from it becomes a symbol of its own (for tan
 answer outside of them. They are not tight: an answer within them may never be given. Values that have symbols in common
 keep them, which is why bounds on a difference of two scores are much closer than the difference of their bounds.
 
-A decision tree is not bounded but walked, to every leaf that an input of the box comes to: which actions it can choose is
-exact.
+A decision tree is not bounded but walked, to every leaf that an input of the box comes to: which actions it can choose
+is exact.
 """
 
 from __future__ import annotations
@@ -247,8 +247,8 @@ def _join(values: _Values, node: Any) -> None:
 
 
 def _tree(values: _Values, node: Any) -> None:
-    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1, and all others
-    have 0."""
+    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others have
+    0."""
     given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     leaves = dict(zip(given["class_nodeids"], given["class_ids"], strict=True))
     features, thresholds = given["nodes_featureids"], given["nodes_values"]

@@ -224,8 +224,8 @@ def taught_by(policy: str, of: str = "indigo", **changes: Any) -> dict[str, Any]
 
 @pytest.mark.parametrize("name", ["indigo", "muses_c3"])
 def test_a_policy_teaches_what_it_would_do(name: str) -> None:
-    """A learner with the policy's own agent sees what the policy would see, its own actions included, whether it follows
-    the labels or not; each label is the policy's decision. One of the two begins with slow start, without decisions."""
+    """A learner with the policy's own agent sees what the policy would see, whether it follows the labels or not; each
+    label is the policy's decision. One of the two begins with slow start, without decisions."""
     env = SB3LinkVecEnv(2, path=PATH, agent=taught_by(name, name), duration="5s")
     policy = find(name)
     assert policy is not None
