@@ -247,8 +247,8 @@ def _join(values: _Values, node: Any) -> None:
 
 
 def _tree(values: _Values, node: Any) -> None:
-    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others have
-    0."""
+    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others
+    have 0."""
     given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     leaves = dict(zip(given["class_nodeids"], given["class_ids"], strict=True))
     features, thresholds = given["nodes_featureids"], given["nodes_values"]
