@@ -385,7 +385,7 @@ class Actor:
         """
 
 class AgentBatch:
-    """N simulators with the same number of learning flows each; one row per learner, simulator by simulator."""
+    """N simulators with up to so many learning flows each; one row per learner, simulator by simulator."""
 
     def __new__(
         cls,
@@ -449,28 +449,40 @@ class AgentBatch:
         self,
         actor: Actor,
         noise: npt.NDArray[np.float32],
+        decided: npt.NDArray[np.uint64],
         taken: npt.NDArray[np.uint64],
+        learners: npt.NDArray[np.uint32],
         obs: npt.NDArray[np.float32],
         truth: npt.NDArray[np.float64],
         actions: npt.NDArray[np.float32],
         rewards: npt.NDArray[np.float32],
         now_obs: npt.NDArray[np.float32],
         now_truth: npt.NDArray[np.float64],
+        drawn: npt.NDArray[np.float32],
         returns: npt.NDArray[np.float64],
         term_sums: npt.NDArray[np.float64],
+        lengths: npt.NDArray[np.int64],
         ended: npt.NDArray[np.uint8],
     ) -> None:
-        """Let `actor` decide in every simulator until K decisions are taken there or its episode has ended.
+        """Let `actor` decide for every learner until each simulator has K samples or its episode has ended.
 
-        After the resets a call with the same arrays goes on. Per decision (simulators × K × …): `noise` is read; `obs`,
+        A sample is a decision whose interval has closed. After the resets a call with the same arrays goes on. Per
+        sample (simulators × K × …), in the order in which the intervals closed: `learners` (whose it is), `obs`,
         `truth`, `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on,
-        which moves. Per simulator, read and written: `now_obs`, `now_truth`, `returns`, `term_sums`, `ended`. One
-        learner each. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end without
-        reset.
+        which moves. `noise` (simulators × (K + learners − 1) × A) is read from row `decided` on, which moves too. Per
+        learner, read and written: `now_obs`, `now_truth`, `drawn` (its action in force), `returns`, `term_sums`,
+        `lengths`; per simulator `ended`. The GIL is released. Raises ValueError for arrays of the wrong size, and after
+        an end without reset.
         """
+
+    def set_policies(self, policies: dict[str, Policy]) -> None:
+        """Replace the policies that flows of the episodes to come may decide by."""
 
     def due(self, out: npt.NDArray[np.uint8]) -> None:
         """Write 1 for each row that waits for an action, else 0."""
+
+    def open(self, out: npt.NDArray[np.uint8]) -> None:
+        """Write 1 for each row that has decided on something whose interval is still open, else 0."""
 
     def truth(self, out: npt.NDArray[np.float64]) -> None:
         """Write the truth about every row's path: privileged, for experts, critics and reports."""

@@ -11,8 +11,9 @@ import re
 from typing import Final, Literal
 
 COMMANDS: Final = (
-    "certificate", "compare", "describe", "doctor", "evaluate", "export", "gap", "path", "paths", "portrait",
-    "receiver", "record", "schema", "schemes", "sender", "shell", "trace", "train", "tree", "version", "windows",
+    "analyze", "certificate", "compare", "convert", "describe", "doctor", "evaluate", "export", "gap", "pantheon",
+    "path", "paths", "portrait", "receiver", "record", "schema", "schemes", "sender", "shell", "trace", "train", "tree",
+    "version", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""
 

@@ -38,6 +38,7 @@ from ccgym.config.quantities import (
     ProbabilityField,
     ProbabilitySteps,
     RateField,
+    RateSteps,
     TimeField,
     TimeSteps,
 )

@@ -6,6 +6,7 @@ status    meaning
 0         done
 1         done, and the answer is no (a check that found errors)
 2         a mistake of the caller or the machine, explained on stderr
+3         time was up: runs are left, and the same command goes on
 130       interrupted from the keyboard
 141       the reader of the output went away
 ========  ==============================================================
@@ -38,6 +39,8 @@ STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
 STATUS_ERROR: Final = 2
 """Exit status of an explained mistake."""
+STATUS_LEFT: Final = 3
+"""Exit status where ``--budget`` left runs."""
 STATUS_INTERRUPTED: Final = 130
 """Exit status after control-C."""
 STATUS_BROKEN_PIPE: Final = 141
@@ -159,6 +162,7 @@ def _explain(error: CcgymError) -> int:
 
 
 _EXTRAS: Final = {
+    "arrow": ("pyarrow",),
     "pandas": ("pandas",),
     "report": ("jinja2", "matplotlib"),
     "train": ("onnx", "pettingzoo", "sb3_contrib", "stable_baselines3", "tensorboard", "torch"),

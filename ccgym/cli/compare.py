@@ -15,7 +15,7 @@ from ccgym.errors import ConfigError
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
-    from ccgym.experiments.bootstrap import Interval
+    from ccgym.evaluation.bootstrap import Interval
     from ccgym.training.comparison import Compared
 
 _DESCRIPTION: Final = """\

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.common import (
-    PIPE_WIDTH,
     STATUS_ERROR,
     STATUS_FAILED_RUN,
+    STATUS_LEFT,
     HelpFormatter,
     Parser,
     add_output,
@@ -36,16 +36,17 @@ from ccgym.cli.common import (
     option,
     run,
 )
+from ccgym.cli.evaluation_output import show_results, write_report
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
-from ccgym.units import parse_time
+from ccgym.units import parse_positive_time, parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.config.path import NetworkPath
     from ccgym.evaluation.experiment import Experiment
-    from ccgym.evaluation.results import CellFailure, ResultSet
+    from ccgym.evaluation.results import ResultSet
 
 MAX_NAME: Final = 40
 """Characters of the schemes' names in the name of a directory."""
@@ -86,11 +87,16 @@ examples:
       a coarse answer in seconds: one run of 10 s per path
   ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
       a league on ccBench's two sets of paths and three more: games won, ratings, ranks
+  ccgym evaluate --trace 77.72mbps --sweep rtt=20ms,40ms,80ms --sweep loss=0%,0.1% --schemes cubic,bbr
+      the same path with other delays and losses: every combination, a page with figures, and which
+      scheme is better where; in results/77.72mbps-rtt-loss
+  ccgym evaluate --mahimahi 'mm-delay $owd mm-link 12mbps.trace 12mbps.trace' --sweep owd=10,20,40
+      whatever stands as $NAME in a mahimahi command line
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
 exit status: 0 fine; 1 a run failed, or nothing ran (see the end of the output); 2 the command or the path is
-wrong; 130 interrupted
+wrong; 3 --budget left runs; 130 interrupted
 """
 
 
@@ -129,9 +135,19 @@ def parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help="length of a run: seconds, or with a unit (default: 30; an experiment has its own)",
     )
+    what.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=A,B,C",
+        help="vary something: the path's rate, trace, rtt, queue, loss or jitter, the runtime, what stands as $NAME in "
+        "a mahimahi command line or a YAML file, or a value that an experiment names; path=A,B varies the path "
+        "itself. Given several times, every combination is run",
+    )
     what.add_argument("--quick", action="store_true", help="with --experiment: fewer and shorter runs, a coarse answer")
     what.add_argument("--flows", type=int, metavar="N", help="flows of each scheme per run (default: 1)")
     what.add_argument("--interval", metavar="TIME", help="time between the starts of flows (default: 0, all at once)")
+    what.add_argument("--random-order", action="store_true", default=None, help="run schemes in random order")
     add_seed(what)
     what.add_argument(
         "--backend",
@@ -141,6 +157,19 @@ def parser() -> argparse.ArgumentParser:
         "path; or over mahimahi's programs. `ccgym doctor` says what works here",
     )
     add_repeat_limited(what)
+    what.add_argument(
+        "--retries",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with real packets: try a run that fails again, up to N times (default: 0; the same command does, too)",
+    )
+    what.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="time for runs, such as 10min: what is there when it is up is balanced over schemes and conditions; the "
+        "same command goes on. Status 3 while runs are left",
+    )
     what.add_argument(
         "--max-memory",
         metavar="SIZE",
@@ -153,6 +182,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="all|first|none",
         help="packet logs: of all runs, of the first run of each scheme, or none; about 36 MB per 30 s run at "
         "75 Mbit/s (default: first). Pantheon's own plot.py and report.py need all",
+    )
+    output.add_argument(
+        "--raw-logs",
+        action="store_true",
+        default=None,
+        help="with the packet logs those of the tunnel before they are merged: two files per flow and direction",
+    )
+    output.add_argument(
+        "--grow",
+        action="store_true",
+        default=None,
+        help="add to the results in the directory of --out: the same evaluation with other schemes, or fewer runs",
     )
     output.add_argument(
         "--jobs",
@@ -173,10 +214,12 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
     _check_choices(arguments)
-    if arguments.experiment is not None:
+    if arguments.experiment is not None or arguments.sweep:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
         return evaluate_experiment(arguments, words, shown_on)
+    if arguments.grow and arguments.out is None:
+        raise ConfigError("--grow without --out", expected="the directory to add to, with --out")
     if arguments.quick:
         raise ConfigError(
             "--quick without --experiment",
@@ -195,15 +238,21 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     out = _directory(arguments, experiment)
     try:
         results = _run(arguments, experiment, out, words, shown_on)
-        _report(arguments, results, out, shown_on)
+        write_report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    _show(results, out, shown_on, figures=not arguments.no_figures, logs=arguments.logs or "first")
+    show_results(results, out, shown_on, figures=not arguments.no_figures)
+    if (arguments.logs or "first") == "first" and results.cells:
+        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
+    if results.failures:
+        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
     if arguments.json:
         json.dump(results.as_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if results.failures or not results.cells else 0
+    if results.failures or not results.cells:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if results.left else 0
 
 
 def _check_choices(arguments: argparse.Namespace) -> None:
@@ -221,8 +270,15 @@ def _check_choices(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
         raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
     check_repeat_limited(arguments.repeat_limited)
+    if not 0 <= arguments.retries <= 100:
+        raise ConfigError(str(arguments.retries), where="--retries", expected="a whole number from 0 to 100")
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
+
+
+def _budget_s(arguments: argparse.Namespace) -> float | None:
+    """The time that ``--budget`` gives, seconds; None where it takes what it takes."""
+    return None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -247,6 +303,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
             interval_ns=interval_ns,
             seed=arguments.seed,
             backend=arguments.backend,
+            random_order=bool(arguments.random_order),
         )
     except ConfigError as error:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
@@ -329,69 +386,12 @@ def _run(
             out,
             jobs=arguments.jobs,
             repeat_limited=arguments.repeat_limited,
+            retries=arguments.retries,
+            budget_s=_budget_s(arguments),
             logs=arguments.logs or "first",
+            raw_logs=bool(arguments.raw_logs),
+            grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],
         )
-
-
-def _report(arguments: argparse.Namespace, results: ResultSet, out: Path, shown_on: Console) -> None:
-    from ccgym.report.evaluation_report import build_report, write_tables
-
-    write_tables(results, out)
-    if arguments.no_figures or not results.cells:
-        return
-    from ccgym.cli.progress import Progress
-
-    with Progress(shown_on) as progress:
-        build_report(results, out, arguments.jobs, progress)
-
-
-def _show(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, logs: str) -> None:
-    """The table, what looks wrong, and where everything is."""
-    from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
-
-    shown_on.print()
-    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
-    table = evaluation_table(results)
-    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
-    for line in table.notes:
-        shown_on.print(line, style="yellow", soft_wrap=True)
-    if has_published(results):
-        shown_on.print(f"published: {results.published_source}", style="dim")
-    # Many schemes may share a cause, which is then said once.
-    causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
-    for flag in results.flags:
-        causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
-    for (level, code, cause), flags in causes.items():
-        shown_on.print()
-        for flag in flags:
-            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
-        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
-    alike: dict[tuple[str, str], list[CellFailure]] = {}
-    for failure in results.failures:
-        alike.setdefault((failure.scheme, failure.error), []).append(failure)
-    for (scheme, error), failures in alike.items():
-        runs = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
-        shown_on.print(f"\nfailed: {scheme}, {runs}", style="bold red")
-        shown_on.print(f"  {error}")
-    if results.cells:
-        shown_on.print(f"\n{repeatability(results)}")
-    else:
-        error_console().print("\nerror: nothing ran", style="bold red")
-    files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
-    if figures and results.cells:
-        files = [
-            ("report", "pantheon_report.html"),
-            ("", "pantheon_report.pdf"),
-            ("figure", "pantheon_summary_mean.svg"),
-            ("", "pantheon_summary_mean_paper.pdf"),
-            *files,
-        ]
-    for name, file in files:
-        shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
-    if logs == "first" and results.cells:
-        shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
-    if results.failures:
-        shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")

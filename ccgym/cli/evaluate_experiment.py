@@ -1,4 +1,4 @@
-"""``ccgym evaluate --experiment NAME``: an experiment, a scorecard or a gap, read from YAML.
+"""``ccgym evaluate --experiment NAME``: an experiment, a scorecard or a gap, read from YAML; and ``--sweep``.
 
 This reads the arguments, shows how it goes, prints the summary and says where the files are.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, named_as_typed, option
+from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, named_as_typed, option
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
-from ccgym.units import parse_positive_time
+from ccgym.units import parse_positive_time, parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,13 +28,21 @@ if TYPE_CHECKING:
     from ccgym.experiments.request import Request
     from ccgym.experiments.spec import ExperimentSet
 
+_NOT_OF_SWEEPS: Final = {
+    "random_order": "an experiment compares runs that do not depend on it",
+    "grow": "an experiment always adds to what its directory holds",
+    "raw_logs": "run the path in question alone, with --trace and --raw-logs",
+    "logs": "run the path in question alone, with --trace and --logs",
+    "max_memory": "its paths need far less than the default",
+}
+"""Options that make no sense with many paths, and what to do."""
+
 _NOT_OF_EXPERIMENTS: Final = {
     "trace": "an experiment has its own paths",
     "mahimahi": "an experiment has its own paths",
     "flows": "an experiment has its own flows",
     "interval": "an experiment has its own flows",
-    "logs": "run the path in question alone, with --trace and --logs",
-    "max_memory": "its paths need far less than the default",
+    **_NOT_OF_SWEEPS,
 }
 """Options that make no sense with an experiment, and what to do."""
 
@@ -57,20 +66,81 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
     Raises:
         CcgymError: The command makes no sense, or the directory is another experiment's.
     """
-    from ccgym.experiments.load import load_experiment
-
-    for name, hint in _NOT_OF_EXPERIMENTS.items():
+    used, without = (
+        ("--sweep", _NOT_OF_SWEEPS) if arguments.experiment is None else ("--experiment", _NOT_OF_EXPERIMENTS)
+    )
+    for name, hint in without.items():
         if getattr(arguments, name) is not None:
             option_name = f"--{name.replace('_', '-')}"
             raise ConfigError(
-                f"{option_name} together with --experiment", expected=f"--experiment without {option_name}", hint=hint
+                f"{option_name} together with {used}", expected=f"{used} without {option_name}", hint=hint
             )
-    spec = load_experiment(arguments.experiment, quick=arguments.quick)
+    if arguments.experiment is None:
+        spec: ExperimentSet | Comparison = _swept_path(arguments)
+        arguments.runtime = None  # now that of the experiment
+    else:
+        spec = _read(arguments)
+    if arguments.budget is not None and spec.kind in ("scorecard", "gap"):
+        raise ConfigError(f"--budget with a {spec.kind}", expected="a path, a sweep, an experiment or a league")
     try:
         request = _request(arguments, words, spec)
     except ConfigError as error:
         raise named_as_typed(error) from None
     return run_and_show(spec, request, arguments, shown_on)
+
+
+def _read(arguments: argparse.Namespace) -> ExperimentSet | Comparison:
+    """The experiment that the command names, with other values where it says so."""
+    from ccgym.experiments.load import load_experiment
+    from ccgym.experiments.spec import ExperimentSet
+    from ccgym.experiments.sweep import parse_sweeps, with_sweeps
+
+    spec = load_experiment(arguments.experiment, quick=arguments.quick)
+    if not arguments.sweep:
+        return spec
+    if not isinstance(spec, ExperimentSet):
+        raise ConfigError(
+            f"--sweep with a {spec.kind}", expected="an experiment that names what varies", hint="--sweep with --trace"
+        )
+    return with_sweeps(spec, parse_sweeps(arguments.sweep))
+
+
+def _swept_path(arguments: argparse.Namespace) -> ExperimentSet:
+    """The path that the command names, varied."""
+    from ccgym.evaluation.backends import is_real
+    from ccgym.evaluation.run import digest
+    from ccgym.experiments.expand import PATH
+    from ccgym.experiments.sweep import parse_sweeps, swept_path
+    from ccgym.schemes.groups import compared_schemes
+
+    if arguments.quick:
+        raise ConfigError("--quick with --sweep", expected="--runs and --runtime, which say how long it takes")
+    sweeps = parse_sweeps(arguments.sweep)
+    path = arguments.trace or arguments.mahimahi
+    if (arguments.trace is not None) + (arguments.mahimahi is not None) + (PATH in sweeps) != 1:
+        raise ConfigError(
+            "no path" if path is None else "more than one path",
+            expected='one of --trace NAME|FILE, --mahimahi "COMMAND LINE" and --sweep path=A,B',
+            hint="for example --trace 77.72mbps --sweep rtt=20ms,40ms",
+        )
+    base = [] if path is None else [f"mahimahi-{digest(path)[:8]}" if arguments.mahimahi else _name_of(path)]
+    runtime = "30" if arguments.runtime is None else arguments.runtime
+    interval = "0" if arguments.interval is None else arguments.interval
+    return swept_path(
+        path,
+        sweeps,
+        name="-".join([*base, *sweeps]),
+        schemes=[one.text for one in compared_schemes(real=is_real(arguments.backend))],
+        runtime_ns=option("--runtime", parse_positive_time, runtime),
+        flows=1 if arguments.flows is None else arguments.flows,
+        interval_ns=option("--interval", parse_time, interval),
+    )
+
+
+def _name_of(path: str) -> str:
+    """What a path is called in files: ``77.72mbps`` of a name, a trace or a YAML file."""
+    plain = re.sub(r"\.(?:trace|ya?ml)$", "", Path(path).name)
+    return re.sub(r"[^\w.+-]+", "-", plain).strip("-.") or "path"
 
 
 def run_and_show(
@@ -120,7 +190,9 @@ def run_and_show(
     if arguments.json:
         json.dump(result.to_json(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
-    return STATUS_FAILED_RUN if result.failures else 0
+    if result.failures:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if request.budget_s is not None and result.left else 0
 
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
@@ -144,6 +216,8 @@ def _request(arguments: argparse.Namespace, words: Sequence[str], spec: Experime
         backend=arguments.backend,
         jobs=arguments.jobs,
         repeat_limited=arguments.repeat_limited,
+        retries=arguments.retries,
+        budget_s=None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9,
         quick=arguments.quick,
         command=(*command("evaluate").split(), *words),
     )

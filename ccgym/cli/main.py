@@ -13,9 +13,12 @@ from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_loggin
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
+    "analyze": ("ccgym.cli.analyze:main", "tables, figures and report of a directory of Pantheon's, or of ours"),
     "compare": ("ccgym.cli.compare:main", "compare trainings by the agent's reward on fresh draws"),
+    "convert": ("ccgym.cli.convert:main", "results as Parquet, Arrow, pcap, qlog or flent's"),
     "evaluate": ("ccgym.cli.evaluate:main", "run schemes over a path and report as Pantheon does"),
     "export": ("ccgym.cli.export:main", "make a scheme of a training run's policy"),
+    "pantheon": ("ccgym.cli.pantheon:main", "Pantheon's test, plot, report and analyze, with their options"),
     "receiver": ("ccgym.cli.endpoint:receiver", "receive flows over UDP"),
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),

@@ -14,6 +14,7 @@
 ``path``                     :class:`NetworkPath`
 ``configurations``           where configurations are found by name
 ``best_windows``             the best constant windows of paths (``traces/best_windows.csv``)
+``path_changes``             a whole path with some of it changed
 ``path_check``               mistakes in a path that its traces do not show
 ``random_variables``         random variables with units
 ``sampled_path``             what a distribution of paths is, and a path that was drawn

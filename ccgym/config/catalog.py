@@ -142,6 +142,8 @@ class PublishedResult(Strict):
     """Mean 95th percentile of the one-way delay, ms."""
     loss: Annotated[float, BeforeValidator(parse_probability)]
     """Mean loss, a fraction."""
+    each: tuple[tuple[float, float, Annotated[float, BeforeValidator(parse_probability)]], ...] = ()
+    """Every run, if the report has them: throughput, Mbit/s; 95th percentile of the one-way delay, ms; loss."""
 
 
 class PathEntry(Strict):

@@ -19,13 +19,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     GetJsonSchemaHandler,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -38,6 +39,7 @@ from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
+from ccgym.config.path_changes import changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
@@ -111,7 +113,8 @@ class NetworkPath(BaseModel):
             rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
-        named: A name of the catalog.
+        named: A name of the catalog. Next to one of these two, or a chain, ``rate``, ``trace``, ``rtt``, ``queue``,
+            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_changes`.
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
         name, title, source: For people.
 
@@ -194,7 +197,9 @@ class NetworkPath(BaseModel):
                     where="path",
                 )
         given = {key: value for key, value in data.items() if value is not None}
-        ways = [key for key in ("rate", "trace", "mahimahi", "named", "chain") if key in given]
+        whole = [key for key in ("mahimahi", "named", "chain") if key in given]
+        # Next to one of these, rate and trace are changes of it.
+        ways = whole or [key for key in ("rate", "trace") if key in given]
         if len(ways) != 1:
             raise ConfigError(
                 " and ".join(ways) + " together" if ways else "a path without rate, trace, mahimahi, named or chain",
@@ -206,12 +211,6 @@ class NetworkPath(BaseModel):
         shorthand = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
         if way in ("rate", "trace"):
             given["chain"] = chain_of(shorthand)
-        elif shorthand:
-            raise ConfigError(
-                f"{', '.join(shorthand)} together with {way}",
-                expected=f"{way} to say everything",
-                where="path",
-            )
         if way == "mahimahi":
             given["chain"] = parse_mahimahi(_text(given, "mahimahi"))
         elif way == "named":
@@ -222,7 +221,7 @@ class NetworkPath(BaseModel):
             if len(chain) > MAX_ELEMENTS:
                 raise ConfigError(f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain")
             given["chain"] = chain
-        return given
+        return _with_changes(given, shorthand, way) if whole and shorthand else given
 
     # --- Ways in --------------------------------------------------------------------------------------------------
 
@@ -540,6 +539,9 @@ def _text(given: dict[str, Any], key: str) -> str:
     return value
 
 
+_CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
+
+
 @lru_cache(maxsize=256)
 def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
     """Build a path of the catalog once; ``entry_id`` tells catalogs apart."""
@@ -557,6 +559,15 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
         published_results=results,
         published_source=entry.published_source,
     )
+
+
+def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:
+    """The fields of a path with some of it changed: what was published of it is not of this one."""
+    chain = _CHAIN.validate_python(given["chain"])
+    said = ", ".join(f"{key} {value}" for key, value in changes.items() if isinstance(value, (str, int, float)))
+    kept = {key: value for key, value in given.items() if key not in ("published_results", "published_source", "title")}
+    name = f"{given['name']} ({said})" if given.get("name") and said else None
+    return {**kept, "chain": changed(chain, changes, way), "name": name}
 
 
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:

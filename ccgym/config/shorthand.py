@@ -99,7 +99,7 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
         )
     jitter = [] if read.jitter is None else [read.jitter]
     loss = [] if read.loss == 0.0 else [Loss(probability=given["loss"])]
-    return [*_delays(read.rtt), *jitter, *read.elements, *loss, Link(uplink=uplink, downlink=downlink)]
+    return [*delays(read.rtt), *jitter, *read.elements, *loss, Link(uplink=uplink, downlink=downlink)]
 
 
 def _link(given: Mapping[str, Any], way: str, queue: AnyQueue | None, device_packets: int = 0) -> LinkDirection:
@@ -114,8 +114,8 @@ def _link(given: Mapping[str, Any], way: str, queue: AnyQueue | None, device_pac
         raise config_error(error, LinkDirection).at("path") from None
 
 
-def _delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
-    """Half of the RTT in each direction; an odd nanosecond goes to the way back."""
+def delays(rtt: int | tuple[tuple[int, int], ...]) -> list[Delay]:
+    """The elements of a round-trip time. Half of the RTT in each direction; an odd nanosecond goes to the way back."""
     steps = rtt if isinstance(rtt, tuple) else ((0, rtt),)
 
     def delay(direction: Literal["both", "uplink", "downlink"], extra: int = 0) -> Delay:

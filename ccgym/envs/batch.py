@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.envs.episode import Episode, draw_episode
+from ccgym.envs.episode import EarlierSelves, Episode, draw_episode
 from ccgym.envs.render import History
 from ccgym.envs.settings import Settings, read_path
 from ccgym.errors import ConfigError, did_you_mean, shown
@@ -35,6 +35,8 @@ Floats = npt.NDArray[np.float32]
 
 class EpisodeBatch(ABC):
     """``count`` episodes, each with one row per learner; row = episode · learners + learner.
+
+    An episode in which fewer learners take part leaves its last rows alone: they are never due, and have no decisions.
 
     The arrays are allocated once and overwritten by every step.
 
@@ -59,12 +61,12 @@ class EpisodeBatch(ABC):
         self.policies = policies_of(self.background)
         """The policies that they decide by, by key."""
         rows = count * self.learners
-        native = {key: policy.native for key, policy in self.policies.items()}
+        self._native_policies = {key: policy.native for key, policy in self.policies.items()}
         teacher = settings.teacher
         if teacher is not None:
-            native[teacher.key] = teacher.native
+            self._native_policies[teacher.key] = teacher.native
         try:
-            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, native)
+            self._native = _core.AgentBatch(settings.agent_json, count, self.learners, threads, self._native_policies)
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
             """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
@@ -94,7 +96,12 @@ class EpisodeBatch(ABC):
         self.term_sums = np.zeros_like(self.reward_terms)
         """The same for each term."""
         self.lengths = np.zeros(rows, dtype=np.int64)
-        """Decisions of the episode so far."""
+        """Decisions of the episode so far whose interval has closed."""
+        self.closed = np.ones(rows, dtype=np.bool_)
+        """Which rows the latest step is an outcome of a decision for."""
+        self._decided = np.zeros(rows, dtype=np.bool_)
+        self.earlier = EarlierSelves(settings.earlier_selves, ())
+        """Flows of earlier selves, of which there are none yet."""
         names = [row["name"] for row in self.agent["action"]]
         self.histories = [History(names, discrete=self.discrete) for _ in range(rows)] if history else []
         self._running = False
@@ -120,10 +127,11 @@ class EpisodeBatch(ABC):
         path = options.get("path") if options else None
         source = settings.source if path is None else read_path(path, "options['path']")
         flows = settings.learners, self.background
-        self._begin(index, draw_episode(source, rng, *flows, settings.duration_ns, settings.agent))
+        self._begin(index, draw_episode(source, rng, *flows, settings.duration_ns, settings.agent, self.earlier))
 
     def _begin(self, index: int, episode: Episode) -> None:
         rows = slice(index * self.learners, (index + 1) * self.learners)
+        self.obs[rows] = 0.0  # those of learners that do not take part stay so
         self._start(index, episode)
         self.episodes[index] = episode
         self.ended[index] = RUNNING
@@ -132,6 +140,7 @@ class EpisodeBatch(ABC):
         self.returns[rows] = 0.0
         self.term_sums[rows] = 0.0
         self.lengths[rows] = 0
+        self._decided[rows] = False
         for history in self.histories[rows]:
             history.clear()
 
@@ -151,16 +160,17 @@ class EpisodeBatch(ABC):
         """
         if not self._running:
             raise self._not_running()
-        self._advance()
-        self._running = not self.ended.any()
         if self.learners > 1:
+            self._decided |= self.due == 1
+            self._advance()
             # What rows that were not written hold is of an earlier step and does not count.
-            idle = (self.due == 0) & (np.repeat(self.ended, self.learners) == RUNNING)
-            self.reward[idle] = 0.0
-            self.reward_terms[idle] = 0.0
-            self.lengths += ~idle
+            self.closed = self._decided & ((self.due == 1) | (np.repeat(self.ended, self.learners) != RUNNING))
+            self.reward[~self.closed] = 0.0
+            self.reward_terms[~self.closed] = 0.0
         else:
-            self.lengths += 1
+            self._advance()
+        self._running = not self.ended.any()
+        self.lengths += self.closed
         self.returns += self.reward
         self.term_sums += self.reward_terms
         if self.histories:
@@ -273,7 +283,7 @@ class EpisodeBatch(ABC):
     def _note(self) -> None:
         self.refresh_privileged()
         for row, history in enumerate(self.histories):
-            if self.learners == 1 or self.due[row] or self.ended[row // self.learners] != RUNNING:
+            if self.closed[row]:
                 interval = dict(zip(self.columns, self.stats[row].tolist(), strict=True))
                 history.add(interval, self.privileged_info(row), self.actions[row], float(self.reward[row]))
 

@@ -40,12 +40,21 @@ class EnvironmentBase:
         threads: int = 1,
         render_mode: str | None = None,
         journal: bool = False,
+        several: bool = False,
     ) -> Spaces:
         """Make room for the episodes; returns the spaces of one observation and one action.
 
         Raises:
-            ConfigError: ``count`` is not positive, or the render mode is unknown.
+            ConfigError: ``count`` is not positive, the render mode is unknown, or there are several learners in an
+                episode of an interface that has none but one.
         """
+        if len(settings.learners) > 1 and not several:
+            raise ConfigError(
+                f"{len(settings.learners)} flows that learn",
+                where="environment.learners",
+                expected="one",
+                hint="ccgym.envs.parallel_env has several; here set={'environment.learners': 1} leaves one",
+            )
         if count < 1:
             raise ConfigError(shown(count), where="num_envs", expected="1 or more")
         check_render_mode(render_mode)

@@ -37,15 +37,14 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
     Every flow has a clock of its own, so that decisions rarely fall together. A step lasts until at least one agent is
     due: ``info["due"]`` says which. The others see their latest observation again with reward 0, and what they answer
     is ignored. All agents are truncated together, at the time limit or when one of them has taken its
-    ``episode_steps``; at the time limit the last interval of every agent counts, at the limit of steps only that of the
-    agents that are due.
+    ``episode_steps``; the intervals that are cut then count, too. What an agent saw before its first decision does not.
 
     The infos of agents that are due are those of :class:`~ccgym.envs.LinkEnv`, with the agent's own ``summary`` at the
     end.
 
     Args:
         agents: How many flows learn, or one mapping with the fields of :class:`LearnerFlow` for each, such as
-            ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``.
+            ``[{}, {"start": "5s"}, {"extra_rtt": "40ms"}]``. By default the configuration's ``learners``, or two such.
         config: As in :class:`~ccgym.envs.LinkEnv`.
         render_mode: As in :class:`~ccgym.envs.LinkEnv`.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments` except ``learner``.
@@ -66,7 +65,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
 
     def __init__(
         self,
-        agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
+        agents: int | Sequence[Mapping[str, Any] | LearnerFlow] | None = None,
         config: PathOrName | Settings = "link",
         *,
         render_mode: str | None = None,
@@ -75,9 +74,9 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         if "learner" in arguments:
             raise ConfigError("learner", expected="agents=[{…}, {…}], one mapping per flow that learns")
         settings = Settings.read(config, **arguments)
-        settings = replace(settings, learners=_learners(agents, settings.learners[0]))
+        settings = replace(settings, learners=_learners(agents, settings.learners))
         self._made_with = {"agents": settings.learners, "render_mode": render_mode}
-        observation, action = self._setup(settings, 1, render_mode=render_mode)
+        observation, action = self._setup(settings, 1, render_mode=render_mode, several=True)
         self.possible_agents = [f"flow_{place}" for place in range(self._batch.learners)]
         self.agents: list[str] = []
         self.observation_spaces = {agent: copy.deepcopy(observation) for agent in self.possible_agents}
@@ -172,7 +171,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
 
 
 def parallel_env(
-    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] = 2,
+    agents: int | Sequence[Mapping[str, Any] | LearnerFlow] | None = None,
     config: PathOrName | Settings = "link",
     *,
     render_mode: str | None = None,
@@ -182,17 +181,27 @@ def parallel_env(
     return ParallelLinkEnv(agents, config, render_mode=render_mode, **arguments)
 
 
-def _learners(agents: object, default: LearnerFlow) -> tuple[LearnerFlow, ...]:
+def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[LearnerFlow, ...]:
+    if agents is None:
+        agents = defaults if len(defaults) > 1 else 2
+    flows: list[LearnerFlow] = []
     if isinstance(agents, int) and not isinstance(agents, bool) and agents >= 1:
-        return (default,) * agents
-    if isinstance(agents, Sequence) and not isinstance(agents, str) and agents:
-        flows = []
+        flows = [defaults[0]] * agents
+    elif isinstance(agents, Sequence) and not isinstance(agents, str) and agents:
         for place, flow in enumerate(agents):
             try:
                 flows.append(read_learner(flow))
             except ConfigError as error:
                 raise error.at(f"agents[{place}]") from None
-        return tuple(flows)
-    raise ConfigError(
-        shown(agents), where="agents", expected="a number of flows, or a list of mappings like [{}, {'start': '5s'}]"
-    )
+    else:
+        raise ConfigError(
+            shown(agents),
+            where="agents",
+            expected="a number of flows, or a list of mappings like [{}, {'start': '5s'}]",
+        )
+    for place, flow in enumerate(flows):
+        if flow.probability < 1:
+            raise ConfigError(
+                f"probability {flow.probability:g}", where=f"agents[{place}]", expected="1: agents always take part"
+            )
+    return tuple(flows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,12 +31,13 @@ except ImportError:
 
 if TYPE_CHECKING:
     from ccgym import _core
+    from ccgym.schemes.policies import LearnedPolicy
 
 Indices = int | Iterable[int] | None
 
 
 class SB3LinkVecEnv(EnvironmentBase, VecEnv):
-    """``num_envs`` environments for stable-baselines3, stepped in one native call.
+    """``num_envs`` episodes side by side for stable-baselines3, stepped in one native call.
 
     Environment ``i`` after ``seed(s)`` has the same episodes as a :class:`~ccgym.envs.LinkEnv` with
     ``reset(seed=s + i)``, bit for bit. The info of a step is an empty dictionary, except at the end of an episode:
@@ -48,11 +50,16 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     With ``privileged`` every info has the ground truth about the path of its observation as ``privileged``, and that of
     the terminal observation as ``terminal_privileged``.
 
+    Where several flows learn on one path, each of them is an environment of its own to stable-baselines3: episode ``i``
+    has the rows ``i · learners`` to ``(i + 1) · learners − 1``. Their clocks differ, so a step lasts until one flow of
+    each path is due; the others get their latest observation again, with reward 0, and their actions are ignored. To
+    learn from such rows as if they were steps is wrong; :meth:`rollout` gives samples.
+
     ``set_attr("paths", …)`` and ``env_method("set_progress", …)`` change where paths come from, from the next episodes
     on, for all environments alike.
 
     Args:
-        num_envs: How many.
+        num_envs: How many episodes.
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
         journal: Whether :meth:`capture` works; costs the memory of the actions of the episodes under way.
         autoreset: Whether the next episode begins when one ends, as SB3 expects. If not, :meth:`reset` has to follow,
@@ -85,7 +92,9 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         settings = Settings.read(config, **arguments)
         if not autoreset and num_envs > 1:
             raise ConfigError("autoreset=False", where=f"{num_envs} environments", expected="a single one")
-        spaces = self._setup(settings, num_envs, threads=threads, render_mode=render_mode, journal=journal)
+        spaces = self._setup(
+            settings, num_envs, threads=threads, render_mode=render_mode, journal=journal, several=True
+        )
         self._made_with = {
             "num_envs": num_envs,
             "threads": threads,
@@ -99,7 +108,12 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         self._since = time.time()
         self.keep_terminal_privileged = False
         """Whether the info of an episode's end has ``terminal_privileged`` without the argument ``privileged``, too."""
-        super().__init__(num_envs, *spaces)
+        super().__init__(num_envs * self.learners, *spaces)
+
+    @property
+    def learners(self) -> int:
+        """Flows that learn on each path; the rows of one episode."""
+        return self._batch.learners
 
     # --- Running ------------------------------------------------------------------------------------------------------
 
@@ -107,7 +121,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """Begin an episode in every environment; with seeds from ``seed()`` and options from ``set_options()`` if
         they were called since the last time.
         """
-        for index in range(self.num_envs):
+        for index in range(self._batch.count):
             self._begin(index, self._seeds[index], self._options[index])
         self._reset_seeds()
         self._reset_options()
@@ -130,15 +144,16 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         self._actions.read(self._pending)
         some_ended = batch.step()
         rewards = batch.reward.astype(np.float32)
-        dones = batch.ended.astype(np.bool_)
+        ended = np.flatnonzero(batch.ended).tolist()
+        dones = np.repeat(batch.ended, self.learners).astype(np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if some_ended:
             if self._keeps_terminal:
                 batch.refresh_privileged()
-            for index in np.flatnonzero(dones).tolist():
-                infos[index].update(self._end_info(index))
-                if self._autoreset:
-                    self._begin(index)
+            for row in np.flatnonzero(dones).tolist():
+                infos[row].update(self._end_info(row))
+            for index in ended if self._autoreset else ():
+                self._begin(index)
         if self.settings.privileged:
             batch.refresh_privileged()
             for index, info in enumerate(infos):
@@ -156,7 +171,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
 
         Args:
             actor: Who decides.
-            noise: ``(num_envs, decisions, action size)``, numbers of a standard normal distribution.
+            noise: Numbers of a standard normal distribution, episodes × (samples of each + learners − 1) × action size.
 
         Raises:
             ConfigError: :meth:`reset` must come first; or :attr:`rolls` is false; or an action is not finite.
@@ -166,16 +181,39 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
             raise ConfigError("rollout()", expected="the simulator, actions of a box, automatic resets, no render_mode")
         space = self.action_space
         assert isinstance(space, Box)
-        rollout = Rollout.of(np.ascontiguousarray(noise), batch.obs.shape[1], len(batch.privileged_names))
+        names = len(batch.privileged_names)
+        rollout = Rollout.of(np.ascontiguousarray(noise), self.learners, batch.obs.shape[1], names)
+        begun = np.zeros(batch.count, dtype=np.int64)
         while batch.roll(actor, rollout, (space.low, space.high)):
             for index in np.flatnonzero(batch.ended).tolist():
-                last = batch.obs[index].copy(), batch.privileged[index].copy()
-                rollout.ends.append(EpisodeEnd(index, int(rollout.taken[index]) - 1, *last, self._end_info(index)))
+                taken = int(rollout.taken[index])
+                rollout.ends += self._ends(index, rollout.learners[index, begun[index] : taken], int(begun[index]))
+                begun[index] = taken
                 self._begin(index)
         self._actions.check_finite(rollout.actions)
         rollout.ends.sort(key=lambda end: (end.step, end.index))
-        rollout.last_observations = batch.obs.copy()
+        batch.standing(rollout)
         return rollout
+
+    def _ends(self, index: int, whose: npt.NDArray[np.uint32], first: int) -> list[EpisodeEnd]:
+        """What the end of an episode within a rollout is to each of its learners that has decided in it.
+
+        Args:
+            index: Which episode.
+            whose: The learners of its samples in the rollout.
+            first: Place of the first of these samples.
+        """
+        batch = self._batch
+        assert isinstance(batch, SimulatedBatch)
+        ends = []
+        for learner in range(self.learners):
+            row = index * self.learners + learner
+            if batch.lengths[row] > 0:
+                places = np.flatnonzero(whose == learner)
+                step = first + int(places[-1]) if len(places) else -1
+                last = batch.obs[row].copy(), batch.deciding_truth[row].copy()
+                ends.append(EpisodeEnd(index, step, *last, self._end_info(row)))
+        return ends
 
     def privileged(self) -> dict[str, npt.NDArray[np.float64]]:
         """The ground truth about every environment's path and what its flow is doing now.
@@ -183,8 +221,16 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         Returns:
             A copy, by name with unit; ``(num_envs,)`` each.
         """
-        columns = self._batch.refresh_privileged().T.copy()
-        return dict(zip(self._batch.privileged_names, columns, strict=True))
+        return self.named_truth(self._batch.refresh_privileged())
+
+    def deciding_truth(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The same when the decision in force, or due, was taken, after :meth:`rollout` or :meth:`restore`."""
+        assert isinstance(self._batch, SimulatedBatch)
+        return self.named_truth(self._batch.deciding_truth)
+
+    def named_truth(self, rows: npt.NDArray[np.float64]) -> dict[str, npt.NDArray[np.float64]]:
+        """Copies of the columns of ground truth, by name with unit."""
+        return dict(zip(self._batch.privileged_names, rows.T.copy(), strict=True))
 
     def labels(self) -> npt.NDArray[np.float32]:
         """What the agent's expert would do on the observations last returned: after an episode's end, on the first
@@ -212,20 +258,20 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     def _keeps_terminal(self) -> bool:
         return self.settings.privileged or self.keep_terminal_privileged
 
-    def _end_info(self, index: int) -> dict[str, Any]:
+    def _end_info(self, row: int) -> dict[str, Any]:
         batch = self._batch
-        privileged = {"terminal_privileged": batch.privileged_info(index)} if self._keeps_terminal else {}
+        privileged = {"terminal_privileged": batch.privileged_info(row)} if self._keeps_terminal else {}
         return {
             **privileged,
-            **batch.end_info(index),
-            "terminal_observation": batch.obs[index].copy(),
+            **batch.end_info(*divmod(row, self.learners)),
+            "terminal_observation": batch.obs[row].copy(),
             "TimeLimit.truncated": True,
             "episode": {
-                "r": float(batch.returns[index]),
-                "l": int(batch.lengths[index]),
+                "r": float(batch.returns[row]),
+                "l": int(batch.lengths[row]),
                 "t": round(time.time() - self._since, 6),
             },
-            "reward_term_sums": dict(zip(batch.terms, batch.term_sums[index].tolist(), strict=True)),
+            "reward_term_sums": dict(zip(batch.terms, batch.term_sums[row].tolist(), strict=True)),
         }
 
     def close(self) -> None:
@@ -243,9 +289,9 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """An attribute, once per environment; ``np_random`` and ``trajectory_hash`` are each environment's own."""
         chosen = list(self._get_indices(indices))
         if attr_name == "np_random":
-            return [self._generator(index) for index in chosen]
+            return [self._generator(row // self.learners) for row in chosen]
         if attr_name == "trajectory_hash":
-            return [self._batch.trajectory_hash(index) for index in chosen]
+            return [self._batch.trajectory_hash(row // self.learners) for row in chosen]
         value = getattr(self, attr_name)
         return [value] * len(chosen)
 
@@ -288,6 +334,22 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """A picture of each environment's episode so far."""
         return [self._picture(index) for index in range(self.num_envs)]
 
+    # --- Earlier selves -----------------------------------------------------------------------------------------------
+
+    def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
+        """Let flows of earlier selves in the episodes to come draw their policy.
+
+        Args:
+            policies: By key, all that episodes under way or to come need.
+            drawn: Keys of those to draw from.
+        """
+        assert isinstance(self._batch, SimulatedBatch)
+        self._batch.set_earlier(policies, drawn)
+
+    def uses(self, key: str) -> bool:
+        """Whether a flow of an episode under way has the policy with this key."""
+        return any(episode is not None and json.dumps(key) in episode.spec for episode in self._batch.episodes)
+
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:
@@ -295,13 +357,14 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
 
         Returns:
             ``generators``: states of the random streams; ``episodes``: fields of :class:`EpisodeState`, or ``None`` for
-            real paths, which do not come back.
+            real paths, which do not come back; ``open``: what the decisions alone do not bring back.
         """
         batch = self._batch
-        return {
-            "generators": [self._generator(index).bit_generator.state for index in range(self.num_envs)],
-            "episodes": [vars(state) for state in batch.capture()] if isinstance(batch, SimulatedBatch) else None,
-        }
+        generators = [self._generator(index).bit_generator.state for index in range(batch.count)]
+        if not isinstance(batch, SimulatedBatch):
+            return {"generators": generators, "episodes": None}
+        episodes = [vars(state) for state in batch.capture()]
+        return {"generators": generators, "episodes": episodes, "open": batch.capture_open()}
 
     def restore(self, state: Mapping[str, Any]) -> npt.NDArray[np.float32]:
         """Continue from what :meth:`capture` gave; returns the observations that were due then.
@@ -310,7 +373,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         were not captured only the random streams are brought back, and :meth:`reset` must follow.
         """
         if state["episodes"] is not None and isinstance(self._batch, SimulatedBatch):
-            self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]])
-        for index, known in zip(range(self.num_envs), state["generators"], strict=True):
+            self._batch.restore([EpisodeState(**episode) for episode in state["episodes"]], state.get("open"))
+        for index, known in zip(range(self._batch.count), state["generators"], strict=True):
             self._generator(index).bit_generator.state = known
         return np.array(self._batch.obs)

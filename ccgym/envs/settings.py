@@ -6,6 +6,7 @@
       paths: {kind: ranges, rate: {uniform: [100, 500], unit: packets/s}, …}    # or  path: 12mbps …
       episode: {steps: 400}                                                    # and/or  duration: 30s
       flows: [cubic, {scheme: bbr, start: 5s}]                                 # in the background
+      learners: 3                                                              # flows that learn, with one policy
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ BACKENDS: Final = ("sim", *REAL_BACKENDS)
 DISCRETE_MAPS: Final = ("discrete", "gain_on_estimate", "passive")
 """Action maps that choose among listed operations; a passive one has one, which does nothing."""
 
+MAX_LEARNERS: Final = 64
+"""Flows that learn on one path."""
+
 DEFAULT_STEPS: Final = 400
 """Maximum number of decisions per episode, by default."""
 
@@ -69,6 +73,36 @@ class EpisodeLimits(_Strict):
         return self
 
 
+def _read_learners(learners: object) -> object:
+    """A number of flows that learn, or their fields."""
+    if isinstance(learners, (list, tuple)):
+        flows = []
+        for place, one in enumerate(learners):
+            try:
+                flows.append(read_learner(one))
+            except ConfigError as error:
+                raise error.at(f"learners[{place}]") from None
+        return tuple(flows)
+    if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= MAX_LEARNERS:
+        raise ConfigError(
+            shown(learners),
+            where="learners",
+            expected=f"a number of flows from 1 to {MAX_LEARNERS}, or the fields of each: [{{}}, {{start: 2s}}]",
+        )
+    return learners
+
+
+class EarlierSelvesConfig(_Strict):
+    """Flows that the policy in training steers as it was some time ago."""
+
+    flows: tuple[LearnerFlow, ...] = Field(default=(LearnerFlow(),), min_length=1, max_length=MAX_LEARNERS)
+    """The flows; by default one from the beginning on. Each draws its policy in every episode."""
+    every: int = Field(default=100_000, ge=1)
+    """Steps between two policies that are kept; until the first there are no such flows."""
+    keep: int = Field(default=1, ge=1, le=1000)
+    """How many of the latest policies flows draw from."""
+
+
 class EnvironmentConfig(_Strict):
     """The section ``environment`` of a configuration file."""
 
@@ -82,6 +116,12 @@ class EnvironmentConfig(_Strict):
     """Flows in the background: names of schemes and policies, or mappings like ``{scheme: bbr, start: 5s}``."""
     learner: LearnerFlow = LearnerFlow()
     """The flow that learns."""
+    learners: Annotated[int | tuple[LearnerFlow, ...], BeforeValidator(_read_learners)] = 1
+    """How many such flows learn on one path, all with the same policy; or one mapping with the fields of each. Those
+    after the first may have a ``probability``."""
+    earlier_selves: EarlierSelvesConfig | None = None
+    """Flows that the policy in training steers as it was some time ago. Held-out episodes, and environments outside of
+    trainings, have none."""
     backend: str = "sim"
     """Where it runs."""
     privileged: bool = False
@@ -96,7 +136,20 @@ class EnvironmentConfig(_Strict):
             )
         check_backend(self.backend)
         check_flows(self.backend, self.flows)
+        check_learners(self.flows_that_learn)
+        if not isinstance(self.learners, int) and "learner" in self.model_fields_set:
+            raise ConfigError(
+                f"learner, and a list of {len(self.learners)} learners",
+                where="learners",
+                expected="one of them",
+                hint="write the fields of learner in each entry of the list, or give learners as a number",
+            )
         return self
+
+    @property
+    def flows_that_learn(self) -> tuple[LearnerFlow, ...]:
+        """The flows that learn, one by one."""
+        return (self.learner,) * self.learners if isinstance(self.learners, int) else self.learners
 
     def curriculum(self) -> Curriculum:
         """What decides where paths come from; a fresh one at each call."""
@@ -128,6 +181,17 @@ def check_backend(backend: object) -> None:
             where="backend",
             expected=f"one of {', '.join(map(repr, BACKENDS))}",
             hint=did_you_mean(str(backend), BACKENDS),
+        )
+
+
+def check_learners(learners: Sequence[LearnerFlow]) -> None:
+    """Raise :class:`ConfigError` unless every episode has a flow that learns."""
+    if not learners or learners[0].probability < 1:
+        raise ConfigError(
+            f"probability {learners[0].probability:g}" if learners else "an empty list",
+            where="learners[0]" if learners else "learners",
+            expected="a first learner that takes part in every episode",
+            hint="give a probability to those after it: learners: [{}, {probability: 0.5}]",
         )
 
 
@@ -196,6 +260,8 @@ class Settings:
     background: tuple[FlowSpec, ...]
     privileged: bool
     """Whether ``info`` has the ground truth about the path."""
+    earlier_selves: tuple[LearnerFlow, ...] = ()
+    """Flows that an earlier policy of the training steers; absent where there is none."""
     strict: bool = True
     curriculum: Curriculum | None = None
     """What chooses ``source`` as training proceeds; ``None`` leaves it alone."""
@@ -261,8 +327,9 @@ class Settings:
             curriculum=curriculum,
             steps=config.episode.steps,
             duration_ns=config.episode.duration,
-            learners=(config.learner,),
+            learners=config.flows_that_learn,
             background=config.flows,
+            earlier_selves=() if config.earlier_selves is None else config.earlier_selves.flows,
             privileged=config.privileged,
             backend=config.backend,
         )
@@ -308,6 +375,7 @@ class Settings:
             changes["learners"] = (read_learner(given["learner"]),)
         settings = replace(settings, **changes)
         check_flows(settings.backend, settings.background)
+        check_learners(settings.learners)
         return settings
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ccgym.errors import ConfigError, SimulationError
 
 if TYPE_CHECKING:
     from ccgym import _core
+    from ccgym.schemes.policies import LearnedPolicy
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,18 @@ class EpisodeState:
     path: dict[str, Any]
     seed: int
     actions: Floats
+    """The learners' one after the other."""
+    decisions: list[int] = field(default_factory=list)
+    """How many of them are each learner's; empty where there is a single one."""
 
     def episode(self) -> Episode:
         """The episode that it is a state of."""
         traces = {name: resolve_trace(name).load() for name in self.traces}
-        return Episode(self.spec, traces, self.path, self.seed)
+        return Episode(self.spec, traces, self.path, self.seed, max(1, len(self.decisions)))
+
+    def by_learner(self) -> list[Floats]:
+        """The actions of each learner."""
+        return np.split(self.actions, np.cumsum(self.decisions)[:-1]) if self.decisions else [self.actions]
 
 
 class SimulatedBatch(EpisodeBatch):
@@ -51,7 +59,11 @@ class SimulatedBatch(EpisodeBatch):
         super().__init__(settings, count, threads, history=history)
         rows = count * self.learners
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
-        self._rows = np.arange(rows)
+        self._open = np.zeros(rows, dtype=np.uint8)
+        self._deciding_truth = np.zeros_like(self.privileged)
+        """Ground truth when the decision in force, or due, was taken; written by :meth:`roll`."""
+        self._drawn = np.zeros_like(self.actions)
+        """Actions in force as a rollout drew them."""
         self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
         self._label_distances = np.full((rows, len(self.agent["action"]) if self.discrete else 0), np.nan)
 
@@ -87,27 +99,52 @@ class SimulatedBatch(EpisodeBatch):
         """
         if not self._running:
             raise self._not_running()
-        before = rollout.taken.astype(np.int64)
+        before, lengths = rollout.taken.astype(np.int64), self.lengths.copy()
         self._native.rollout(
-            actor, rollout.noise, rollout.taken, rollout.observations, rollout.privileged, rollout.actions,
-            rollout.rewards, self.obs, self.privileged, self.returns, self.term_sums, self.ended,
+            actor, rollout.noise, rollout.decided, rollout.taken, rollout.learners, rollout.observations,
+            rollout.privileged, rollout.actions, rollout.rewards, self.obs, self._deciding_truth, self._drawn,
+            self.returns, self.term_sums, self.lengths, self.ended,
         )  # fmt: skip
-        after = rollout.taken.astype(np.int64)
+        self._native.due(self.due)
+        self.due &= np.repeat(self.ended == RUNNING, self.learners)
+        self._native.open(self._open)
         if self._journal is not None:
-            lengths = self.lengths.tolist()
-            journal = self._room(self._journal, int((self.lengths + after - before).max()))
-            for row, (start, end) in enumerate(zip(before.tolist(), after.tolist(), strict=True)):
-                journal[row, lengths[row] : lengths[row] + end - start] = np.clip(
-                    rollout.actions[row, start:end], *bounds
-                )
-        self.lengths += after - before
-        self.due[:] = self.ended == RUNNING
+            journal = self._room(self._journal, int(self.lengths.max()) + 1)
+            spans = zip(before.tolist(), rollout.taken.tolist(), strict=True)
+            for index, (start, end) in enumerate(spans):
+                whose = rollout.learners[index, start:end]
+                for learner in range(self.learners):
+                    row = index * self.learners + learner
+                    mine = rollout.actions[index, start:end][whose == learner]
+                    journal[row, lengths[row] : lengths[row] + len(mine)] = np.clip(mine, *bounds)
+            still = np.flatnonzero(self._open)
+            journal[still, self.lengths[still]] = np.clip(self._drawn[still], *bounds)
         self._running = not self.ended.any()
         return not self._running
+
+    def standing(self, rollout: Rollout) -> None:
+        """Write to a full rollout what its learners decide on next, or have an open decision on."""
+        rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self._deciding_truth
+        rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1
+
+    @property
+    def deciding_truth(self) -> Numbers:
+        """The ground truth when the decision in force, or due, was taken: after :meth:`roll` or :meth:`restore`."""
+        return self._deciding_truth
+
+    def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
+        """See :meth:`ccgym.envs.SB3LinkVecEnv.set_earlier`."""
+        self.earlier = replace(self.earlier, policies=tuple(drawn))
+        natives = {key: policy.native for key, policy in policies.items()}
+        self._native.set_policies({**self._native_policies, **natives})
 
     @override
     def summaries(self, index: int) -> list[dict[str, Any]]:
         summaries: list[dict[str, Any]] = json.loads(self._native.summary(index))
+        if self.learners > 1:
+            index_of_fairness = jain([one["fair_share_ratio"] for one in summaries if one["steps"] > 0])
+            for one in summaries:
+                one["jain"] = index_of_fairness
         return summaries
 
     @override
@@ -136,7 +173,8 @@ class SimulatedBatch(EpisodeBatch):
     # --- Copies -------------------------------------------------------------------------------------------------------
 
     def _note_actions(self, journal: Floats) -> None:
-        self._room(journal, int(self.lengths.max()) + 1)[self._rows, self.lengths] = self.actions
+        rows = np.flatnonzero(self.due)
+        self._room(journal, int(self.lengths.max()) + 1)[rows, self.lengths[rows]] = self.actions[rows]
 
     def _room(self, journal: Floats, decisions: int) -> Floats:
         """The journal, enlarged if need be, with room for so many decisions of an episode."""
@@ -154,37 +192,77 @@ class SimulatedBatch(EpisodeBatch):
             raise ConfigError("a batch without journal", expected="journal=True when it is made")
         if not self._running:
             raise self._not_running()
-        return [
-            EpisodeState(
-                spec=episode.spec,
-                traces=list(episode.traces),
-                path=dict(episode.path),
-                seed=episode.seed,
-                actions=self._journal[row, : self.lengths[row]].copy(),
+        self._native.open(self._open)
+        decisions = (self.lengths + self._open).reshape(self.count, self.learners).tolist()
+        states = []
+        for index, episode in enumerate(self.episodes):
+            assert episode is not None
+            rows = range(index * self.learners, index * self.learners + episode.learners)
+            taken = [self._journal[row, :decided] for row, decided in zip(rows, decisions[index], strict=False)]
+            states.append(
+                EpisodeState(
+                    spec=episode.spec,
+                    traces=list(episode.traces),
+                    path=dict(episode.path),
+                    seed=episode.seed,
+                    actions=np.concatenate(taken),
+                    decisions=decisions[index][: episode.learners] if self.learners > 1 else [],
+                )
             )
-            for row, episode in enumerate(self.episodes)
-            if episode is not None
-        ]
+        return states
 
-    def restore(self, states: Sequence[EpisodeState]) -> None:
+    def capture_open(self) -> dict[str, Any]:
+        """What repeating the decisions does not bring back where several flows learn.
+
+        Returns:
+            Actions as a rollout drew them, and the ground truth when they were taken.
+        """
+        return {"drawn": self._drawn.copy(), "truth": self._deciding_truth.copy()} if self.learners > 1 else {}
+
+    def restore(self, states: Sequence[EpisodeState], opened: Mapping[str, Any] | None = None) -> None:
         """Bring every episode to where it was, by repeating it: the same actions give the same packets.
 
-        Takes as long as the longest of the episodes did. All lanes step together, so lanes with shorter episodes
-        rehearse theirs until it is time to begin.
+        Takes as long as the longest of the episodes did. All episodes step together, so shorter ones are rehearsed
+        until it is time to begin.
+
+        Args:
+            states: What :meth:`capture` gave.
+            opened: What :meth:`capture_open` gave.
         """
         if len(states) != self.count:
             raise ConfigError(f"the state of {len(states)} episodes", expected=f"that of {self.count}")
         episodes = [state.episode() for state in states]
+        actions = [state.by_learner() for state in states]
         longest = max(len(state.actions) for state in states)
         for index, episode in enumerate(episodes):
             self._begin(index, episode)
+        # A step is one decision of each episode, of the learner whose turn it is.
         for left in range(longest, 0, -1):
-            for row, state in enumerate(states):
-                done = len(state.actions) - left
-                if done == 0 or self.ended[row] != RUNNING:
-                    self._begin(row, episodes[row])
-                self.actions[row] = state.actions[done] if done >= 0 else 0.0
+            begun = [len(state.actions) - left for state in states]
+            for index, done in enumerate(begun):
+                if done == 0 or self.ended[index] != RUNNING:
+                    self._begin(index, episodes[index])
+            for row in np.flatnonzero(self.due).tolist():
+                index, learner = divmod(row, self.learners)
+                self.actions[row] = actions[index][learner][self.lengths[row]] if begun[index] >= 0 else 0.0
             self.step()
-        for row, state in enumerate(states):
+        for index, state in enumerate(states):
             if len(state.actions) == 0 and longest > 0:
-                self._begin(row, episodes[row])
+                self._begin(index, episodes[index])
+        self._deciding_truth[:] = self.refresh_privileged()
+        if opened:
+            self._drawn[:], self._deciding_truth[:] = opened["drawn"], opened["truth"]
+
+
+def jain(shares: Sequence[float | None]) -> float | None:
+    """Jain's index of what flows got of their fair shares: (Σx)² / (n·Σx²), from 1/n to 1 (equal).
+
+    Args:
+        shares: Throughput over the fair share of each (Jain, Chiu and Hawe, 1984).
+
+    Returns:
+        None for fewer than two flows, or where nothing is known of the shares.
+    """
+    known = [share for share in shares if share is not None]
+    squares = sum(share * share for share in known)
+    return sum(known) ** 2 / (len(known) * squares) if len(known) > 1 and squares > 0 else None

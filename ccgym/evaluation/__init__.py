@@ -8,10 +8,12 @@ What is run
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
 ``engine``          many: what is kept is not run again, the rest runs in threads
+``budget``          time for runs
 ``store``           the runs that a directory keeps
 ``directory``       whose a results directory is
 ``threads``         threads that Ctrl-C ends
 ``experiment``      several schemes on one path, several runs each
+``probe``           what a few packets wait on an empty real path
 ``runner``          running that, with all its files
 ``best_cwnd``       the best constant window of a path
 ==================  =====================================================================================
@@ -26,8 +28,12 @@ What came out
 ``capacity``        what the bottleneck could carry, over time
 ``curves``          what a run's figures show, reduced for storage
 ``frames``          tables: data frames, CSV
+``differences``     which scheme is better, worse, or undecided
+``bootstrap``       how sure means, differences and rankings are
 ``flags``           what looks wrong in results
+``collapse``        which runs collapsed
 ``pantheon``        Pantheon's files
+``exchange``        results in the formats of other programs
 ``provenance``      versions, machine, command line
 ==================  =====================================================================================
 

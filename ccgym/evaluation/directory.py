@@ -74,6 +74,11 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
             expected="one process at a time",
             hint=f"wait for it, end it, or choose another directory with {option}",
         ) from None
+    # What a killed process had not finished writing; with the lock nothing else writes here.
+    for folder in (directory, directory / inside):
+        for partial in folder.glob(".*.partial"):
+            if partial.is_file():
+                partial.unlink(missing_ok=True)
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
     lock.flush()

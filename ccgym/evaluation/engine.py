@@ -12,6 +12,7 @@ measured then.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -21,6 +22,7 @@ from typing import Any, Final, Protocol
 
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
+from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
@@ -112,6 +114,8 @@ class RunOutcome:
     """What went wrong; None where nothing did."""
     unavailable: str | None = None
     """Why this machine cannot make it: the kernel lacks its algorithm."""
+    left: bool = False
+    """Whether time was up before it began."""
     kept: bool = False
     """Whether it was there from before."""
     file: str = ""
@@ -136,6 +140,8 @@ def measure(
     jobs: int | None = None,
     observer: Observer | None = None,
     repeat_limited: int = 0,
+    retries: int = 0,
+    budget: Budget | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.
 
@@ -148,6 +154,9 @@ def measure(
         repeat_limited: How often a run of real packets is tried again whose schedule the machine could not hold, also
             one that is there from before. The first that it held counts, otherwise the last; what the packets came to
             plays no part.
+        retries: How often a run of real packets that ends in an error is tried again. A simulation would end in the
+            same one.
+        budget: Time for what is missing; None: as much as it takes.
 
     Raises:
         CcgymError: The backend cannot run one of the paths here.
@@ -178,13 +187,24 @@ def measure(
     observer.begin(what, len(kept) + len(missing), len(kept))
     begins = dict(zip((run.digest for run in missing), _begins(missing, outcomes.values()), strict=True))
 
-    def work(run: Run) -> RunOutcome:
-        return _execute(run, runs_on, store, reduce, begins[run.digest], repeat_limited)
+    at_a_time = jobs or (1 if real else os.cpu_count() or 1)
+    if budget is not None:
+        budget.plan(missing, [one.wall_s for one in kept])
 
-    with closing(in_threads(work, missing, jobs or (1 if real else None), runs_on.halt)) as ended:
+    def work(run: Run) -> RunOutcome:
+        if budget is not None and not budget.admits(run, at_a_time):
+            return RunOutcome(run, left=True)
+        clock = time.perf_counter()
+        outcome = _execute(run, runs_on, store, reduce, begins[run.digest], repeat_limited, retries)
+        if budget is not None:
+            budget.ended(time.perf_counter() - clock)
+        return outcome
+
+    with closing(in_threads(work, missing, at_a_time, runs_on.halt)) as ended:
         for run, future in ended:
             outcomes[run.digest] = _outcome(run, future)
-            observer.advance(what, 1, run.name)
+            if not outcomes[run.digest].left:
+                observer.advance(what, 1, run.name)
     # Equal runs may have different names.
     return [replace(outcomes[run.digest], run=run) for run in runs]
 
@@ -236,13 +256,25 @@ def _outcome(run: Run, future: Future[RunOutcome]) -> RunOutcome:
 
 
 def _execute(
-    run: Run, runs_on: Backend, store: RunStore | None, reduce: Reduction, begin: float, repeat_limited: int
+    run: Run,
+    runs_on: Backend,
+    store: RunStore | None,
+    reduce: Reduction,
+    begin: float,
+    repeat_limited: int,
+    retries: int,
 ) -> RunOutcome:
     """Run it, and keep what is made of it; ``begin`` is when it begins in virtual time, seconds since the epoch."""
     repeats = 0
     while True:
         started, clock = time.time() if run.real else begin, time.perf_counter()
-        record = runs_on.run(run.path, run.contender.flows, Nanoseconds(run.duration_ns), run.seed, run.record)
+        try:
+            record = runs_on.run(run.path, run.contender.flows, Nanoseconds(run.duration_ns), run.seed, run.record)
+        except CcgymError:
+            retries -= 1
+            if retries < 0 or not run.real:
+                raise
+            continue
         if record.limited is None or repeats == repeat_limited:
             break
         repeats += 1

@@ -54,6 +54,9 @@ class Experiment:
     """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
     late_start_ns: int = 0
     """Maximum delay of a flow's start, nanoseconds; how long it is, is drawn from the seed of the run."""
+    random_order: bool = False
+    """Whether the schemes are run in random order, one for all runs, as Pantheon does. No result depends on it but by
+    what a machine does at a time, so it is no parameter."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))
@@ -108,10 +111,13 @@ class Experiment:
             logs: Which of them record what packet logs need.
             max_memory: What each simulation may hold; see :class:`~ccgym.evaluation.prepared_run.Record`.
         """
+        order = list(self.schemes)
+        if self.random_order:
+            random.Random(f"ccgym order {self.seed}").shuffle(order)
         return [
             self._run(one, number, with_logs=logs == "all" or (logs == "first" and number == 1), max_memory=max_memory)
             for number in range(1, self.runs + 1)
-            for one in self.schemes
+            for one in order
         ]
 
     def _run(self, one: Contender, number: int, *, with_logs: bool, max_memory: str) -> Run:

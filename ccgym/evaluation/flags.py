@@ -17,7 +17,10 @@ import numpy as np
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
+from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
+from ccgym.evaluation.collapse import collapsed
+from ccgym.evaluation.pantheon import stats_file
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.invocation import as_typed, command
 from ccgym.schemes import kernel, programs, quic
@@ -133,17 +136,28 @@ def _options(path: NetworkPath) -> str:
         return "--trace PATH.yaml"
 
 
-def flags(results: ResultSet, facts: PathFacts) -> list[Flag]:
-    """All flags of one experiment, warnings first."""
-    found = [*_path_flags(facts), *_experiment_flags(results)]
+def flags(results: ResultSet, facts: PathFacts | None) -> list[Flag]:
+    """All flags of one experiment, warnings first.
+
+    Args:
+        results: The experiment.
+        facts: What is known of its path; None of results of others, whose path nothing tells.
+    """
+    found = [*_experiment_flags(results), *(() if facts is None else _path_flags(facts))]
     for summary in results.schemes:
-        found += _scheme_flags(summary, facts, results)
+        found += _run_flags(summary, facts, results)
+        if facts is not None:
+            found += _scheme_flags(summary, facts, results)
     return sorted(found, key=lambda flag: flag.level != "warning")
 
 
-def _again(results: ResultSet, facts: PathFacts, scheme: str, *options: str) -> str:
-    """The command that repeats a scheme's first run with its packet logs."""
+def _again(results: ResultSet, facts: PathFacts | None, scheme: str, run: int, *options: str) -> str:
+    """The command that repeats a scheme's first runs up to this one, with packet logs; of results of others, the one
+    that shows what was recorded of it."""
+    if facts is None:
+        return f"cat {stats_file(scheme, run)}"
     where = [f"--backend {results.backend}"] if results.real else []
+    options = (f"--runs {run}", *options)
     words = [command("evaluate"), facts.options, *where, f"--schemes {_text(results, scheme)}", *options]
     return " ".join(words)
 
@@ -187,6 +201,15 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             cause=f"{notes.count(note)} of {len(results.cells)} runs say so",
             command="jq '.cells[].record.path_report.notes' ccgym_results.json",
         )
+    if results.left:
+        yield Flag(
+            level="note",
+            code="time-was-up",
+            subject="all schemes",
+            message=f"{results.left} of {results.left + len(results.cells)} runs are left: time was up",
+            cause="the time that --budget gives; schemes have equally many runs as far as they took equally long",
+            command="the same command, which goes on",
+        )
     if results.parameters["runs"] == 1 and results.cells:
         yield Flag(
             level="note",
@@ -194,13 +217,15 @@ def _experiment_flags(results: ResultSet) -> Iterator[Flag]:
             subject="all schemes",
             message="one run per scheme: the table has no spread",
             cause="where the path or a scheme draws at random, runs differ; one run cannot show by how much",
-            command="the same command with --runs 5",
+            command="the same command with --runs 5"
+            if results.backend != RECORDED
+            else "Pantheon's test.py with --run-times 5",
         )
 
 
-def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
+def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet) -> Iterator[Flag]:
+    """What single runs of a scheme show, whatever the path."""
     label, key = summary.style.label, summary.style.key
-    name = _algorithm(results, key)
     limited = summary.limited_runs
     if limited:
         yield Flag(
@@ -221,8 +246,29 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             subject=label,
             message=f"{len(ignored)} of {len(summary.runs)} runs do not count: {ignored[0].invalid}",
             cause="the scheme stalled, or hardly sent anything (Pantheon ignores such runs)",
-            command=_again(results, facts, key, "--runs 1", "--logs all"),
+            command=_again(results, facts, key, ignored[0].run, "--logs all"),
         )
+    throughputs = [cell.record.total.throughput_mbps for cell in summary.valid_runs]
+    places = collapsed(throughputs)
+    if places:
+        runs = [summary.valid_runs[place].run for place in places]
+        worst, others = min(throughputs[place] for place in places), max(throughputs)
+        yield Flag(
+            level="warning",
+            code="collapsed",
+            subject=label,
+            message=f"{'run' if len(runs) == 1 else 'runs'} {', '.join(map(str, runs))} of {len(summary.runs)} carried "
+            f"{worst:.2f} Mbit/s{'' if len(runs) == 1 else ' and little more'}, others up to {others:.2f}",
+            cause="the scheme got stuck in these runs: at their start, or in a state that it does not leave; the mean "
+            "stands for no run",
+            command=_again(results, facts, key, runs[0], "--logs all"),
+        )
+
+
+def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
+    """What a scheme's numbers mean on this path."""
+    label, key = summary.style.label, summary.style.key
+    name = _algorithm(results, key)
     throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
     if throughput is None or delay is None:
         return
@@ -237,7 +283,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             cause=_why_starved(summary, facts, _bound_of_its_own(results, key)),
             command=f"ccgym trace show {facts.trace}"
             if _gap_matters(facts)
-            else _again(results, facts, key, "--runs 1", "--logs all"),
+            else _again(results, facts, key, 1, "--logs all"),
         )
     if name in DELAY_BASED and facts.one_way_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_ms:
         yield Flag(
@@ -247,7 +293,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's {facts.one_way_ms:g} ms",
             cause="a delay-based scheme does not build such queues: the link makes the delay"
             + (f", whose trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
-            command=f"ccgym trace show {facts.trace}" if facts.trace else _again(results, facts, key, "--runs 1"),
+            command=f"ccgym trace show {facts.trace}" if facts.trace else _again(results, facts, key, 1),
         )
     if _gap_matters(facts) and facts.largest_gap_ms and abs(delay.mean / facts.largest_gap_ms - 1) <= NEAR:
         yield Flag(
@@ -289,7 +335,7 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
 def _lost_nothing(summary: SchemeSummary, facts: PathFacts) -> bool:
     """Whether neither the bottleneck nor a sender saw a loss."""
     records = [cell.record for cell in summary.runs]
-    seen = [one.link.drops + sum(flow.lost_packets for flow in one.flows) for one in records]
+    seen = [(one.link.drops or 0) + sum(flow.lost_packets or 0 for flow in one.flows) for one in records]
     return facts.random_loss == 0 and not any(seen)
 
 

@@ -139,16 +139,23 @@ class PantheonMetrics:
 
     throughput_mbps: float
     """Rate at which packets left the path, Mbit/s."""
-    ingress_mbps: float
-    """Rate at which packets entered the path, Mbit/s."""
+    ingress_mbps: float | None
+    """Rate at which packets entered the path, Mbit/s; None, as the next three, where only rounded numbers are left."""
     delay_p95_ms: float | None
     """95th percentile of the per-packet one-way delay, ms; None when nothing left the path."""
     loss: float | None
     """Fraction of the entered bytes that never left; None when nothing entered."""
-    span_s: float
+    span_s: float | None
     """Seconds from the first to the last departure."""
-    packets_in: int
-    packets_out: int
+    packets_in: int | None
+    packets_out: int | None
+
+    @classmethod
+    def rounded(
+        cls, throughput_mbps: float = 0.0, delay_p95_ms: float | None = None, loss: float | None = None
+    ) -> PantheonMetrics:
+        """What a statistics file keeps of a flow."""
+        return cls(throughput_mbps, None, delay_p95_ms, loss, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -183,7 +190,7 @@ class RunMetrics:
         ):
             if flows:
                 return f"{', '.join(f'flow {flow}' for flow in flows)} {what}"
-        if self.total.span_s < MIN_RUN_FRACTION * runtime_s:
+        if self.total.span_s is not None and self.total.span_s < MIN_RUN_FRACTION * runtime_s:
             return (
                 f"departures span {self.total.span_s:.1f} s, less than {MIN_RUN_FRACTION:g} of the "
                 f"{runtime_s:g} s that were asked for"

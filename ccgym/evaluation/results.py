@@ -7,6 +7,7 @@ failed cells, flags. Its schema is documented in ``docs/evaluation.md``; ``versi
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import statistics
@@ -21,17 +22,24 @@ from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, Valida
 from ccgym.config.catalog import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
-from ccgym.evaluation.frames import import_pandas, to_frame, write_csv
+from ccgym.evaluation.differences import Difference, Direction, differences
+from ccgym.evaluation.frames import import_pandas, rows_to_csv, to_csv, to_frame, write_csv
+from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
-from ccgym.files import UnreadableError, read_json
+from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.schemes.style import SchemeStyle
+from ccgym.units import NS_PER_MS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS_FILE: Final = "ccgym_results.json"
 RESULTS_CSV: Final = "ccgym_results.csv"
+DIFFERENCES_CSV: Final = "ccgym_differences.csv"
+SERIES_STEP_NS: Final = 100 * NS_PER_MS
+"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
+
 FORMAT: Final = "ccgym-results"
 FORMAT_VERSION: Final = 1
 
@@ -48,6 +56,20 @@ RUN_COLUMNS: Final[Mapping[str, str]] = {
 """Columns of a result set before those of each flow: one row per scheme, run and flow."""
 
 
+COMPARED: Final[Mapping[str, Direction]] = {"throughput_mbps": "higher", "delay_p95_ms": "lower", "loss": "lower"}
+"""Quantities of all flows of a run together in which schemes are compared, and which values are the better ones."""
+
+
+@dataclass(frozen=True)
+class AckLink:
+    """What the acknowledgements of a run did on their way back."""
+
+    metrics: RunMetrics
+    """Pantheon's numbers of the acknowledgements, as of the data."""
+    curves: str
+    """The file of their curves, relative to the results directory."""
+
+
 @dataclass(frozen=True)
 class CellResult:
     """One run of one scheme."""
@@ -62,7 +84,14 @@ class CellResult:
     """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
     wall_s: float
     curves: str = ""
-    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory."""
+    """The file of its curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""
+    acklink: AckLink | None = None
+    """The acknowledgements, where a report was asked to include them."""
+
+    @property
+    def name(self) -> str:
+        """The run's name in files: ``cubic_run1``."""
+        return f"{self.scheme}_run{self.run}"
 
     @property
     def limited(self) -> str | None:
@@ -73,7 +102,8 @@ class CellResult:
         record = self.record
         numbers = record.flows[0].summary() if len(record.flows) == 1 else f"{len(record.flows)} flows"
         ignored = "" if self.invalid is None else f"; does not count: {self.invalid}"
-        return f"CellResult({self.scheme}, run {self.run}, seed {record.seed}: {numbers}{ignored})"
+        seed = "" if record.seed is None else f", seed {record.seed}"
+        return f"CellResult({self.scheme}, run {self.run}{seed}: {numbers}{ignored})"
 
 
 @dataclass(frozen=True)
@@ -155,6 +185,13 @@ class SchemeSummary:
         # numpy's mean, as there: half of all means of two runs are a tie that the last bit decides.
         return spread and replace(spread, mean=float(np.mean([value for value in printed if value is not None])))
 
+    def flow_as_printed(self, name: str, flow: int) -> float | None:
+        """The mean of a flow's quantity over the runs, as Pantheon's report has it; names as :meth:`as_printed`."""
+        parts = [cell.record.metrics.flows.get(flow) for cell in self.valid_runs if cell.record.metrics is not None]
+        printed = [printed_number(part, name) for part in parts if part is not None]
+        known = [value for value in printed if value is not None]
+        return float(np.mean(known)) if known else None
+
     def _over_runs(self, value: Callable[[RunRecord], float | None]) -> Spread | None:
         spread = Spread.of(value(cell.record) for cell in self.valid_runs)
         # Five times the same number is one number, and not certainty.
@@ -211,6 +248,8 @@ class ResultSet:
     """What looks wrong, and why (see ``flags.py``)."""
     unavailable: Mapping[str, str] = field(default_factory=dict)
     """Why schemes could not be run here, by key: they have a row without numbers, and nothing failed."""
+    left: int = 0
+    """How many runs were left because time was up."""
     directory: Annotated[Path | None, Field(exclude=True)] = field(default=None, compare=False)
     """Where they are, with curves and series of every run; None where they are in memory only."""
 
@@ -267,6 +306,25 @@ class ResultSet:
         )
 
     @property
+    def differences(self) -> list[Difference]:
+        """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
+        seed = int(self.parameters.get("seed") or 1)
+        return [
+            one
+            for name, better in COMPARED.items()
+            for one in differences(name, better, self._by_run(name), paired=False, seed=seed)
+        ]
+
+    def _by_run(self, name: str) -> dict[str, dict[int, float]]:
+        """A quantity by scheme and run, of the runs that count."""
+        found: dict[str, dict[int, float]] = {style.key: {} for style in self.styles}
+        for cell in self.cells:
+            value = getattr(cell.record.total, name)
+            if cell.invalid is None and value is not None:
+                found[cell.scheme][cell.run] = float(value)
+        return found
+
+    @property
     def wall_s(self) -> float:
         """Time that the runs took, seconds, summed over all of them, whenever they were run."""
         return sum(cell.wall_s for cell in self.cells)
@@ -290,6 +348,7 @@ class ResultSet:
             **_RESULTS.dump_python(self, mode="json"),
             "trajectory_hash": self.trajectory_hash,
             "summary": [_summary_dict(summary) for summary in self.schemes],
+            "differences": [one.row() for one in self.differences],
         }
 
     @classmethod
@@ -384,7 +443,7 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
     pandas = import_pandas()
     parts = []
     for cell in results.cells:
-        file = results.directory / f"{cell.scheme}_run{cell.run}.csv"
+        file = results.directory / series_file(cell.name)
         if not file.exists():
             raise ResultsError(
                 "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
@@ -394,6 +453,18 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
         part.insert(1, "run", cell.run)
         parts.append(part)
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
+def series_file(name: str) -> str:
+    """The CSV of a run over time, in the results directory: ``cubic_run1.csv``."""
+    return f"{name}.csv"
+
+
+def write_results(results: ResultSet, directory: Path) -> None:
+    """Write ``ccgym_results.json``, and the tables of its runs and of the differences between schemes as CSV."""
+    atomic_write(directory / RESULTS_CSV, to_csv(result_table(results)))
+    atomic_write(directory / DIFFERENCES_CSV, rows_to_csv([one.row() for one in results.differences]))
+    atomic_write(directory / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
 
 
 def ordered(cells: Iterable[CellResult], styles: Sequence[SchemeStyle]) -> tuple[CellResult, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -44,6 +44,8 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     "sending_rate_mbps": "IP packets that the sender sent in the interval, retransmissions included, Mbit/s",
     "one_way_delay_ms": "mean one-way delay of the packets that left the path in the interval, ms; missing if none did,"
     " or if no packets were recorded",
+    "one_way_delay_min_ms": "the smallest of these delays, ms; missing likewise",
+    "one_way_delay_max_ms": "the largest of these delays, ms; missing likewise",
     "srtt_ms": "smoothed round-trip time at the end of the interval, ms; missing before the first sample",
     "cwnd_bytes": "congestion window at the end of the interval, bytes of IP packets; missing before the flow starts,"
     " and where there is none",
@@ -51,6 +53,10 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     " missing before the flow starts",
     "pacing_rate_mbps": "pacing rate at the end of the interval, Mbit/s; missing where packets are not paced",
     "lost_packets": "packets that the sender declared lost in the interval",
+    "queue_packets": "packets of all flows in the bottleneck's queue, mean of the recorded samples in the interval;"
+    " missing where nothing tells: without a link, and with mahimahi",
+    "queue_max_packets": "the largest of these samples; missing likewise",
+    "dropped_packets": "packets of all flows that this queue dropped in the interval; missing likewise",
 }
 """Columns of the table of series, one row per interval and flow."""
 
@@ -85,29 +91,30 @@ class FlowRecord:
     """Pantheon's loss, a fraction of the entered bytes; what is in flight at the end counts as lost."""
     ingress_mbps: float | None
     """Bits that entered the path / (last − first entry), Mbit/s."""
-    mean_rtt_ms: float | None
+    mean_rtt_ms: float | None = None
     """Time mean of the smoothed round-trip time, ms; None without series."""
-    min_rtt_ms: float | None
+    min_rtt_ms: float | None = None
     """Minimum round-trip time that the sender measured, ms."""
-    mean_cwnd_packets: float | None
+    mean_cwnd_packets: float | None = None
     """Time mean of the congestion window, packets; None without series, and for programs of others."""
-    mean_in_flight_packets: float | None
+    mean_in_flight_packets: float | None = None
     """Time mean of the unacknowledged data, packets; None without series, and for programs of others."""
-    goodput_mbps: float
-    """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput)."""
-    sent_packets: int
+    goodput_mbps: float | None = None
+    """Unique payload at the receiver / life of the flow, Mbit/s (ccperf's throughput); None, as the next six, in a run
+    of Pantheon's, which logged packets only."""
+    sent_packets: int | None = None
     """Data packets sent, retransmissions included."""
-    lost_packets: int
+    lost_packets: int | None = None
     """Packets that the sender declared lost; 0 for programs of others, as in the next four."""
-    retransmissions: int
+    retransmissions: int | None = None
     """Packets sent again."""
-    rtos: int
+    rtos: int | None = None
     """Retransmission timeouts."""
-    recoveries: int
+    recoveries: int | None = None
     """Episodes of fast recovery."""
-    mean_recovery_ms: float
+    mean_recovery_ms: float | None = None
     """Mean stay in fast recovery, ms; 0 without one."""
-    completion_s: float | None
+    completion_s: float | None = None
     """Seconds from the start to the last acknowledgement, for a flow of limited bytes that finished."""
     frame_delay_ms: float | None = None
     """Mean time from the capture of a video frame to the arrival of its last packet, ms, of frames that arrived whole;
@@ -125,7 +132,7 @@ class FlowRecord:
     def summary(self) -> str:
         """Throughput, 95th percentile of the one-way delay, and loss, on one line."""
         if self.throughput_mbps is None:
-            return f"goodput {self.goodput_mbps:.2f} Mbit/s"
+            return "" if self.goodput_mbps is None else f"goodput {self.goodput_mbps:.2f} Mbit/s"
         return flow_summary(self.throughput_mbps, self.delay_p95_ms, self.loss)
 
 
@@ -137,19 +144,20 @@ class LinkRecord:
     """Average capacity over the run, Mbit/s; None where the path has no link."""
     utilization: float | None
     """Total throughput / capacity."""
-    drops: int
-    """Packets its queue dropped."""
-    forwarded_bytes: int
+    drops: int | None = None
+    """Packets its queue dropped; None, as the next three, in a run of Pantheon's."""
+    forwarded_bytes: int | None = None
     """Wire bytes it forwarded."""
-    mean_queue_packets: float
+    mean_queue_packets: float | None = None
     """Time mean of the queue's length, packets."""
-    mean_queue_delay_ms: float
+    mean_queue_delay_ms: float | None = None
     """Mean sojourn per packet, ms."""
 
     def __repr__(self) -> str:
         of = "" if self.capacity_mbps is None else f"{self.capacity_mbps:.2f} Mbit/s, "
         used = "" if self.utilization is None else f"{self.utilization:.1%} used, "
-        return f"LinkRecord({of}{used}{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets)"
+        queued = "" if self.drops is None else f"{self.drops} drops, mean queue {self.mean_queue_packets:.1f} packets"
+        return f"LinkRecord({of}{used}{queued})"
 
 
 @dataclass(frozen=True)
@@ -158,8 +166,8 @@ class RunNumbers:
 
     path: str
     """The path, as :meth:`NetworkPath.describe` prints it."""
-    seed: int
-    """The root seed."""
+    seed: int | None
+    """The root seed; None in a run of Pantheon's."""
     duration_s: float
     """Length of the run, seconds."""
     trajectory_hash: str
@@ -176,7 +184,7 @@ class RunNumbers:
     """The native core's counters, per flow and per path element."""
     # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
-    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``."""
+    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``; ``pantheon`` in a run of Pantheon's."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
     flows that were ``unavailable``, ``notes``. None in the simulator."""
@@ -412,11 +420,67 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
             expected=f"a multiple of {format_time(spacing)}, the spacing of the recorded series",
         )
     ends = times[every - 1 :: every]
-    tables = [
-        _flow_series(record, place, every, ends, step_ns / NS_PER_S) for place in range(len(record.series["flows"]))
-    ]
+    queue = _queue_series(record, every, ends.size)
+    return _interleaved(
+        [
+            {**_flow_series(record, place, every, ends, step_ns / NS_PER_S), **queue}
+            for place in range(len(record.series["flows"]))
+        ]
+    )
+
+
+def logged_series(log: PacketLog, schemes: Sequence[str], duration_ns: int, step_ns: int) -> dict[str, Any]:
+    """The table of :func:`series_table` of a run of which only the packets are known: the rest is missing.
+
+    Args:
+        log: The packets of the data direction, at least one. The run begins with the first event of the log.
+        schemes: Names of the flows' schemes, in order of the flows in the log.
+        duration_ns: How far the table goes, nanoseconds.
+        step_ns: Length of the intervals, nanoseconds.
+    """
+    ends: npt.NDArray[np.int64] = np.arange(1, duration_ns // step_ns + 1, dtype=np.int64) * step_ns
+    on_clock = ends + log.origin_ns
+    unknown = dict.fromkeys(SERIES_COLUMNS, np.full(ends.size, np.nan))
+
+    def rate(times: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        place = np.searchsorted(on_clock, times, side="left")
+        inside = place < ends.size
+        found = np.bincount(place[inside], weights=sizes[inside], minlength=ends.size)
+        return np.asarray(found * (8000 / step_ns), dtype=np.float64)
+
+    def table(place: int, number: int) -> dict[str, Any]:
+        part = log.of_flow(number)
+        return {
+            **unknown,
+            "time_s": ends / NS_PER_S,
+            "flow": np.full(ends.size, place + 1),
+            "scheme": np.full(ends.size, schemes[place], dtype=object),
+            "throughput_mbps": rate(part.departure_ns, part.departure_bytes),
+            "sending_rate_mbps": rate(part.arrival_ns, part.arrival_bytes),
+            **_delays_ms(log, number, on_clock),
+        }
+
+    return _interleaved([table(place, number) for place, number in enumerate(log.flows)])
+
+
+def _interleaved(tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, Any]:
+    """The tables of flows as one."""
     # By time, then by flow: a plot per flow is a group-by, and the file can be read from the top.
     return {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in SERIES_COLUMNS}
+
+
+def _queue_series(record: RunRecord, every: int, count: int) -> dict[str, npt.NDArray[Any]]:
+    """The bottleneck's columns."""
+    assert record.series is not None
+    if record.link.capacity_mbps is None or record.backend == "mahimahi":
+        return dict.fromkeys(("queue_packets", "queue_max_packets", "dropped_packets"), np.full(count, np.nan))
+    link = {name: np.asarray(values).astype(np.int64) for name, values in record.series["link"].items()}
+    samples = link["queue_packets"][: count * every].reshape(count, every)
+    return {
+        "queue_packets": samples.mean(axis=1),
+        "queue_max_packets": samples.max(axis=1),
+        "dropped_packets": np.diff(link["drops"][every - 1 :: every], prepend=0),
+    }
 
 
 def _flow_series(
@@ -443,7 +507,7 @@ def _flow_series(
         "throughput_mbps": rate("received_bytes"),
         "goodput_mbps": rate("received_unique_bytes"),
         "sending_rate_mbps": rate("sent_bytes"),
-        "one_way_delay_ms": _mean_delay_ms(record.packets, place + 1, ends),
+        **_delays_ms(record.packets, place + 1, ends),
         "srtt_ms": np.where(srtt > 0, srtt, np.nan),
         "cwnd_bytes": np.where(begun & (window < UNLIMITED), window, np.nan),
         "in_flight_bytes": np.where(begun, level("in_flight_bytes"), np.nan),
@@ -452,16 +516,22 @@ def _flow_series(
     }
 
 
-def _mean_delay_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Mean one-way delay of the packets that left in each interval, which its end belongs to."""
-    if packets is None or not ends.size:
-        return np.full(ends.size, np.nan)
-    log = packets.of_flow(flow)
-    place = np.searchsorted(ends, log.departure_ns, side="left")
-    inside = place < ends.size
-    counts = np.bincount(place[inside], minlength=ends.size)
-    sums = np.bincount(place[inside], weights=log.delay_ns[inside], minlength=ends.size)
-    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1) / 1e6, np.nan), dtype=np.float64)
+def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
+    """Mean and range of the one-way delays of the packets that left in each interval, which its end belongs to."""
+    mean, low, high = (np.full(ends.size, np.nan) for _ in range(3))
+    if packets is not None and ends.size:
+        log = packets.of_flow(flow)
+        place = np.searchsorted(ends, log.departure_ns, side="left")
+        # Packets are in order already, but for reordered ones.
+        order = np.argsort(place, kind="stable")
+        order = order[place[order] < ends.size]
+        place, delays = place[order], log.delay_ns[order] / 1e6
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        if first.size:
+            mean[place[first]] = np.add.reduceat(delays, first) / np.diff(first, append=place.size)
+            low[place[first]] = np.minimum.reduceat(delays, first)
+            high[place[first]] = np.maximum.reduceat(delays, first)
+    return {"one_way_delay_ms": mean, "one_way_delay_min_ms": low, "one_way_delay_max_ms": high}
 
 
 def packet_table(record: RunRecord) -> dict[str, Any]:

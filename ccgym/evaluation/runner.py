@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,32 +11,31 @@ from typing import Final
 from ccgym.config.catalog import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import backend
+from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
-from ccgym.evaluation.pantheon.packet_logs import what_is_wrong, write_packet_logs
+from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
+from ccgym.evaluation.probe import probe
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
-    RESULTS_CSV,
-    RESULTS_FILE,
+    SERIES_STEP_NS,
     CellFailure,
     CellResult,
     ResultSet,
     ordered,
-    result_table,
+    series_file,
+    write_results,
 )
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.store import RunStore, StoredRun
 from ccgym.files import atomic_write
-from ccgym.units import NS_PER_MS, Nanoseconds
-
-SERIES_STEP_NS: Final = 100 * NS_PER_MS
-"""Intervals of the CSV of a run: a tenth of the recorded series, some 20 kB per flow and 30 s."""
+from ccgym.units import Nanoseconds
 
 MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
 """Parameters in which an experiment may differ from the one whose directory it adds to."""
@@ -52,10 +50,13 @@ def run_experiment(
     *,
     jobs: int | None = None,
     logs: LogsPolicy = "none",
+    raw_logs: bool = False,
     observer: Observer | None = None,
     command: Sequence[str] = (),
     grow: bool = False,
     repeat_limited: int = 0,
+    retries: int = 0,
+    budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
@@ -69,10 +70,13 @@ def run_experiment(
         out: The results directory; made if it does not exist.
         jobs: Runs at a time; by default all processors simulate, and real packets have the machine to themselves.
         logs: Of which runs packet logs are written.
+        raw_logs: Whether the raw logs of Pantheon's tunnel are among them.
         observer: Receives the progress.
         command: The command line, for the record.
         grow: Whether the directory may hold the same experiment with other schemes or runs; those are used, and kept.
         repeat_limited: As in :func:`~ccgym.evaluation.engine.measure`.
+        retries: The same.
+        budget_s: Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes.
         max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
 
     Raises:
@@ -82,46 +86,56 @@ def run_experiment(
     observer = observer or Silent()
     started = time.time()
     if held_parameters(out) is None:  # Before anything is written.
-        backend(experiment.backend).require(experiment.path, experiment.runtime_ns)
+        runs_on = backend(experiment.backend)
+        runs_on.require(experiment.path, experiment.runtime_ns)
+        if experiment.real:
+            found = probe(experiment.path, runs_on, experiment.seed)
+            observer.notice(
+                f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+                f"(its own: {found.own_ms:.1f} ms)"
+            )
     with RunStore(out, "evaluation") as store:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
-            reduce=_evaluation(out),
+            reduce=_evaluation(out, raw_logs=raw_logs),
             store=store,
             jobs=jobs,
             observer=observer,
             repeat_limited=repeat_limited,
+            retries=retries,
+            budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
         )
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
                 observer.notice(f"{outcome.run.name}: {NO_LOGS}")
         results = _result_set(experiment, outcomes, out, command, started)
         write_pantheon_files(results, experiment, out)
-        atomic_write(out / RESULTS_CSV, to_csv(result_table(results)))
-        atomic_write(out / RESULTS_FILE, json.dumps(results.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_results(results, out)
     return results
 
 
-def _evaluation(out: Path) -> Reduction:
+def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
     """Keeps a run's numbers and curves, and writes its series and packet logs into the results directory."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
-        logs = write_packet_logs(run, record, out) if run.record.link_events else {}
-        atomic_write(out / series_file(run), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
+        logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
+        atomic_write(out / series_file(run.name), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
         return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:
             return None
-        if not run.real and not (out / series_file(run)).exists():
-            return f"{series_file(run)} is missing"
+        if not run.real and not (out / series_file(run.name)).exists():
+            return f"{series_file(run.name)} is missing"
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
+        if raw_logs and not run.real and not has_raw_logs(logs):
+            return ""
         wrong = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
         return next(wrong, None) if logs else ""
 
@@ -136,11 +150,6 @@ def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
     parts = (f"=== flow {one['flow'] + 1}, {one['end']} ===\n{one['text'].rstrip()}\n" for one in said)
     atomic_write(out / f"{run.name}_programs.log", "\n".join(parts))
     return replace(record, path_report={**(record.path_report or {}), "programs": []})
-
-
-def series_file(run: Run) -> str:
-    """The CSV of a run over time."""
-    return f"{run.name}.csv"
 
 
 def _result_set(
@@ -168,6 +177,7 @@ def _result_set(
         # What was published is of one flow; next to several it would invite a wrong comparison.
         published=published_results(experiment.path, experiment.schemes) if experiment.flows == 1 else {},
         published_source=experiment.path.published_source if experiment.flows == 1 else "",
+        left=sum(one.left for one in outcomes),
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )

@@ -3,6 +3,7 @@
 =================  ===================================================================================================
 ``load``           reads a YAML file, or a name in ``configs/experiments``
 ``spec``           what the YAML says
+``sweep``          ``--sweep``: a path that varies, or an experiment with other values
 ``placeholders``   ``$rate`` and ``$(2 * owd)``
 ``draws``          random values
 ``transfers``      flows that begin as a Poisson process
@@ -20,7 +21,6 @@
 ``league``         schemes against each other in games, on paths of several kinds
 ``games``          who wins a game, and how good a scheme is by itself
 ``score``          one number for a run on a path; which schemes are Pareto-optimal
-``bootstrap``      how sure a ranking is
 =================  ===================================================================================================
 
 ``ccgym evaluate --experiment NAME|FILE`` runs one; ``docs/experiments.md`` explains the YAML.

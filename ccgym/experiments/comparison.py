@@ -95,6 +95,7 @@ def run_evaluation(experiment: Experiment, out: Path, request: Request, observer
         out,
         jobs=request.jobs,
         repeat_limited=request.repeat_limited,
+        retries=request.retries,
         observer=observer,
         command=request.command,
         grow=True,

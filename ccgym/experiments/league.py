@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.store import RunStore
-from ccgym.experiments.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.experiments.games import (
     Floats,
     fair_share_rating,
@@ -176,6 +176,8 @@ class League:
     sections: tuple[Section, ...]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
+    left: int = 0
+    """How many runs were left because time was up."""
 
     @property
     def name(self) -> str:
@@ -379,6 +381,7 @@ def league_of(ran: Executed) -> League:
         sections=tuple(one for one in sections if one.members and one.places),
         failures=ran.failures,
         notes=ran.notes,
+        left=ran.left,
     )
 
 

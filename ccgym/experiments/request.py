@@ -31,6 +31,10 @@ class Request:
     """Runs at a time; None: as :func:`~ccgym.evaluation.engine.measure` decides."""
     repeat_limited: int = 0
     """As in :func:`~ccgym.evaluation.engine.measure`."""
+    retries: int = 0
+    """The same."""
+    budget_s: float | None = None
+    """Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes."""
     quick: bool = False
     """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
     command: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from ccgym.evaluation.differences import Difference, differences
 from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics import Metric
@@ -259,7 +260,10 @@ class ExperimentResults:
     """By name of the experiment and key of the scheme."""
     failures: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """Of real packets: schemes that this machine lacks, runs whose schedule it could not hold."""
+    """Runs that are left or collapsed; of real packets: schemes that this machine lacks, runs whose schedule it could
+    not hold."""
+    left: int = 0
+    """How many runs were left because time was up."""
 
     @property
     def name(self) -> str:
@@ -273,6 +277,41 @@ class ExperimentResults:
     def of_test(self, test: Test) -> list[tuple[SchemeStyle, Outcome]]:
         """The outcomes of all schemes in an experiment."""
         return [(style, self.outcomes[test.name, style.key]) for style in self.styles]
+
+    def differences(self, test: Test, condition: str = "") -> list[Difference]:
+        """All pairs of schemes compared in each metric that has a better side. Runs of one number share seed and draws.
+
+        Args:
+            test: The experiment.
+            condition: Key of a condition; empty: means over all conditions, of the repetitions that have every one.
+        """
+        found = []
+        for metric in test.metrics:
+            if metric.better != "neither":
+                values = {style.key: self._by_run(test, style.key, metric.key, condition) for style in self.styles}
+                seed = int(self.parameters["seed"])
+                found += differences(metric.key, metric.better, values, paired=True, seed=seed)
+        return found
+
+    def _by_run(self, test: Test, scheme: str, metric: str, condition: str) -> dict[int, float]:
+        """A metric of a scheme by number of the repetition."""
+        wanted = {condition} if condition else {one.key for one in test.conditions}
+        values: dict[int, dict[str, float]] = {}
+        for run in self.outcome(test, scheme).runs:
+            value = run.values[metric]
+            if run.condition in wanted and value is not None:
+                values.setdefault(run.run, {})[run.condition] = value
+        return {number: float(np.mean([*own.values()])) for number, own in values.items() if own.keys() == wanted}
+
+    def compared(self) -> list[dict[str, Any]]:
+        """The differences of all experiments that compare, as rows: over all conditions, then for each of them."""
+        return [
+            {"test": test.name, "condition": condition, **one.row()}
+            for test in self.tests
+            if test.spec.compare
+            for condition in ("", *(known.key for known in test.conditions))
+            for one in self.differences(test, condition)
+        ]
 
     def passed_text(self, scheme: str) -> str:
         """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
@@ -300,8 +339,10 @@ class ExperimentResults:
                 "schemes": [{**asdict(style), "trained_on": self.trained_on.get(style.key)} for style in self.styles],
                 "tests": [_test_dict(test) for test in self.tests],
                 "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
+                **({"differences": found} if (found := self.compared()) else {}),
                 "failures": list(self.failures),
                 "notes": list(self.notes),
+                "left": self.left,
             }
         )
         return document

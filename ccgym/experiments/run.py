@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, is_real
+from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
@@ -20,6 +24,7 @@ from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import METRICS, Measured
+from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
 from ccgym.experiments.spec import Criterion, ExperimentSet
@@ -27,6 +32,9 @@ from ccgym.experiments.training import Training, TrainingRange
 from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import Nanoseconds
+
+SERIES_VERSION: Final = 2
+"""Rises with what is kept of series: runs without it are then run again."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,14 @@ class Executed:
     def notes(self) -> tuple[str, ...]:
         """What was left out; of real packets: schemes that cannot run here, runs that the machine could not hold."""
         notes = (note for one in self._ended if (note := _note(one)) is not None)
-        return (*self.source.left_out, *dict.fromkeys(notes))
+        left = self.left
+        up = (f"time was up: {left} of {len(self._ended)} runs are left; the same command goes on",) if left else ()
+        return (*up, *self.source.left_out, *dict.fromkeys(notes))
+
+    @property
+    def left(self) -> int:
+        """How many runs were left because time was up."""
+        return sum(one.left for one in self._ended)
 
 
 def execute(source: ExperimentSet, request: Request, store: RunStore, observer: Observer) -> Executed:
@@ -132,19 +147,42 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
     }
     stage = RUNNING if is_real(request.backend) else SIMULATING
     counting = Counting(observer, stage, sum(map(len, needed.values())))
-    found: dict[str, dict[str, RunOutcome]] = {}
-    for test in tests:
+    found: dict[str, dict[str, RunOutcome]] = {test.name: {} for test in tests}
+    # The runs of a condition's repetition share their seed.
+    budget = None if request.budget_s is None else Budget(request.budget_s, lambda run: (run.number, run.seed))
+    for test, runs in _batches(tests, needed, balanced=budget is not None):
         counting.part = test.title
         outcomes = measure(
-            needed[test.name],
+            runs,
             reduce=_reduction(test, plans[test.name]),
             store=store,
             jobs=request.jobs,
             observer=counting,
             repeat_limited=request.repeat_limited,
+            retries=request.retries,
+            budget=budget,
         )
-        found[test.name] = {one.run.digest: one for one in outcomes}
+        found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)
+
+
+def _batches(
+    tests: Sequence[Test], needed: Mapping[str, Sequence[Run]], *, balanced: bool
+) -> Iterator[tuple[Test, Sequence[Run]]]:
+    """What is measured one after the other: experiment by experiment; or repetition by repetition, and within one the
+    conditions in random order, so that those of an unfinished repetition are from all parts of a sweep."""
+    if not balanced:
+        yield from ((test, needed[test.name]) for test in tests)
+        return
+    for number in sorted({run.number for runs in needed.values() for run in runs}):
+        for test in tests:
+            groups: dict[int, list[Run]] = {}
+            for run in needed[test.name]:
+                if run.number == number:
+                    groups.setdefault(run.seed, []).append(run)
+            order = list(groups)
+            random.Random(f"ccgym budget {number}").shuffle(order)
+            yield test, [run for seed in order for run in groups[seed]]
 
 
 def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
@@ -159,6 +197,8 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
         document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
         atomic_write(request.out / f"{source.name}.json", document + "\n")
         atomic_write(request.out / f"{source.name}.csv", results.to_csv())
+        if compared := results.compared():
+            atomic_write(request.out / f"{source.name}_differences.csv", rows_to_csv(compared))
     return results
 
 
@@ -230,7 +270,8 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     versions = [kind.version for kind in kinds if kind is not None]
     # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
     parameters = {name: part.parameters for name, part in test.spec.parts().items()}
-    named = digest([test.spec.metrics, parameters, test.spec.series, versions])
+    series = test.spec.series and [test.spec.series, SERIES_VERSION]
+    named = digest([test.spec.metrics, parameters, series, versions])
 
     def reduce(run: Run, record: RunRecord) -> dict[str, Any]:
         scenario, wanted = scenarios[run.digest]
@@ -239,7 +280,7 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
         keep = test.spec.series is not None and run.number == 1
         return {
             "values": {key: None if value is None else float(value) for key, value in values.items()},
-            "series": measured.sample.rate_series(test.spec.series / 1e9) if keep and test.spec.series else None,
+            "series": measured.sample.series(test.spec.series / 1e9) if keep and test.spec.series else None,
         }
 
     return Reduction(f"metrics-{named[:16]}", 1, reduce)
@@ -275,8 +316,26 @@ def _results(ran: Executed) -> ExperimentResults:
             for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
         },
         failures=ran.failures,
-        notes=ran.notes,
+        left=ran.left,
+        notes=(*ran.notes, *(note for test in ran.tests for note in _collapses(test, ran.ran(test)))),
     )
+
+
+def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
+    """Runs whose throughput collapsed against their siblings: the same scheme under the same condition."""
+    kinds = {one.key for one in test.metrics if isinstance(one, Throughput)}
+    if not test.spec.compare or not kinds or test.spec.draw:
+        return  # where paths are drawn, runs differ by their paths
+    metric = test.by_key(min(kinds))
+    for scheme, runs in ran.items():
+        for condition in test.conditions:
+            own = [one for one in runs if one.condition == condition.key and one.values[metric.key] is not None]
+            values = [float(one.values[metric.key] or 0) for one in own]
+            for place in collapsed(values):
+                yield (
+                    f"collapsed: {scheme}, {condition.key}, run {own[place].run} (seed {own[place].seed}) carried "
+                    f"{metric.show(values[place])}, others up to {metric.show(max(values))}"
+                )
 
 
 def _note(ended: RunOutcome) -> str | None:

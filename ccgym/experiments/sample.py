@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import SimulationError
 from ccgym.evaluation.capacity import LinkCapacity
+from ccgym.evaluation.metrics import percentile_nearest
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.flow import FlowSpec
 
@@ -26,6 +28,8 @@ class Sample:
     """Per flow: unique payload at the receiver, bytes."""
     sent: tuple[Floats, ...]
     """Per flow: data packets sent, retransmissions included."""
+    sent_bytes: tuple[Floats, ...]
+    """Per flow: bytes of the IP packets sent, retransmissions included."""
     lost: tuple[Floats, ...]
     """Per flow: data packets that the sender declared lost."""
     arrived: tuple[Floats, ...]
@@ -60,6 +64,7 @@ class Sample:
             t_s=_from_zero(times_ns) / 1e9,
             payload=tuple(_from_zero(part["received_unique_bytes"]) for part in record.series["flows"]),
             sent=tuple(_from_zero(part["sent_packets"]) for part in record.series["flows"]),
+            sent_bytes=tuple(_from_zero(part["sent_bytes"]) for part in record.series["flows"]),
             lost=tuple(_from_zero(part["lost_packets"]) for part in record.series["flows"]),
             arrived=tuple(_from_zero(part["received_bytes"]) for part in record.series["flows"]),
             srtt_ms=tuple(_from_zero(part["srtt_ns"]) / 1e6 for part in record.series["flows"]),
@@ -99,22 +104,49 @@ class Sample:
         known = values[values > 0]
         return float(known.mean()) if known.size else None
 
+    def rtt_percentile_ms(self, flow: int, percentile: float, begin_s: float, end_s: float) -> float | None:
+        """A percentile over time of a flow's smoothed round-trip time, a value that it had; None without any."""
+        values = self.srtt_ms[flow][(self.t_s > begin_s) & (self.t_s <= end_s)]
+        known = values[values > 0]
+        return percentile_nearest(known, percentile / 100) if known.size else None
+
+    def offered_load(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
+        """Bits that these flows sent per bit that the link could have carried; 0 without capacity."""
+        capacity = self._grown(self.capacity_bits, begin_s, end_s)
+        bits = sum(self._grown(self.sent_bytes[flow], begin_s, end_s) for flow in flows) * 8
+        return bits / capacity if capacity > 0 else 0.0
+
     def drop_rate(self, begin_s: float, end_s: float) -> float:
         """Packets dropped by the bottleneck per packet sent, of all flows; 0 where nothing was sent."""
         sent = sum(self._grown(count, begin_s, end_s) for count in self.sent)
         return self._grown(self.drops, begin_s, end_s) / sent if sent > 0 else 0.0
 
-    def rate_series(self, width_s: float) -> dict[str, list[float]]:
-        """Rate of the flows together and of the link, Mbit/s on the wire, in bins of a width."""
+    def series(self, width_s: float) -> dict[str, list[float]]:
+        """Series in bins of a width.
+
+        Returns:
+            Rate of the flows together and of the link, Mbit/s on the wire; packets that the bottleneck dropped per
+            packet sent; mean of the flows' smoothed round-trip times, ms, 0 before the first measurement.
+        """
         edges = np.arange(0.0, self.t_s[-1] + 1e-9, width_s)
         total = np.sum(np.asarray(self.payload), axis=0)
         carried = np.diff(np.interp(edges, self.t_s, total)) * 8 * self.wire_ratio
         capacity = np.diff(np.interp(edges, self.t_s, self.capacity_bits))
+        sent = np.diff(np.interp(edges, self.t_s, np.sum(np.asarray(self.sent), axis=0)))
+        dropped = np.diff(np.interp(edges, self.t_s, self.drops))
+        rtts = [self._mean_rtt_ms(begin, end) for begin, end in pairwise(edges)]
         return {
             "t_s": [round(float(at), 3) for at in edges[1:]],
             "rate_mbps": [round(float(bits) / 1e6 / width_s, 4) for bits in carried],
             "capacity_mbps": [round(float(bits) / 1e6 / width_s, 4) for bits in capacity],
+            "loss": [round(float(lost / max(count, lost, 1)), 5) for lost, count in zip(dropped, sent, strict=True)],
+            "rtt_ms": [round(rtt, 3) for rtt in rtts],
         }
+
+    def _mean_rtt_ms(self, begin_s: float, end_s: float) -> float:
+        means = [self.rtt_ms(flow, begin_s, end_s) for flow in range(len(self.srtt_ms))]
+        known = [mean for mean in means if mean is not None]
+        return sum(known) / len(known) if known else 0.0
 
     def _grown(self, counts: Floats, begin_s: float, end_s: float) -> float:
         low, high = np.interp((begin_s, end_s), self.t_s, counts)

@@ -20,12 +20,12 @@ from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.bootstrap import Ranked, bootstrap, ranked
 from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
 from ccgym.evaluation.run import Contender, contenders
-from ccgym.experiments.bootstrap import Ranked, bootstrap, ranked
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score

@@ -232,6 +232,8 @@ class Experiment(Scenario):
     """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
     games: Games | None = None
     """How schemes are ranked against each other; with it the experiment is a part of a league."""
+    compare: bool = False
+    """Whether schemes are compared pair by pair: better, worse or undecided in each metric that has a better side."""
     optional: bool = False
     """Whether it is left out, with a word, where a trace that it needs is missing."""
     quick: Mapping[str, Raw] = Field(default_factory=dict)

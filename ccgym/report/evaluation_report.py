@@ -1,19 +1,32 @@
-"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``pantheon_report.pdf``."""
+"""The report of an evaluation: tables, figures, ``pantheon_report.html`` and ``.pdf``, ``explore.html``."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer, Silent
-from ccgym.evaluation.pantheon import statistics_text
+from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
+from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
+from ccgym.report.differences_table import differences_table
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown, run_facts
+from ccgym.report.pantheon_words import (
+    figures_title,
+    flow_table,
+    generated,
+    git_summary,
+    published_table,
+    repeated,
+    statistics_title,
+    system_info,
+    tested,
+)
 
 if TYPE_CHECKING:
     from ccgym.report.drawn import Drawn
@@ -54,14 +67,13 @@ def build_report(
 
 def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
     from ccgym.report.drawn import digest
+    from ccgym.report.explore import write_explore
     from ccgym.report.page import write_page
     from ccgym.report.pdf import write_pdf
-    from ccgym.report.run_figures import drawn_runs, run_files, run_inputs, run_name
+    from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
-    inputs = {run_name(cell): digest(run_inputs(directory, cell)) for cell in results.cells}
-    files = {
-        run_name(cell): [one.file for one in run_files(directory, cell.scheme, cell.run)] for cell in results.cells
-    }
+    inputs = {cell.name: digest(run_inputs(directory, cell)) for cell in results.cells}
+    files = {cell.name: [one.file for one in cell_files(directory, cell)] for cell in results.cells}
     current = frozenset(name for name in inputs if drawn.is_current(name, inputs[name], files[name]))
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
@@ -74,7 +86,7 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
         # Closed: when the report ends, so do the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
-                name = run_name(cell)
+                name = cell.name
                 if name not in current:
                     drawn.note(name, inputs[name], files[name])
                     observer.advance("figures")
@@ -87,10 +99,12 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
             write_pdf(results, directory, partial, ready)
         partial.replace(pdf)
         drawn.note(PDF_FILE, everything, [pdf])
-    observer.begin("report", 2)
+    observer.begin("report", 3)
     _draw_summaries(results, directory, summary, drawn)
     observer.advance("report")
     write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
+    observer.advance("report")
+    write_explore(results, directory)
     observer.advance("report")
 
 
@@ -121,7 +135,9 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
     """
     from ccgym.report.figures import figures_of
     from ccgym.report.page import Picture
-    from ccgym.report.run_figures import run_files
+    from ccgym.report.run_figures import cell_links, run_files
+
+    now = time.time()
 
     def run(cell: CellResult, label: str) -> dict[str, Any]:
         assert cell.record.metrics is not None
@@ -129,11 +145,18 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
             "cell": cell,
             "facts": run_facts(cell),
             "releases": release_text(cell.record.path_report),
-            "statistics": statistics_text(cell.record.metrics).rstrip(),
-            "figures": [
-                Picture.of(one.file, f"{label}, run {cell.run}: {one.figure.title}")
-                for one in run_files(directory, cell.scheme, cell.run)
-                if not one.paper
+            "title": statistics_title(cell, label),
+            "statistics": run_text(cell, now).rstrip(),
+            "links": [
+                (
+                    figures_title(cell, label, link),
+                    [
+                        Picture.of(one.file, f"{label}, run {cell.run}: {one.figure.title}")
+                        for one in run_files(directory, cell.scheme, cell.run, link)
+                        if not one.paper
+                    ],
+                )
+                for link in cell_links(cell)
             ],
         }
 
@@ -141,8 +164,15 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "results": results,
         "parameters": results.parameters,
         "provenance": results.provenance,
-        "place": PLACES[results.backend],
+        "tested": tested(results),
+        "said": [generated(), *repeated(results)],
+        "system": system_info(results),
+        "git": git_summary(results),
+        "published_runs": published_table(results),
+        "flow_table": flow_table(results) if results.parameters["flows"] > 1 else None,
         "table": evaluation_table(results),
+        "differences": differences_table(results.differences, {one.key: one.label for one in results.styles}),
+        "differences_explained": DIFFERENCES_EXPLAINED,
         "explanation": explanation(results),
         "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
         "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.backends import PLACES, RECORDED, is_real
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary, Spread
 from ccgym.report.table import Column, Row, Table, counted, number, spread
 
@@ -137,7 +137,8 @@ def _caption(results: ResultSet) -> str:
     what = f"`{parameters['path_name']}`, {counted(runs, 'run')} of {parameters['runtime_s']:g} s"
     what += f" with {flows} flows" if flows != 1 else ""
     command = results.provenance.get("command")
-    text = f"{what}, seed {parameters['seed']}, {PLACES[results.backend]}{f': `{command}`' if command else ''}."
+    what += "" if parameters["seed"] is None else f", seed {parameters['seed']}"
+    text = f"{what}, {PLACES[results.backend]}{f': `{command}`' if command else ''}."
     return text + _published_source(results)
 
 
@@ -171,13 +172,17 @@ def _exact_row(summary: SchemeSummary) -> Row:
 
 
 def run_facts(cell: CellResult) -> str:
-    """What identifies a run: its seed and, in virtual time, the hash of its packets."""
+    """What identifies a run: its seed and, in virtual time, the hash of its packets; nothing does of Pantheon's."""
+    if cell.record.seed is None:
+        return ""
     seed = f"seed {cell.record.seed}"
     return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
 
 
 def repeatability(results: ResultSet) -> str:
     """In a line, what to expect of the same command again."""
+    if results.backend == RECORDED:
+        return "read from Pantheon's logs: the same command gives the same numbers"
     if results.real:
         return "real packets in real time: the same command gives other packets; finished runs are kept as they are"
     return f"trajectory {results.trajectory_hash}  (same command, same version: same hash)"

@@ -14,12 +14,16 @@ from ccgym.experiments.request import Written
 from ccgym.experiments.results import ExperimentResults, Outcome, Spread, Test, Verdict
 from ccgym.files import atomic_write
 from ccgym.report.coordinates import coordinate_parts, value_text
+from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ccgym.report.figures import ChosenFigure
+
+MOST_ROWS_ON_SCREEN: Final = 60
+"""Longer tables of conditions are left to files."""
 
 WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete", "none": ""}
 """Verdicts in tables: fails stand out without color, too."""
@@ -28,12 +32,62 @@ TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete"
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
     """The table of verdicts, and what was run."""
-    lines: list[RenderableType] = ["", verdict_table(result), ""]
+    judged = not all(test.spec.compare and not test.spec.criteria for test in result.tests)
+    lines: list[RenderableType] = ["", verdict_table(result), ""] if judged else [""]
     for test in result.tests:
         passes = f"Passes: {test.brief}." if test.brief else ""
         if words := " ".join(filter(None, (test.spec.question, passes))):
             lines.append(f"{test.title}: {words}")
+    for test in result.tests:
+        if test.spec.compare:
+            lines += [*_compared(result, test), ""]
     return [*lines, *_trained(result), *result.notes, result.extent, ""]
+
+
+def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]:
+    """What a terminal shows of an experiment that compares: every condition, and which scheme is better."""
+    table, found = compared_table(result, test), result.differences(test)
+    between = pairs_table(result, test)
+    file = f"{result.name}_differences.csv"
+    shown: list[RenderableType] = [
+        table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md"
+    ]
+    if not found:  # one scheme, or no repetition that has every condition
+        return shown
+    shown += ["", between if len(between.rows) <= MOST_ON_SCREEN else undecided_text(found, file)]
+    return [*shown, f"over all conditions; for each of them in {file}"]
+
+
+def compared_table(results: ExperimentResults, test: Test) -> Table:
+    """Every condition, and within it every scheme, with means and deviations over the runs."""
+    names = list(dict.fromkeys(name for one in test.conditions for name in one.at))
+    columns = [
+        *(Column(f"at {name}", *coordinate_parts(name), value_text, align="left") for name in names),
+        Column("scheme", "scheme", align="left"),
+        *(Column(one.key, one.label, one.unit, _deviation(one)) for one in test.metrics),
+        Column("runs", "runs"),
+    ]
+    rows = []
+    for place, condition in enumerate(test.conditions):
+        for number, (style, outcome) in enumerate(results.of_test(test)):
+            own = outcome.conditions[place]
+            at = {f"at {name}": value if number == 0 else "" for name, value in condition.at.items()}
+            runs = max((spread.count for spread in own.metrics.values()), default=0)
+            rows.append(
+                Row({**at, "scheme": style.label, **own.metrics, "runs": runs}, first=number == 0 and place > 0)
+            )
+    return Table(columns, rows, kind="stack")
+
+
+def pairs_table(results: ExperimentResults, test: Test) -> Table:
+    """Which scheme is better than which, over all conditions."""
+    labels = {style.key: style.label for style in results.styles}
+    quantities = [
+        Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
+        for one in test.metrics
+        if one.better != "neither"
+    ]
+    return differences_table(results.differences(test), labels, quantities)
 
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
@@ -137,8 +191,14 @@ def markdown(results: ExperimentResults) -> str:
     if any(test.spec.criteria for test in results.tests):
         passed = {style.key: results.passed_text(style.key) for style in results.styles}
         rows.append(Row({"test": "passed", "numbers": "", "passes": "", **passed}))
+    compared = [
+        f"{table.markdown()}\n"
+        for test in results.tests
+        if test.spec.compare
+        for table in (compared_table(results, test), pairs_table(results, test))
+    ]
     extent = f"{results.extent[0].upper()}{results.extent[1:]}, seed {results.parameters['seed']}."
-    return f"{Table(columns, rows).markdown()}\n{extent}\n"
+    return "".join([f"{Table(columns, rows).markdown()}\n", *compared, f"{extent}\n"])
 
 
 def criteria_table(results: ExperimentResults, test: Test) -> Table:
@@ -176,7 +236,9 @@ def conditions_table(test: Test, outcome: Outcome) -> Table:
     """Every condition of a test with the means of its metrics, for one scheme."""
     names = list(dict.fromkeys(name for one in outcome.conditions for name in one.at))
     columns = [
-        *(Column(name, *coordinate_parts(name), value_text) for name in names),
+        *(
+            Column(f"at {name}", *coordinate_parts(name), value_text) for name in names
+        ),  # a metric may be called so, too
         Column("inside", "training range"),
         *(Column(one.key, one.label, format=_range(one)) for one in test.metrics),
         Column("runs", "runs"),
@@ -185,8 +247,19 @@ def conditions_table(test: Test, outcome: Outcome) -> Table:
     rows = []
     for one in outcome.conditions:
         runs = next((spread.count for spread in one.metrics.values()), 0)
-        rows.append(Row({**one.at, "inside": inside[one.inside], **one.metrics, "runs": runs}))
+        at = {f"at {name}": value for name, value in one.at.items()}
+        rows.append(Row({**at, "inside": inside[one.inside], **one.metrics, "runs": runs}))
     return Table(columns, rows)
+
+
+def _deviation(metric: Metric) -> Callable[[Spread], str]:
+    """Formats the mean of a metric, with its standard deviation over several runs, without their unit."""
+
+    def text(spread: Spread) -> str:
+        shown = [metric.show(value).removesuffix(f" {metric.unit}") for value in (spread.mean, spread.std)]
+        return " ± ".join(shown[: 2 if spread.count > 1 else 1])
+
+    return text
 
 
 def _range(metric: Metric) -> Callable[[Spread], str]:
@@ -234,6 +307,7 @@ def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
             for one in figures_of("experiment")
         ],
         "verdicts": verdict_table(results),
+        "differences_explained": EXPLANATION,
         "trained": _trained(results),
         "tests": [
             {
@@ -244,6 +318,8 @@ def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
                     for name, one in figures_of_test(results, test).items()
                 ],
                 "criteria": criteria_table(results, test),
+                "compared": compared_table(results, test) if test.spec.compare else None,
+                "pairs": pairs_table(results, test) if test.spec.compare else None,
                 "schemes": [
                     (style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)
                 ],

@@ -1,12 +1,14 @@
 """``pantheon_report.pdf``: the same report on paper, made with matplotlib alone.
 
-Parts follow one another down the pages; a part that does not fit begins a new page. First title, facts, table, problems
-and summary figures; then each run on a page of its own, with its statistics and the PNGs of its figures.
+Parts follow one another down the pages; a part that does not fit begins a new page. The order is Pantheon's: heading,
+path, system and versions; summary figures; tables, with what looks wrong; then each run on a page of its own, with its
+statistics and the PNGs of its figures.
 """
 
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +20,25 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.pantheon import statistics_text
+from ccgym.evaluation.backends import RECORDED
+from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.evaluation_table import evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
-from ccgym.report.run_figures import run_files
+from ccgym.report.pantheon_words import (
+    figures_title,
+    flow_table,
+    generated,
+    git_summary,
+    published_table,
+    repeated,
+    statistics_title,
+    system_info,
+    tested,
+)
+from ccgym.report.run_figures import cell_links, run_files
 from ccgym.report.style import INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
-from ccgym.report.table import NOTHING, counted
+from ccgym.report.table import NOTHING, Table
 
 PAGE_IN: Final = (8.27, 11.69)
 """A4, portrait, inches."""
@@ -40,6 +53,9 @@ CHARACTER_IN: Final = 0.065
 """Width of a character in the table, inches."""
 
 MONOSPACE: Final = "DejaVu Sans Mono"
+
+MIN_SCALE: Final = 0.8
+"""How much smaller figures may become, so that a run fits on its page."""
 
 STATISTICS_COLUMNS: Final = 2
 """Flows whose statistics are side by side."""
@@ -58,12 +74,12 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
     labels = {style.key: style.label for style in results.styles}
     with house_style(), PdfPages(target, metadata=metadata) as pdf, _Sheet.of(pdf) as sheet:
         _head(sheet, results)
-        _table(sheet, results)
-        _problems(sheet, results)
         figures = [few_colors(pixels(one.draw(results), dpi=200)).convert("RGB") for one in figures_of("evaluation")]
-        sheet.room(sum(WIDTH_IN * image.height / image.width for image in figures))
-        for image in figures:
-            sheet.picture(image)
+        sheet.turn()
+        sheet.pictures(figures[:2])
+        sheet.pictures(figures[2:])
+        _tables(sheet, results)
+        _problems(sheet, results)
         for cell in results.cells if runs is None else runs:
             sheet.turn()
             _run(sheet, cell, labels[cell.scheme], directory)
@@ -76,6 +92,7 @@ class _Sheet:
         self._pdf = pdf
         self._page: Figure | None = None
         self._top_in = 0.0
+        self._number = 0
 
     @classmethod
     @contextmanager
@@ -88,6 +105,8 @@ class _Sheet:
     def turn(self) -> None:
         """Write the page, unless it is empty, and begin a new one."""
         if self._page is not None:
+            self._number += 1
+            text_at(self._page, PAGE_IN[0] / 2, 0.4, str(self._number), ha="center", fontsize=8, color=MUTED)
             self._pdf.savefig(self._page)  # type: ignore[no-untyped-call]
         self._page, self._top_in = None, 0.0
 
@@ -133,41 +152,43 @@ class _Sheet:
         page, ends = self.room(0.0), [MARGIN_IN, PAGE_IN[0] - MARGIN_IN]
         page.add_artist(Line2D(ends, [y, y], transform=page.dpi_scale_trans, color=color, linewidth=0.7))
 
-    def picture(self, image: Image.Image) -> None:
-        """Put an image across the page. Images of at most 256 colors are stored with a palette."""
-        height = WIDTH_IN * image.height / image.width
-        page = self.room(height)
-        bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
-        axes = axes_at(page, MARGIN_IN, bottom, WIDTH_IN, height)
-        axes.set_axis_off()
-        axes.imshow(np.asarray(image), interpolation="none")
-        self.skip(height + 0.1)
+    def pictures(self, images: Sequence[Image.Image]) -> None:
+        """Put images across the page, one below the other, up to a fifth smaller where they then fit on this page.
+        Images of at most 256 colors are stored with a palette."""
+        whole = sum(WIDTH_IN * image.height / image.width + 0.1 for image in images)
+        room = (PAGE_IN[1] - 2 * MARGIN_IN - self._top_in) / whole if images else 1.0
+        width = WIDTH_IN * (room if MIN_SCALE <= room < 1 else 1.0)
+        for image in images:
+            height = width * image.height / image.width
+            page = self.room(height)
+            bottom = PAGE_IN[1] - MARGIN_IN - self._top_in - height
+            axes = axes_at(page, MARGIN_IN + (WIDTH_IN - width) / 2, bottom, width, height)
+            axes.set_axis_off()
+            axes.imshow(np.asarray(image), interpolation="none")
+            self.skip(height + 0.1)
 
 
 def _head(sheet: _Sheet, results: ResultSet) -> None:
-    parameters, provenance = results.parameters, results.provenance
-    sheet.put("Pantheon report", fontsize=24, weight="bold")
+    sheet.put("Pantheon Report", fontsize=24, weight="bold")
     sheet.skip(0.48)
-    sheet.put(str(parameters["path_name"]), fontsize=15, color=MUTED)
+    sheet.put(str(results.parameters["path_name"]), fontsize=15, color=MUTED)
     sheet.skip(0.4)
-    place = PLACES[results.backend]
-    sheet.paragraph(
-        f"{counted(len(results.styles), 'scheme')}, {counted(parameters['runs'], 'run')} each of "
-        f"{parameters['runtime_s']:g} s with {counted(parameters['flows'], 'flow')}. "
-        f"{place[:1].upper()}{place[1:]}, {provenance['started']}.",
-        size=10,
-    )
-    sheet.skip(0.12)
-    text = str(provenance["path"]).splitlines()
-    sheet.lines([part for line in text for part in textwrap.wrap(line, 98, subsequent_indent="    ") or [""]],
-                size=8, family=MONOSPACE)  # fmt: skip
-    sheet.skip(0.15)
+    phrase, path = tested(results)
+    sheet.paragraph(generated(), size=10)
+    sheet.skip(0.08)
+    sheet.paragraph(phrase, size=10)
+    _block(sheet, path.splitlines())
+    for text in repeated(results):
+        sheet.paragraph(text, size=10)
+        sheet.skip(0.08)
+    for name, lines in (("System info:", system_info(results)), ("Git summary:", git_summary(results))):
+        sheet.heading(name, size=10.5)
+        _block(sheet, lines)
+    provenance = results.provenance
     facts = [
         ("Command", str(provenance["command"]) or NOTHING),
-        ("Root seed", str(parameters["seed"])),
-        ("Repeatable", "no: real packets in real time") if results.real else ("Trajectory", results.trajectory_hash),
+        *_identity(results),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance["versions"].items())),
-        ("System", str(provenance["system"])),
         ("Took", f"{results.wall_s:.1f} s for {len(results.cells)} runs"),
     ]
     for name, value in facts:
@@ -176,15 +197,41 @@ def _head(sheet: _Sheet, results: ResultSet) -> None:
         sheet.lines(textwrap.wrap(value, 82) or [NOTHING], size=9, left_in=1.0)
 
 
-def _table(sheet: _Sheet, results: ResultSet) -> None:
+def _block(sheet: _Sheet, lines: Sequence[str]) -> None:
+    """Lines as a terminal has them."""
+    for line in lines:
+        sheet.lines(textwrap.wrap(line, 98, subsequent_indent="    ") or [""], size=8, family=MONOSPACE)
+    sheet.skip(0.1)
+
+
+def _identity(results: ResultSet) -> list[tuple[str, str]]:
+    """What the same command gives again."""
+    if results.backend == RECORDED:
+        return []
+    again = ("Repeatable", "no: real packets in real time") if results.real else ("Trajectory", results.trajectory_hash)
+    return [("Root seed", str(results.parameters["seed"])), again]
+
+
+def _tables(sheet: _Sheet, results: ResultSet) -> None:
     table = evaluation_table(results)
+    _table(sheet, "Results", table)
+    for note in [explanation(results), *table.notes]:
+        sheet.paragraph(note, size=8, color=MUTED)
+    if results.parameters["flows"] > 1:
+        _table(sheet, "Each flow", flow_table(results))
+    published = published_table(results)
+    if published is not None:
+        _table(sheet, "Published runs", published)
+
+
+def _table(sheet: _Sheet, title: str, table: Table) -> None:
     texts = [[*one.folded.split("\n"), *(table.text(row, one) for row in table.rows)] for one in table.columns]
     widths = [1.4 + max(map(len, column)) for column in texts]
     edges = WIDTH_IN * np.cumsum([0.0, *widths]) / sum(widths)
     # Many columns get smaller letters, so that they stay apart.
     size = min(1.0, WIDTH_IN / (CHARACTER_IN * sum(widths)))
     step, head = 0.205, 0.55
-    sheet.heading("Results", with_in=head + 3 * step)
+    sheet.heading(title, with_in=head + 3 * step)
 
     def line(texts: Sequence[str], **style: Any) -> None:
         for place, (column, text) in enumerate(zip(table.columns, texts, strict=True)):
@@ -200,8 +247,6 @@ def _table(sheet: _Sheet, results: ResultSet) -> None:
         sheet.skip(step)
         sheet.rule("#e2e2e2")
     sheet.skip(0.1)
-    for note in [explanation(results), *table.notes]:
-        sheet.paragraph(note, size=8, color=MUTED)
 
 
 def _problems(sheet: _Sheet, results: ResultSet) -> None:
@@ -218,15 +263,14 @@ def _problems(sheet: _Sheet, results: ResultSet) -> None:
 
 
 def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
-    assert cell.record.metrics is not None
-    sheet.heading(f"{label}, run {cell.run}", size=14)
+    sheet.heading(statistics_title(cell, label), size=14)
     facts = run_facts(cell) + (f" · emulator-limited: {cell.limited}" if cell.limited else "")
     sheet.paragraph(facts, size=8.5, color=MUTED)
     if cell.invalid:
         sheet.paragraph(f"This run does not count: {cell.invalid}.", size=8.5, color=MUTED)
     sheet.skip(0.1)
-    total, *flows = _parts(statistics_text(cell.record.metrics))
-    sheet.lines(total, size=8, family=MONOSPACE)
+    first, *flows = _parts(run_text(cell, time.time()))
+    sheet.lines(first, size=8, family=MONOSPACE)
     for start in range(0, len(flows), STATISTICS_COLUMNS):
         row = flows[start : start + STATISTICS_COLUMNS]
         height = 1.4 * 7.5 / 72 * max(len(flow) for flow in row)
@@ -235,22 +279,24 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
             sheet.put("\n".join(flow), place * WIDTH_IN / STATISTICS_COLUMNS, fontsize=7.5, family=MONOSPACE,
                       linespacing=1.4)  # fmt: skip
         sheet.skip(height + 0.06)
-    sheet.skip(0.1)
-    for one in run_files(directory, cell.scheme, cell.run):
-        if one.paper:
-            continue
-        if one.file.exists():
-            with Image.open(one.file) as image:
-                sheet.picture(image.convert("RGB"))
-        else:
-            sheet.paragraph("Figure is missing", color=MUTED)
+    for link in cell_links(cell):
+        files = [one for one in run_files(directory, cell.scheme, cell.run, link) if not one.paper]
+        sheet.heading(figures_title(cell, label, link), size=11, with_in=2.0)
+        images = []
+        for one in files:
+            if one.file.exists():
+                with Image.open(one.file) as image:
+                    images.append(image.convert("RGB"))
+            else:
+                sheet.paragraph("Figure is missing", color=MUTED)
+        sheet.pictures(images)
 
 
 def _parts(statistics: str) -> list[list[str]]:
-    """Pantheon's statistics of a run: those of all flows together, then each flow's."""
+    """The lines of a statistics file: times and all flows together, then each flow's."""
     parts: list[list[str]] = []
     for line in statistics.rstrip().splitlines():
-        if line.startswith("-- ") or not parts:
+        if line.startswith("-- Flow") or not parts:
             parts.append([])
         parts[-1].append(line)
     return parts

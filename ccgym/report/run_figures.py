@@ -34,8 +34,9 @@ _DRAWN: Final = b"."
 """What a worker writes after each run."""
 
 
-Task: TypeAlias = tuple[str, int, RunMetrics, str]
-"""A run to draw: key of the scheme, number, numbers for the legends, file of its curves."""
+Task: TypeAlias = tuple[str, int, dict[str, tuple[RunMetrics, str]]]
+"""A run to draw: key of the scheme, number, and of each of Pantheon's links numbers for the legends and the file of the
+curves."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +49,46 @@ class RunFile:
     """Whether it is drawn as a column of a paper."""
 
 
-def run_files(directory: Path, scheme: str, run: int) -> list[RunFile]:
-    """The figures of a run on screen and, of the first run of a scheme, as columns of a paper."""
-    screen = [RunFile(one, directory / figure_file(scheme, run, one.name)) for one in figures_of("run")]
-    if run != 1:
+def run_files(directory: Path, scheme: str, run: int, link: str = "datalink") -> list[RunFile]:
+    """The figures of a run on screen and, of the data in the first run of a scheme, as columns of a paper."""
+    screen = [RunFile(one, directory / figure_file(scheme, run, one.name, link)) for one in figures_of("run")]
+    if run != 1 or link != "datalink":
         return screen
     paper = [RunFile(one.figure, one.file.with_name(one.file.stem + PAPER_SUFFIX), paper=True) for one in screen]
     return [*screen, *paper]
 
 
+def cell_files(directory: Path, cell: CellResult) -> list[RunFile]:
+    """The figures of a run of an evaluation: none of one whose packets nothing tells."""
+    return [one for link in cell_links(cell) for one in run_files(directory, cell.scheme, cell.run, link)]
+
+
+def cell_links(cell: CellResult) -> dict[str, tuple[RunMetrics, str]]:
+    """Numbers and curves of the links that figures of a run show, by Pantheon's name."""
+    assert cell.record.metrics is not None
+    links = {"datalink": (cell.record.metrics, cell.curves)} if cell.curves else {}
+    return links | ({} if cell.acklink is None else {"acklink": (cell.acklink.metrics, cell.acklink.curves)})
+
+
 def run_inputs(directory: Path, cell: CellResult) -> bytes:
     """All that the figures of a run are made from."""
-    try:
-        curves = (directory / cell.curves).read_bytes()
-    except OSError:
-        curves = b""  # drawing will say what is wrong
-    return repr(cell.record.metrics).encode() + curves
+    parts = [repr(cell.record.metrics).encode()]
+    for metrics, curves in cell_links(cell).values():
+        # What is wrong with a file, drawing will say.
+        with suppress(OSError):
+            parts += [repr(metrics).encode(), (directory / curves).read_bytes()]
+    return b"".join(parts)
 
 
 def draw_run(directory: Path, task: Task) -> None:
     """Draw the figures of a run."""
-    scheme, run, metrics, file = task
-    curves = RunCurves.load(directory / file)
-    for one in run_files(directory, scheme, run):
-        with house_style(PAPER if one.paper else SCREEN):
-            drawn = one.figure.draw(curves, metrics)
-            (save if one.paper else save_compact)(drawn, one.file)
+    scheme, run, links = task
+    for link, (metrics, file) in links.items():
+        curves = RunCurves.load(directory / file)
+        for one in run_files(directory, scheme, run, link):
+            with house_style(PAPER if one.paper else SCREEN):
+                drawn = one.figure.draw(curves, metrics)
+                (save if one.paper else save_compact)(drawn, one.file)
 
 
 def drawn_runs(
@@ -89,11 +104,12 @@ def drawn_runs(
         jobs: Worker processes; all processors by default.
         done: Runs (``cubic_run1``) whose figures are there already.
     """
-    missing = [cell for cell in results.cells if run_name(cell) not in done]
+    missing = [cell for cell in results.cells if cell_links(cell) and cell.name not in done]
+    names = {cell.name for cell in missing}
     workers = min(jobs or os.cpu_count() or 1, len(missing))
     if workers <= 1 or len(missing) < WORTH_A_PROCESS:
         for cell in results.cells:
-            if run_name(cell) not in done:
+            if cell.name in names:
                 draw_run(directory, _task(cell))
             yield cell
         return
@@ -102,9 +118,9 @@ def drawn_runs(
         # In turns, so that runs become ready in their order.
         for first in range(workers):
             started.append(_Worker(directory, [_task(cell) for cell in missing[first::workers]]))
-        turns = {run_name(cell): started[place % workers] for place, cell in enumerate(missing)}
+        turns = {cell.name: started[place % workers] for place, cell in enumerate(missing)}
         for cell in results.cells:
-            worker = turns.get(run_name(cell))
+            worker = turns.get(cell.name)
             if worker is not None and not worker.drew_another():
                 # It ended early: drawn here, what is wrong shows as an error of this process.
                 draw_run(directory, _task(cell))
@@ -114,14 +130,8 @@ def drawn_runs(
             worker.end()
 
 
-def run_name(cell: CellResult) -> str:
-    """The run's name in files: ``cubic_run1``."""
-    return f"{cell.scheme}_run{cell.run}"
-
-
 def _task(cell: CellResult) -> Task:
-    assert cell.record.metrics is not None
-    return cell.scheme, cell.run, cell.record.metrics, cell.curves
+    return cell.scheme, cell.run, cell_links(cell)
 
 
 class _Worker:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.bootstrap import Interval
 from ccgym.evaluation.engine import Observer
-from ccgym.experiments.bootstrap import Interval
 from ccgym.experiments.request import Written
 from ccgym.experiments.scorecard import (
     JSON_FILE,

@@ -56,6 +56,9 @@ COLUMN_AXES_IN: Final = 2.1
 MAX_LUMINANCE: Final = 0.3
 """Relative luminance up to which a color makes marks and lines on white: a contrast of 3, as WCAG asks of graphics."""
 
+MIN_LUMINANCE: Final = 0.2
+"""Relative luminance from which a color makes marks and lines on a dark page: the same contrast, and some more."""
+
 PASS_COLOR: Final = "#e4f1e6"
 """Fill of what passes a test."""
 
@@ -325,19 +328,20 @@ def few_colors(image: Image.Image) -> Image.Image:
     return reduced
 
 
-def legible(color: str) -> str:
-    """The color as it is drawn on white: darkened as far as it takes to be seen.
+def legible(color: str, *, dark: bool = False) -> str:
+    """The color as it is drawn on white, darkened as far as it takes to be seen, or on a dark page, lightened.
 
     Args:
         color: Any color that matplotlib knows.
+        dark: Whether the page is dark.
 
     Returns:
         ``"#rrggbb"``.
     """
     red, green, blue = to_rgb(color)
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    while luminance(red, green, blue) > MAX_LUMINANCE:
-        lightness *= 0.97
+    while luminance(red, green, blue) < MIN_LUMINANCE if dark else luminance(red, green, blue) > MAX_LUMINANCE:
+        lightness = 1 - 0.97 * (1 - lightness) if dark else 0.97 * lightness
         red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 

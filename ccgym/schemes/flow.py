@@ -39,6 +39,8 @@ class Flow(models.Flow):
     handshake: bool | None = None
     """Whether a handshake comes before the data: it costs a round trip and gives the first round-trip sample. Absent:
     as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
+    probability: float = Field(default=1.0, gt=0, le=1)
+    """Probability that it takes part: every episode of an environment draws whether it does."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -92,6 +94,10 @@ class Flow(models.Flow):
             )
         return self.rtt - base_rtt_ns
 
+    def takes_part(self, rng: np.random.Generator) -> bool:
+        """Whether it takes part in an episode; draws only where that is not certain."""
+        return self.probability == 1 or bool(rng.random() < self.probability)
+
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in models.Flow.model_fields},
@@ -114,8 +120,6 @@ class FlowSpec(Flow):
     paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    probability: float = Field(default=1.0, gt=0, le=1)
-    """Probability that it takes part: every episode of an environment draws whether it does."""
     source: models.SourceField = models.GreedySource()
     """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
     its scheme is made for, ``greedy`` for most."""

@@ -10,6 +10,7 @@
 ``normalizer``         running statistics of features and rewards
 ``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
+``earlier_self``       the policy as it was some time ago, to steer other flows
 ``evaluation``         a policy or a baseline on the held-out paths
 ``callbacks``          what happens between updates: records, evaluations, pictures
 ``bayesian``           Bayesian optimization

@@ -5,6 +5,7 @@ Callbacks draw nothing from the global random generators, so they do not change 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import io
 import json
@@ -21,7 +22,9 @@ from typing_extensions import override
 from ccgym.config.grown import Binned, GapBins, GapSearch, GrowingPlan, Searched
 from ccgym.errors import ResultsError
 from ccgym.files import atomic_write
+from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training import normalizer as normalizers
+from ccgym.training.earlier_self import EarlierPolicy
 from ccgym.training.evaluation import (
     Actor,
     Baselines,
@@ -31,10 +34,11 @@ from ccgym.training.evaluation import (
     evaluation_seed,
     measure_schemes,
 )
+from ccgym.training.exportable import exportable, onnx_file
 from ccgym.training.gaps import Measured, numbers, pool, search
 from ccgym.training.logs import Table
 from ccgym.training.run_directory import environment
-from ccgym.training.saved_model import write_model
+from ccgym.training.saved_model import TrainedModel, write_model
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
@@ -159,7 +163,7 @@ class EvaluationCallback(Callback):
         trainer.display.evaluation(step, result, best=is_best)
         if self._drawn is not None:
             evaluate(self._drawn, DeterministicPolicy(trainer.model), self._seed)
-            (picture,) = self._drawn.get_images()
+            picture, *_ = self._drawn.get_images()
             trainer.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
     def _record(self, trainer: Trainer, result: EvaluationResult, fraction: float | None) -> None:
@@ -295,6 +299,46 @@ class CurriculumCallback(Callback):
         }
         assert self._table is not None
         self._table.add(trainer.step, row)
+
+
+# --- Earlier selves ---------------------------------------------------------------------------------------------------
+
+
+class EarlierSelfCallback(Callback):
+    """Keeps the policy every so many steps, where the configuration has flows of earlier selves."""
+
+    @override
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        earlier = trainer.rollouts.earlier
+        if earlier is None or not earlier.is_due(trainer.step):
+            return
+        trainer.rollouts.add_earlier(_policy_now(trainer))
+
+
+def _policy_now(trainer: Trainer) -> EarlierPolicy:
+    """The policy that is trained, with the agent of the training, not that of a deployment."""
+    config = trainer.config
+    name = f"{config.name.lower()[:40]}-{trainer.step}"
+    statistics = normalizers.observation_statistics(trainer.normalizer)
+    policy = exportable(TrainedModel(config, trainer.model, statistics, {}))
+    network = onnx_file(policy, name)
+    agent = config.agent.native()
+    agent.pop("expert", None)
+    learner = config.environment.flows_that_learn[0]
+    card = PolicyCard(
+        name=name,
+        label=name,
+        color="gray",
+        marker=".",
+        summary=f"An earlier self of {config.name}.",
+        reference="trained by ccgym",
+        agent=agent,
+        policy=policy.shape,
+        onnx_sha256=hashlib.sha256(network).hexdigest(),
+        profile=learner.profile,
+        ack_every=learner.ack_every,
+    )
+    return EarlierPolicy(trainer.step, network, card.to_json())
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------

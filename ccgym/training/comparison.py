@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import ConfigError, ResultsError
-from ccgym.experiments.bootstrap import CONFIDENCE, RESAMPLES, Interval
+from ccgym.evaluation.bootstrap import CONFIDENCE, RESAMPLES, Interval
 from ccgym.training.config import TrainConfig
 from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.training.evaluation import ORACLE

@@ -21,7 +21,7 @@ from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_yaml, validate
-from ccgym.envs.settings import REAL_BACKENDS, EnvironmentConfig
+from ccgym.envs.settings import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
 from ccgym.training.algorithms.config import AlgorithmField, PpoConfig, Strict
@@ -160,6 +160,44 @@ class TrainConfig(AgentFile, Strict):
                 expected=f"{limit} or fewer on this machine, preferably one",
                 hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _several_learners(self) -> TrainConfig:
+        environment, algorithm = self.environment, self.algorithm
+        if environment.earlier_selves is not None and environment.backend in REAL_BACKENDS:
+            raise ConfigError(
+                f"earlier selves with backend {environment.backend}",
+                where="environment.earlier_selves",
+                expected="the simulator",
+                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
+            )
+        learners = environment.flows_that_learn
+        if len(learners) == 1:
+            return self
+        wrong = {
+            f"backend {environment.backend}": environment.backend in REAL_BACKENDS,
+            f"algorithm {algorithm.name}": algorithm.name != "ppo",
+            "algorithm.use_sde": isinstance(algorithm, PpoConfig) and algorithm.use_sde,
+            "algorithm.normalize.observation": algorithm.normalization.observation,
+            "actions to choose from": self.agent.native()["action"]["map"]["kind"] in DISCRETE_MAPS,
+        }
+        for found in (name for name, present in wrong.items() if present):
+            raise ConfigError(
+                f"{len(learners)} flows that learn, with {found}",
+                where="environment.learners",
+                expected="ppo with actions that are real numbers, in the simulator, whose rollouts in the native core "
+                "take the decisions of each flow by its own clock",
+                hint="one learner and flows of earlier selves (environment.earlier_selves) work with every algorithm",
+            )
+        for place, flow in enumerate(learners):
+            if flow.stop is not None:
+                raise ConfigError(
+                    "a flow that stops",
+                    where=f"environment.learners[{place}].stop",
+                    expected="learners that stay to the end: what is decided after it teaches nothing",
+                    hint="flows that leave may be in environment.flows or environment.earlier_selves",
+                )
         return self
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from ccgym.schemes.origins import refuse
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
+from ccgym.training.earlier_self import EarlierPolicies
 from ccgym.training.privileged_critic import PrivilegedEnv
 from ccgym.training.rollouts import RolloutEnv
 
@@ -29,9 +30,13 @@ class Environments:
 
     def training(self) -> RolloutEnv:
         """Those to learn in; :class:`~ccgym.training.rollouts.RolloutEnv` can be put into checkpoints."""
-        settings = self._settings()
+        settings, earlier = self._settings(), self._config.environment.earlier_selves
         env = SB3LinkVecEnv(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
-        return RolloutEnv(self._for_critic(env), settings.curriculum if self._config.has_curriculum else None)
+        return RolloutEnv(
+            self._for_critic(env),
+            settings.curriculum if self._config.has_curriculum else None,
+            None if earlier is None else EarlierPolicies(earlier.every, earlier.keep),
+        )
 
     def evaluation(self) -> VecEnv:
         """One per held-out path; with a curriculum, paths of its end. Where paths are real, one for all of them."""

@@ -30,6 +30,7 @@ METRICS: Final = {
     "delay_p95_ms": "delay_p95_ms",
     "loss": "loss",
     "utilization": "utilization",
+    "jain": "jain",
 }
 """Tags below ``net/``, and the fields of an episode's summary that they are the means of."""
 
@@ -39,9 +40,10 @@ class EvaluationResult:
     """Episodes on the held-out paths, in the paths' order."""
 
     rewards: Floats
-    """Sum of the rewards of each episode; or their mean, where they were evaluated per decision."""
+    """Sum of the rewards of each episode; or their mean, where they were evaluated per decision. Of several learners on
+    a path, the mean."""
     lengths: npt.NDArray[np.int64]
-    """Decisions of each episode."""
+    """Decisions of each episode, of all its learners."""
     metrics: dict[str, float]
     """Means over the episodes, by the names of :data:`METRICS`."""
     terms: dict[str, float]
@@ -134,18 +136,35 @@ def evaluate(
         episodes: How many paths; as many as there are environments unless given. Rounded up to whole groups.
         per_decision: Whether an episode's reward is the mean over its decisions, in place of the sum.
     """
-    wanted = env.num_envs if episodes is None else episodes
-    groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, env.num_envs)]
-    rewards, lengths = np.concatenate([group[0] for group in groups]), np.concatenate([group[1] for group in groups])
-    finished = [*chain.from_iterable(group[2] for group in groups)]
-    counts = lengths if per_decision else np.ones_like(lengths)
-    return EvaluationResult(rewards / counts, lengths, _network_means(finished), _term_means(finished, counts))
+    learners: int = env.get_attr("learners")[0]
+    side_by_side = env.num_envs // learners
+    wanted = side_by_side if episodes is None else episodes
+    groups = [_evaluate_group(env, actor, seed + first) for first in range(0, wanted, side_by_side)]
+    # One row per learner; those that did not take part, or never decided, have no decisions.
+    rewards = np.concatenate([group[0] for group in groups])
+    ends = [*chain.from_iterable(group[1] for group in groups)]
+    lengths = np.array([end["episode"]["l"] for end in ends], dtype=np.int64)
+    counts = np.maximum(lengths, 1) if per_decision else np.ones_like(lengths)
+    decided = (lengths > 0).reshape(-1, learners)
+
+    def per_episode(values: Floats) -> Floats:
+        """Means over the learners of each episode."""
+        means: Floats = (values / counts).reshape(-1, learners).sum(axis=1, where=decided) / decided.sum(axis=1)
+        return means
+
+    sums = [end["reward_term_sums"] for end in ends]
+    return EvaluationResult(
+        per_episode(rewards),
+        lengths.reshape(-1, learners).sum(axis=1),
+        _network_means([end for end, length in zip(ends, lengths, strict=True) if length > 0]),
+        {name: float(per_episode(np.array([row[name] for row in sums])).mean()) for name in sums[0]},
+    )
 
 
-def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, npt.NDArray[np.int64], list[dict[str, Any]]]:
+def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, list[dict[str, Any]]]:
     """One episode in every environment; environment ``i`` after ``seed(s)`` runs on the path of seed ``s + i``."""
     count = env.num_envs
-    rewards, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
+    rewards = np.zeros(count)
     ends: list[dict[str, Any] | None] = [None] * count
     env.seed(seed)
     observations: Any = env.reset()
@@ -154,10 +173,9 @@ def _evaluate_group(env: VecEnv, actor: Actor, seed: int) -> tuple[Floats, npt.N
         observations, step_rewards, starts, infos = env.step(actor(observations, starts))
         open_ones = np.array([end is None for end in ends])
         rewards[open_ones] += step_rewards[open_ones]
-        lengths[open_ones] += 1
         for index in np.flatnonzero(starts & open_ones):
             ends[index] = infos[index]
-    return rewards, lengths, [end for end in ends if end is not None]
+    return rewards, [end for end in ends if end is not None]
 
 
 def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:
@@ -168,8 +186,3 @@ def _network_means(ends: list[dict[str, Any]]) -> dict[str, float]:
         if known:
             means[tag] = float(np.mean(known))
     return means
-
-
-def _term_means(ends: list[dict[str, Any]], counts: npt.NDArray[np.int64]) -> dict[str, float]:
-    sums = [(end["reward_term_sums"], count) for end, count in zip(ends, counts, strict=True)]
-    return {name: float(np.mean([row[name] / count for row, count in sums])) for name in sums[0][0]}

@@ -24,23 +24,32 @@ def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
 
 
 def normalized_rewards(
-    normalizer: VecNormalize | None, rewards: npt.NDArray[np.float32], dones: npt.NDArray[np.bool_]
+    normalizer: VecNormalize | None,
+    rewards: npt.NDArray[np.float32],
+    dones: npt.NDArray[np.bool_],
+    learners: npt.NDArray[np.integer[Any]] | None = None,
 ) -> npt.NDArray[np.float32]:
     """A rollout's rewards as the normalizer returns them step by step, to the bit; it learns from them.
+
+    It has one running sum per learner. Where several learn in an environment, a step is one sample of each environment.
 
     Args:
         normalizer: One that does not normalize observations, or None, which changes nothing.
         rewards: Environments × steps.
         dones: Which steps were an episode's last, of the same shape.
+        learners: Whose each sample is, of the same shape; by default each environment has one learner.
     """
     if normalizer is None:
         return rewards
     sums = np.zeros((rewards.shape[1], rewards.shape[0]))
-    running = normalizer.returns
-    for row, reward, done in zip(sums, rewards.T, dones.T, strict=True):
-        row[:] = running = running * normalizer.gamma + reward
-        running[done] = 0.0
-    normalizer.returns = running
+    if learners is None:
+        learners = np.zeros(rewards.shape, dtype=np.int64)
+    running = normalizer.returns.reshape(len(rewards), -1).copy()
+    paths = np.arange(len(rewards))
+    for row, reward, done, whose in zip(sums, rewards.T, dones.T, learners.T, strict=True):
+        row[:] = running[paths, whose] * normalizer.gamma + reward
+        running[paths, whose] = np.where(done, 0.0, row)
+    normalizer.returns = running.reshape(-1)
     moments = normalizer.ret_rms
     # RunningMeanStd.update_from_moments in Python's floats, which calculate the same and are faster one by one.
     mean, variance, count, added = float(moments.mean), float(moments.var), float(moments.count), rewards.shape[0]

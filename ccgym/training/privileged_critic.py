@@ -68,7 +68,7 @@ class PrivilegedEnv(VecEnvWrapper):
     @override
     def reset(self) -> Floats:
         observations: Floats = self._env.reset()
-        return self._with_privileged(observations)
+        return self._with_privileged(observations, self._env.privileged())
 
     @override
     def step_wait(self) -> VecEnvStepReturn:
@@ -77,30 +77,29 @@ class PrivilegedEnv(VecEnvWrapper):
             state = {name: np.array([value]) for name, value in infos[index].pop("terminal_privileged").items()}
             (features,) = privileged_features(state, self._packet_bits)
             infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], features])
-        return self._with_privileged(observations), rewards, dones, infos
+        return self._with_privileged(observations, self._env.privileged()), rewards, dones, infos
 
     def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
         """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
         rollout: Rollout = self._env.rollout(actor, noise)
-        names, packet_bits = self._env.privileged().keys(), self._packet_bits
 
         def whole(observations: Floats, truth: npt.NDArray[np.float64]) -> Floats:
-            features = privileged_features(dict(zip(names, truth.T, strict=True)), packet_bits)
-            return np.concatenate([observations, features], axis=1)
+            return self._with_privileged(observations, self._env.named_truth(truth))
 
         count, steps, _ = rollout.observations.shape
         flat = whole(rollout.observations.reshape(count * steps, -1), rollout.privileged.reshape(count * steps, -1))
         ends = [replace(end, observation=whole(end.observation[None], end.privileged[None])[0]) for end in rollout.ends]
-        last = self._with_privileged(rollout.last_observations)
+        last = whole(rollout.last_observations, rollout.last_privileged)
         return replace(rollout, observations=flat.reshape(count, steps, -1), last_observations=last, ends=ends)
 
     def restore(self, state: Mapping[str, Any]) -> Floats:
         """See :meth:`ccgym.envs.SB3LinkVecEnv.restore`."""
         observations: Floats = self._env.restore(state)
-        return self._with_privileged(observations)
+        simulated = state["episodes"] is not None
+        return self._with_privileged(observations, self._env.deciding_truth() if simulated else self._env.privileged())
 
-    def _with_privileged(self, observations: Floats) -> Floats:
-        features = privileged_features(self._env.privileged(), self._packet_bits)
+    def _with_privileged(self, observations: Floats, truth: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
+        features = privileged_features(truth, self._packet_bits)
         whole: Floats = np.concatenate([observations, features], axis=1)
         return whole
 

@@ -18,17 +18,19 @@ from ccgym.errors import ResultsError
 if TYPE_CHECKING:
     from ccgym import _core
     from ccgym.envs.rollout import Rollout
+    from ccgym.training.earlier_self import EarlierPolicies, EarlierPolicy
 
 
 class RolloutEnv(VecEnvWrapper):
     """Environments that measure their own time, move along a curriculum, and go into checkpoints."""
 
-    def __init__(self, env: Any, curriculum: Curriculum | None = None) -> None:
+    def __init__(self, env: Any, curriculum: Curriculum | None = None, earlier: EarlierPolicies | None = None) -> None:
         """Wrap.
 
         Args:
             env: A :class:`ccgym.envs.SB3LinkVecEnv`, perhaps wrapped.
             curriculum: The one that it follows, if it does.
+            earlier: Where the policies of earlier selves are kept, if it has such flows.
         """
         super().__init__(env)
         self.seconds = 0.0
@@ -38,6 +40,8 @@ class RolloutEnv(VecEnvWrapper):
         self._env = env
         self.curriculum = curriculum
         """The one that it follows, if it does."""
+        self.earlier = earlier
+        """Where the policies of earlier selves are kept, if it has such flows."""
         self._progress = 0.0
         self._observations = np.zeros(0, dtype=np.float32)
 
@@ -60,6 +64,12 @@ class RolloutEnv(VecEnvWrapper):
         self.seconds += time.perf_counter() - began
         self._observations = outcome[0]  # type: ignore[assignment]
         return outcome
+
+    @property
+    def learners(self) -> int:
+        """Flows that learn on each path."""
+        learners: int = self.get_attr("learners")[0]
+        return learners
 
     @property
     def rolls(self) -> bool:
@@ -105,6 +115,14 @@ class RolloutEnv(VecEnvWrapper):
         missed: int | None = getattr(self._env, "missed_deadlines", None)
         return missed
 
+    # --- Earlier selves -----------------------------------------------------------------------------------------------
+
+    def add_earlier(self, new: EarlierPolicy) -> None:
+        """Let flows of earlier selves in the episodes to come draw this policy, too."""
+        assert self.earlier is not None
+        self.earlier.add(new, self._env.uses)
+        self._env.set_earlier(self.earlier.policies, self.earlier.drawn)
+
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
     def capture(self) -> dict[str, Any]:
@@ -115,6 +133,7 @@ class RolloutEnv(VecEnvWrapper):
             "observations": plain(self._observations),
             "progress": self._progress,
             "curriculum": None if self.curriculum is None else self.curriculum.state_dict(),
+            "earlier": None if self.earlier is None else plain(self.earlier.state()),
         }
 
     def restore(self, state: Mapping[str, Any]) -> bool:
@@ -129,6 +148,9 @@ class RolloutEnv(VecEnvWrapper):
         if self.curriculum is not None and state["curriculum"] is not None:
             self.curriculum.load_state_dict(state["curriculum"])
             self.set_progress(state["progress"])
+        if self.earlier is not None:
+            self.earlier.restore(with_arrays(state["earlier"]))
+            self._env.set_earlier(self.earlier.policies, self.earlier.drawn)
         self._observations = self._env.restore(with_arrays(state["environments"]))
         if state["environments"].get("episodes", ()) is None:
             self.paused = True

@@ -81,7 +81,9 @@ class TorchPolicy:
     def __init__(self, policy: BasePolicy, normalizer: Normalizer | None = None) -> None:
         _require_exportable(policy)
         self.normalizer = normalizer
-        self._policy = copy.deepcopy(policy).to("cpu")
+        # The distribution that a policy in training drew from last hangs on a graph, which cannot be copied.
+        latest = getattr(policy, "action_dist", None)
+        self._policy = copy.deepcopy(policy, {id(latest): copy.copy(latest)}).to("cpu")
         self._policy.set_training_mode(False)
         self.lstm: nn.LSTM | None = None
         if isinstance(self._policy, RecurrentActorCriticPolicy):

@@ -31,7 +31,13 @@ from ccgym.errors import ResultsError, SimulationError
 from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import Callback, CurriculumCallback, EvaluationCallback, RecordsCallback
+from ccgym.training.callbacks import (
+    Callback,
+    CurriculumCallback,
+    EarlierSelfCallback,
+    EvaluationCallback,
+    RecordsCallback,
+)
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments, normalized
@@ -144,7 +150,9 @@ class Trainer:
         """By all updates, over all runs of a resumed training."""
         self.completed = False
         self.evaluation = EvaluationCallback()
-        self.callbacks: tuple[Callback, ...] = (CurriculumCallback(), RecordsCallback(), self.evaluation)
+        self.callbacks: tuple[Callback, ...] = (
+            CurriculumCallback(), RecordsCallback(), EarlierSelfCallback(), self.evaluation,
+        )  # fmt: skip
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
         """Train to the end, to the time limit, or until a signal comes.

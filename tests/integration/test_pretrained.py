@@ -74,6 +74,15 @@ def test_orca_on_the_path_of_the_published_report() -> None:
     assert runs.loss <= 0.02
 
 
+def test_a_host_that_stands_still_does_not_make_orca_lose_packets() -> None:
+    path = NetworkPath.named("77.72mbps")
+    stall = {"kind": "on_off", "mean_on": "100ms", "mean_off": "1ms", "hold": True, "direction": "downlink"}
+    busy = NetworkPath(chain=[*path.chain, stall])
+    losses = [simulate(busy, ["orca"], "30s", seed, Record(series=0)).total.loss for seed in range(1, 6)]
+    # With acknowledged bytes over 20 ms as its throughput a policy lost 4 %.
+    assert float(np.mean([1.0 if loss is None else loss for loss in losses])) <= 0.015
+
+
 def test_a_busy_host_does_not_bring_eagle_down() -> None:
     path = NetworkPath.named("77.72mbps")
     stall = {"kind": "on_off", "mean_on": "200ms", "mean_off": "40ms", "hold": True}

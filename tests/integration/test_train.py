@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from ccgym.cli.train import main
+from ccgym.training.checkpoint import read_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -222,6 +223,15 @@ def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: 
                 "random": 2, "guided": 1,
             }}},
         ),
+        ("several", {
+            "environment": {
+                "paths": "aurora",
+                "learners": [{}, {"start": {"uniform": ["0s", "2s"]}, "extra_rtt": "80ms", "probability": 0.5}],
+                "earlier_selves": {"every": 400, "keep": 1, "flows": [{"probability": 0.8}]},
+                "flows": [{"scheme": "cubic", "source": {"kind": "rate", "rate": [["0s", "1mbps"], ["2s", "2mbps"]]}}],
+            },
+            "algorithm": {"critic": "privileged", "n_steps": 12, "batch_size": 48, "normalize": {"reward": True}},
+        }),
         ("gap_bins", {"environment": {"paths": {
             "kind": "gap_bins", "paths": "genet_rl1", "bounds": [0.2, 0.4], "pool": 6,
         }}}),
@@ -262,6 +272,18 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
         progress = tables(whole)["progress.csv"]
         assert [row["curriculum/level"] for row in progress][-1] == "3.0"
         assert [row["step"] for row in progress if row["curriculum/gap"]] == ["576", "960", "1344"]
+    if name == "several":
+        state = read_checkpoint(killed / "checkpoints" / "step_1536").state["environments"]
+        # That of the latest period, and older ones that steer flows of episodes under way.
+        steps = [one["step"] for one in state["earlier"]]
+        assert steps == sorted(steps)
+        assert steps[-1] == 1344
+        specs = [episode["spec"] for episode in state["environments"]["episodes"]]
+        names = {flow["params"]["policy"] for spec in specs for flow in json.loads(spec)["flows"]
+                 if "policy" in flow["params"]}  # fmt: skip
+        assert len(names) >= 1
+        assert {int(one.partition("@")[0].rpartition("-")[2]) for one in names} <= set(steps)
+        assert all(0 < float(row["net/jain"]) <= 1 for row in tables(whole)["evaluations.csv"])
     if name == "gap_bins":
         rows = tables(whole)["curriculum.csv"]
         assert len(rows) == 6

@@ -36,6 +36,7 @@ class Track(VecEnv):
     """Follow a number that is seen: the reward is largest where the action is half of it. Episodes vary in length."""
 
     render_mode = None
+    learners = 1
 
     def __init__(self, count: int, on_step: Callable[[], None] = lambda: None, follow: float | None = None) -> None:
         box = spaces.Box(-1.0, 1.0, (1,), np.float32)

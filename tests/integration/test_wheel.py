@@ -117,8 +117,9 @@ def quick(words: list[str]) -> list[str]:
 def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ccgym"}
-    for template in (ROOT / "ccgym" / "report" / "templates").iterdir():
-        assert f"ccgym/report/templates/{template.name}" in names
+    for folder in ("templates", "vendor/uplot"):
+        for file in (ROOT / "ccgym" / "report" / folder).iterdir():
+            assert f"ccgym/report/{folder}/{file.name}" in names
     for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents", "*.onnx")):
         for file in (ROOT / folder).rglob(pattern):
             if file.is_file():

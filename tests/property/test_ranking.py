@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccgym.experiments.bootstrap import Center, bootstrap
+from ccgym.evaluation.bootstrap import Center, bootstrap
 from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
 
 UTILIZATIONS = st.floats(1e-6, 1.2)

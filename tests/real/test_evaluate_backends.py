@@ -254,3 +254,13 @@ def test_quic_beside_ours() -> None:
     assert run.flows[0].throughput_mbps > 1
     assert run.path_report is not None
     assert run.path_report["unavailable"] == []
+
+
+def test_a_path_whose_empty_delay_is_not_its_own_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "gaps.trace"
+    trace.write_text("1499\n" * 2000 + "1500\n" * 2166)
+    out = tmp_path / "out"
+    words = ["--schemes", "cubic", "--runs", "1", "--runtime", "2", "--backend", "emulated", "--out", str(out)]
+    assert main(["--trace", str(trace), *words]) == 2
+    assert "on the empty path the median packet takes" in capsys.readouterr().err
+    assert not out.exists()

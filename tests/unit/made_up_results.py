@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 
 from ccgym.config.catalog import PublishedResult
 from ccgym.evaluation.curves import FlowCurves, RunCurves
+from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.evaluation.run_record import LinkRecord, RunRecord
+from ccgym.evaluation.results import CellResult, ResultSet, series_file
+from ccgym.evaluation.run_record import SERIES_COLUMNS, LinkRecord, RunRecord
 from ccgym.schemes.style import SchemeStyle
 
 STYLES = (
@@ -84,3 +88,46 @@ def metrics(flows: int = 1) -> RunMetrics:
     found = cell("bbr", 1, 72.654, 65.98, 0.03, flows).record.metrics
     assert found is not None
     return found
+
+
+def series(flows: int = 1, count: int = 300) -> dict[str, np.ndarray]:
+    """The table of a run over time: two flows that take turns, and a queue that fills and drains."""
+    ends = np.arange(1, count + 1) / 10
+    wave = 1 + np.sin(ends)
+    tables = []
+    for number in range(1, flows + 1):
+        known = {
+            "time_s": ends,
+            "flow": np.full(count, number),
+            "scheme": np.full(count, "bbr", dtype=object),
+            "throughput_mbps": 30 * wave / number,
+            "lost_packets": (7 * wave).astype(np.int64),
+            "pacing_rate_mbps": np.full(count, np.nan),
+        }
+        rest = {name: 50 + 10 * wave for name in SERIES_COLUMNS if name not in known}
+        tables.append({**known, **rest})
+    return {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in SERIES_COLUMNS}
+
+
+def store(directory: Path, results: ResultSet, flows: int = 1) -> ResultSet:
+    """Write what an evaluation keeps of these runs: curves and series."""
+    (directory / "runs").mkdir(exist_ok=True)
+    text = to_csv(series(flows))
+    for one in results.cells:
+        (directory / one.curves).write_bytes(curves(flows).to_bytes())
+        (directory / series_file(one.name)).write_text(text)
+    return replace(results, directory=directory)
+
+
+def many(schemes: int, runs: int) -> ResultSet:
+    """Results of many runs."""
+    styles = tuple(
+        SchemeStyle(f"s{k}", f"Scheme {k}", f"#{37 * k % 256:02x}44aa", "o^s*"[k % 4]) for k in range(schemes)
+    )
+    cells = tuple(
+        cell(style.key, run, 20 + 4 * place + run, 55 + 3 * place + run % 3, 0.01)
+        for place, style in enumerate(styles)
+        for run in range(1, runs + 1)
+    )
+    parameters = {**result_set().parameters, "runs": runs, "schemes": [style.key for style in styles]}
+    return result_set(styles=styles, cells=cells, parameters=parameters, published={})

@@ -39,6 +39,7 @@ def sample(
         t_s=times,
         payload=tuple(np.array(one, dtype=float) for one in payload),
         sent=tuple(np.array(sent or [0] * len(times), dtype=float) for _ in payload),
+        sent_bytes=tuple(1500 * np.array(sent or [0] * len(times), dtype=float) for _ in payload),
         lost=tuple(np.array(lost or [0] * len(times), dtype=float) for _ in payload),
         arrived=tuple(1.2 * np.array(one, dtype=float) for one in payload),
         srtt_ms=tuple(np.array(srtt_ms or [0] * len(times), dtype=float) for _ in payload),
@@ -62,6 +63,31 @@ def test_nothing_sent_is_not_a_division_by_zero() -> None:
     nothing = sample([0, 0, 0], [0, 0, 0])
     assert nothing.drop_rate(0, 2) == 0.0
     assert nothing.utilization((0,), 0, 0) == 0.0
+
+
+def test_the_offered_load_is_what_was_sent_per_capacity() -> None:
+    two = sample([0] * 4, [0] * 4, sent=[0, 500, 1500, 3000])
+    assert two.offered_load((0,), 0, 1) == pytest.approx(0.5)
+    assert two.offered_load((0, 1), 1, 3) == pytest.approx(2.5)
+    assert two.offered_load((0,), 1, 1) == 0.0, "no time, no capacity"
+
+
+def test_percentiles_of_the_round_trip_time_are_values_that_it_had() -> None:
+    one = sample([0] * 6, srtt_ms=[0, 0, 40, 10, 30, 20])
+    assert one.rtt_percentile_ms(0, 100, 0, 5) == 40
+    assert one.rtt_percentile_ms(0, 50, 2, 5) == 20
+    assert one.rtt_percentile_ms(0, 95, 0, 1) is None, "nothing is measured yet"
+    assert read_metric("rtt", {"metric": "round_trip_time", "percentile": 95}).percentile == 95  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="percentile"):
+        read_metric("rtt", {"metric": "round_trip_time", "percentile": 101})
+
+
+def test_series_have_losses_and_round_trip_times() -> None:
+    one = sample([0, 1e6, 2e6], drops=[0, 5, 5], sent=[0, 100, 100], srtt_ms=[0, 40, 0])
+    series = one.series(1.0)
+    assert series["loss"] == [0.05, 0.0]
+    assert series["rtt_ms"] == [40.0, 0.0]
+    assert series["rate_mbps"] == [8.0, 8.0]
 
 
 def test_the_loss_rate_is_of_what_was_sent_in_the_interval() -> None:

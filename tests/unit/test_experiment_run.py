@@ -414,7 +414,10 @@ def invented(schemes: str = "cubic,aurora", *, empty: bool = False) -> Experimen
         runs: dict[str, list[RunResult]] = {}
         for one in plan if not empty else []:
             values = {metric.key: float(random.random()) for metric in test.metrics}
-            series = {"t_s": [1.0, 2.0, 3.0], "rate_mbps": [1.0, 2.0, 3.0], "capacity_mbps": [4.0, 4.0, 4.0]}
+            series = {
+                "t_s": [1.0, 2.0, 3.0], "rate_mbps": [1.0, 2.0, 3.0], "capacity_mbps": [4.0, 4.0, 4.0],
+                "loss": [0.1, 0.0, 0.0], "rtt_ms": [40.0, 50.0, 60.0],
+            }  # fmt: skip
             kept = series if one.number == 1 and test.spec.series is not None else None
             result = RunResult(one.condition.key, one.number, one.run.seed, values, "00", kept)
             runs.setdefault(one.tested.key, []).append(result)

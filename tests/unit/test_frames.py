@@ -17,7 +17,14 @@ from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.results import RUN_COLUMNS, ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord, RunRecord, series_table
+from ccgym.evaluation.run_record import (
+    PACKET_COLUMNS,
+    SERIES_COLUMNS,
+    FlowRecord,
+    RunRecord,
+    logged_series,
+    series_table,
+)
 from ccgym.evaluation.runner import run_experiment
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -113,6 +120,49 @@ def test_delays_of_the_series_are_those_of_the_packets(run: RunRecord) -> None:
     chosen = packets[(packets["flow"] == 1) & (packets["left_s"] > 1.5) & (packets["left_s"] <= 2.0)]
     row = series[(series["flow"] == 1) & np.isclose(series["time_s"], 2.0)]
     assert row["one_way_delay_ms"].item() == pytest.approx(chosen["one_way_delay_ms"].mean())
+    assert row["one_way_delay_min_ms"].item() == pytest.approx(chosen["one_way_delay_ms"].min())
+    assert row["one_way_delay_max_ms"].item() == pytest.approx(chosen["one_way_delay_ms"].max())
+
+
+def test_the_queue_of_the_series_is_the_bottleneck_s(run: RunRecord) -> None:
+    frame = run.to_pandas("series", "0.5s")
+    one, other = (frame[frame["flow"] == number] for number in (1, 2))
+    for name in ("queue_packets", "queue_max_packets", "dropped_packets"):
+        assert list(one[name]) == list(other[name]), "one queue for all"
+    assert one["dropped_packets"].sum() == run.link.drops
+    assert run.series is not None
+    samples = np.asarray(run.series["link"]["queue_packets"]).astype(float).reshape(-1, 50)
+    assert list(one["queue_packets"]) == pytest.approx(samples.mean(axis=1))
+    assert list(one["queue_max_packets"]) == pytest.approx(samples.max(axis=1))
+    assert samples.max() > 0
+
+
+def test_where_nothing_tells_of_a_queue_it_is_missing(run: RunRecord) -> None:
+    unlinked = ccgym.simulate(ccgym.NetworkPath(mahimahi="mm-delay 20"), ["fixed_window"], 1)
+    for record in (unlinked, replace(run, backend="mahimahi")):
+        frame = record.to_pandas("series", "0.5s")
+        assert frame[["queue_packets", "queue_max_packets", "dropped_packets"]].isna().all(axis=None)
+
+
+def test_the_series_of_a_log_are_those_of_its_packets(run: RunRecord) -> None:
+    assert run.packets is not None
+    whole = series_table(run, 0.5)
+    # Pantheon's clock begins with the first event of the log.
+    origin = run.packets.origin_ns
+    shifted = replace(
+        run.packets, arrival_ns=run.packets.arrival_ns - origin + 7, departure_ns=run.packets.departure_ns - origin + 7
+    )
+    found = logged_series(shifted, ["cubic", "reno"], 3 * 10**9, 5 * 10**8)
+    assert list(found) == list(SERIES_COLUMNS)
+    assert list(found["scheme"][:3]) == ["cubic", "reno", "cubic"]
+    assert np.isnan(found["srtt_ms"]).all()
+    assert np.isnan(found["queue_packets"]).all()
+    for name in ("throughput_mbps", "one_way_delay_ms"):
+        for number in (1, 2):
+            ours, wanted = (table[name][table["flow"] == number] for table in (found, whole))
+            # The run itself begins somewhat before its first packet.
+            assert np.nanmean(ours) == pytest.approx(np.nanmean(wanted), rel=0.05), (name, number)
+    assert np.nanmax(found["one_way_delay_max_ms"]) == pytest.approx(run.packets.delay_ns.max() / 1e6)
 
 
 def test_the_frame_of_packets(run: RunRecord) -> None:

@@ -16,9 +16,9 @@ from matplotlib.text import Text
 
 from ccgym.config import catalog
 from ccgym.errors import ConfigError
+from ccgym.evaluation.bootstrap import bootstrap, centered
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
-from ccgym.experiments.bootstrap import bootstrap, centered
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.games import (
     fair_share_rating,

@@ -130,6 +130,7 @@ def test_metadata_is_byte_exact() -> None:
         runtime=30.0,
         interval=0.0,
         run_times=5,
+        random_order=False,
         uplink_trace="12mbps.trace",
         downlink_trace="12mbps.trace",
         git_summary="branch: main @ 0123\n",

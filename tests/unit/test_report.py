@@ -141,11 +141,11 @@ def test_the_words_of_the_pdf_table_stay_apart(tmp_path: Path) -> None:
     styles = tuple(replace(STYLES[0], key=one.scheme, label=f"a scheme of the name {one.scheme}") for one in cells)
     published = {"0": result_set().published["bbr"]}
     results = result_set(cells=tuple(cells), styles=styles, published=published)
-    [first, *_] = pdf_pages(with_curves(tmp_path, results), tmp_path)
-    canvas = PageCanvas(first)
+    [_, _, tables, *_] = pdf_pages(with_curves(tmp_path, results), tmp_path)
+    canvas = PageCanvas(tables)
     canvas.draw()
     lines: dict[float, list[tuple[float, float]]] = {}
-    for text in first.texts:
+    for text in tables.texts:
         box = text.get_window_extent(canvas.get_renderer())
         lines.setdefault(text.get_position()[1], []).append((box.x0, box.x1))
     rows = [sorted(line) for line in lines.values() if len(line) == 13]
@@ -160,12 +160,13 @@ def test_html_report_needs_nothing_else(tmp_path: Path) -> None:
     results = result_set(failures=(CellFailure("cubic", 4, 5, "<no luck>"),))
     page = render("evaluation", **page_values(results, tmp_path))
     assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
-    assert re.findall(r'href="([^#"]+)"', page) == ["pantheon_summary_mean.svg"], "a larger one is a click away"
+    links = re.findall(r'href="([^#"]+)"', page)
+    assert links == ["explore.html", "pantheon_summary_mean.svg"], "a larger one is a click away"
     assert "a path &lt;&amp;&gt;" in page
     assert "&lt;no luck&gt;" in page
     assert "python evaluate.py --trace 77.72mbps" in page
     assert "Average throughput: 72.60 Mbit/s (93.4% utilization)" in page
-    assert page.count("Figure is missing") == 1 + 2 * 9, "all but the mean figure"
+    assert page.count("Figure is missing") == 2 + 2 * 9, "all but the mean figure"
     assert "Pantheon report of 2019-10-22" in page
 
 
@@ -192,14 +193,19 @@ def test_build_report_writes_pantheons_files(tmp_path: Path) -> None:
         "pantheon_summary_mean.png",
         "pantheon_summary_paper.pdf",
         "pantheon_summary_mean_paper.pdf",
+        "pantheon_throughput_time.svg",
+        "pantheon_throughput_time.pdf",
+        "pantheon_throughput_time.png",
+        "pantheon_throughput_time_paper.pdf",
         "ccgym_figures.json",
         "pantheon_report.html",
         "pantheon_report.pdf",
+        "explore.html",
         "pantheon_table.md",
         "pantheon_table.csv",
     }
     assert "Figure is missing" not in (tmp_path / "pantheon_report.html").read_text()
-    assert (tmp_path / "pantheon_report.pdf").read_bytes().count(b"/Type /Page ") == 2 + 2
+    assert (tmp_path / "pantheon_report.pdf").read_bytes().count(b"/Type /Page ") == 3 + 2
     assert told.done["figures"] == 2
 
 
@@ -350,7 +356,7 @@ def test_the_pdf_shows_every_flow_and_covers_none(tmp_path: Path, flows: int) ->
     pages = pdf_pages(results, tmp_path)
     shown = "\n".join(text.get_text() for page in pages for text in page.texts)
     assert all(f"-- Flow {flow}:" in shown for flow in range(1, flows + 1))
-    assert len(pages) == (3 if flows <= 3 else 4)
+    assert len(pages) == (4 if flows <= 3 else 5)
     for page in pages:
         renderer = PageCanvas(page).get_renderer()  # type: ignore[no-untyped-call]
         boxes = [text.get_window_extent(renderer) for text in page.texts]

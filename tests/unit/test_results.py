@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,3 +161,14 @@ def test_run_records_survive_storage() -> None:
     del data["flows"][0]["loss"]
     with pytest.raises(ResultsError, match="damaged"):
         RunRecord.from_dict(data)
+
+
+def test_published_means_are_those_of_the_published_runs() -> None:
+    published = NetworkPath.from_any("77.72mbps").published
+    assert len(published) == 4
+    for result in published.values():
+        assert len(result.each) == result.runs == 5
+        throughput, delay, loss = (statistics.fmean(run[part] for run in result.each) for part in range(3))
+        assert throughput == pytest.approx(result.throughput_mbps, abs=0.0051)
+        assert delay == pytest.approx(result.delay_p95_ms, abs=0.0051)
+        assert loss == pytest.approx(result.loss, abs=0.000051)

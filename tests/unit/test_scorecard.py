@@ -17,10 +17,10 @@ from matplotlib.text import Text
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
+from ccgym.evaluation.bootstrap import bootstrap
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
-from ccgym.experiments.bootstrap import bootstrap
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SIMULATED: Final = "sim"
 """The simulator's name."""
 
+RECORDED: Final = "pantheon"
+"""The name in results that were not run here: packets that Pantheon logged."""
+
 BACKENDS: Final[Mapping[str, str]] = {
     SIMULATED: "the simulator: virtual time, exact from a seed",
     "emulated": "real packets over our own emulated path",
@@ -36,6 +39,7 @@ PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated in virtual time",
     "emulated": "real packets over the emulated path, in real time",
     "mahimahi": "real packets over mahimahi, in real time",
+    RECORDED: "packets that Pantheon logged",
 }
 """How reports say where results come from."""
 
@@ -43,6 +47,7 @@ SHORT_PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated",
     "emulated": "emulated, real packets",
     "mahimahi": "mahimahi, real packets",
+    RECORDED: "measured by Pantheon",
 }
 """The same for the titles of figures."""
 

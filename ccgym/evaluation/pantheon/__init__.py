@@ -17,7 +17,10 @@ StanfordSNR/pantheon @23e738c, ``src/experiments/test.py``, ``src/analysis/plot.
 ===================  ==========================================
 ``write``            all of them but the packet logs
 ``packet_logs``      packet logs: written, and known again
+``directory``        what a directory of Pantheon's holds
+``analysis``         such a directory as a result set
 ``logs``             reading Pantheon's and mahimahi's logs
+``raw_logs``         the tunnel's raw logs: read, merged and written
 ===================  ==========================================
 
 Facts that Pantheon does not store (seeds, capacity, versions) are never added here; they go to ``ccgym_results.json``.
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 METADATA_FILE = "pantheon_metadata.json"
 PERF_FILE = "pantheon_perf.json"
 CONFIG_FILE = "config.yml"
+
+LINKS: Final = ("datalink", "acklink")
+"""The directions of a run, as files name them."""
 
 
 def stats_file(scheme: str, run: int) -> str:
@@ -112,9 +118,14 @@ def _part_lines(metrics: PantheonMetrics, utilization: float | None) -> list[str
 
 
 def stats_text(
-    metrics: RunMetrics | None, *, start_epoch_s: float, end_epoch_s: float, generated_epoch_s: float
+    metrics: RunMetrics | None,
+    *,
+    start_epoch_s: float,
+    end_epoch_s: float,
+    generated_epoch_s: float,
+    offsets_ms: Mapping[str, float] | None = None,
 ) -> str:
-    """The whole content of ``<scheme>_stats_run<k>.log`` of a local run.
+    """The whole content of ``<scheme>_stats_run<k>.log``.
 
     Args:
         metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
@@ -122,8 +133,10 @@ def stats_text(
         start_epoch_s: when the first flow started, seconds since the epoch.
         end_epoch_s: when the flows were stopped.
         generated_epoch_s: when the statistics were computed.
+        offsets_ms: of a run between two hosts, the offset of the clocks of ``Local`` and ``Remote``, ms.
     """
     times = f"Start at: {utc_text(start_epoch_s)}\nEnd at: {utc_text(end_epoch_s)}\n"
+    times += "".join(f"{which} clock offset: {offset} ms\n" for which, offset in (offsets_ms or {}).items())
     if metrics is None:
         return times
     return (
@@ -181,7 +194,6 @@ def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
     metadata = {
         "mode": "local",
         "start_run_id": 1,
-        "random_order": False,
         "cc_schemes": sorted(schemes),
         **{name: _whole(value) if isinstance(value, float) else value for name, value in facts.items()},
     }

@@ -84,3 +84,25 @@ def read_log(path: Path) -> PacketLog:
     """Read a merged tunnel log (``cubic_datalink_run1.log``) or an mm-link log."""
     with path.open(encoding="ascii", errors="replace") as file:
         return parse_log(file, str(path))
+
+
+def init_timestamp_ms(path: Path) -> float:
+    """The beginning that a log states in its head, ms since the epoch; :class:`ResultsError` where it states none."""
+    with path.open(encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("# init timestamp"):
+                return float(line.split(":")[1])
+            if not line.startswith("#"):
+                break
+    raise ResultsError("the log does not say when it began", where=str(path), expected="a line '# init timestamp: E'")
+
+
+def last_time_s(path: Path) -> float:
+    """The time in the last line of a log, seconds since its beginning; 0 where that line is damaged."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 200))
+        lines = file.read().splitlines()
+    try:
+        return float(lines[-1].split()[0]) / 1e3
+    except (IndexError, ValueError):
+        return 0.0

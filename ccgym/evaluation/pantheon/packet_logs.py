@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ccgym.evaluation import pantheon
+from ccgym.evaluation.pantheon.raw_logs import raw_log_file, raw_log_texts
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.units import NS_PER_MS
@@ -21,13 +22,14 @@ _WAYS: tuple[tuple[str, Literal["data", "ack"], Direction], ...] = (
 )
 
 
-def write_packet_logs(run: Run, record: RunRecord, directory: Path) -> dict[str, dict[str, Any]]:
+def write_packet_logs(run: Run, record: RunRecord, directory: Path, *, raw: bool = False) -> dict[str, dict[str, Any]]:
     """Write the packet logs of a run; their names, each with its fingerprint.
 
     Args:
         run: What was run, with acknowledgements and link events recorded.
         record: What came out.
         directory: Where to.
+        raw: Whether to write the raw logs of the tunnel, too.
     """
     native = record.native
     assert native is not None
@@ -54,7 +56,18 @@ def write_packet_logs(run: Run, record: RunRecord, directory: Path) -> dict[str,
                 name,
                 lambda file, direction=direction, header=header: native.write_mm_log(file, direction, header),  # type: ignore[misc]
             )
+        recorded = native.packets(packets) if raw else {}
+        for flow in range(1, len(record.flows) + 1) if raw else ():
+            texts = raw_log_texts(recorded, epoch_ms, flow, " ".join(command))
+            for side, text in zip(("egress", "ingress"), texts, strict=True):
+                name = raw_log_file(run.contender.key, run.number, flow, run.digest, side, link)
+                write(name, lambda file, text=text: file.write_text(text))  # type: ignore[misc]
     return written
+
+
+def has_raw_logs(names: Iterable[str]) -> bool:
+    """Whether raw logs are among the packet logs of a run."""
+    return any(name.endswith(".ingress") for name in names)
 
 
 def what_is_wrong(log: Path, known: Mapping[str, Any]) -> str | None:

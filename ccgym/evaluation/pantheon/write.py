@@ -8,21 +8,14 @@ from pathlib import Path
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.provenance import git_summary
-from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
 
 
 def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) -> None:
     """Write metadata, performance, plot styles and the statistics of every run, as Pantheon names and formats them."""
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
-    valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
-    atomic_write(
-        out / pantheon.PERF_FILE,
-        pantheon.perf_json(
-            [style.key for style in results.styles],
-            {key: metrics for key, metrics in valid.items() if metrics is not None},
-        ),
-    )
+    write_numbers(results, out)
     parts = experiment.path.mahimahi_parts()
     atomic_write(
         out / pantheon.METADATA_FILE,
@@ -32,17 +25,35 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
             runtime=experiment.runtime_ns / 1e9,
             interval=experiment.interval_ns / 1e9,
             run_times=experiment.runs,
+            random_order=experiment.random_order,
             git_summary=f"{git_summary()}\n",
             **{**parts, **{name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}},
+        ),
+    )
+
+
+def write_numbers(results: ResultSet, out: Path) -> None:
+    """Write what Pantheon's ``plot.py`` computes: performance, and the statistics of every run."""
+    valid = {(cell.scheme, cell.run): cell.record.metrics for cell in results.cells if cell.invalid is None}
+    atomic_write(
+        out / pantheon.PERF_FILE,
+        pantheon.perf_json(
+            [style.key for style in results.styles],
+            {key: metrics for key, metrics in valid.items() if metrics is not None},
         ),
     )
     # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
     now = max([time.time(), *(cell.started_epoch_s + cell.record.duration_s for cell in results.cells)])
     for cell in results.cells:
-        text = pantheon.stats_text(
-            cell.record.metrics if cell.invalid is None else None,
-            start_epoch_s=cell.started_epoch_s,
-            end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
-            generated_epoch_s=now,
-        )
-        atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), text)
+        atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), run_text(cell, now))
+
+
+def run_text(cell: CellResult, generated_epoch_s: float) -> str:
+    """The statistics file of a run; ``generated_epoch_s`` is when its numbers were computed."""
+    return pantheon.stats_text(
+        cell.record.metrics if cell.invalid is None else None,
+        start_epoch_s=cell.started_epoch_s,
+        end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
+        generated_epoch_s=generated_epoch_s,
+        offsets_ms=(cell.record.path_report or {}).get("clock_offsets_ms"),
+    )

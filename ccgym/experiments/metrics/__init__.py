@@ -20,8 +20,10 @@ from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
 from ccgym.experiments.metrics.jain import Jain
+from ccgym.experiments.metrics.loss import Loss
 from ccgym.experiments.metrics.loss_rate import LossRate
 from ccgym.experiments.metrics.mean_delay import MeanDelay
+from ccgym.experiments.metrics.offered_load import OfferedLoad
 from ccgym.experiments.metrics.queueing_delay import QueueingDelay
 from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
@@ -42,8 +44,10 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "goodput_ratio": GoodputRatio,
     "harm": Harm,
     "jain": Jain,
+    "loss": Loss,
     "loss_rate": LossRate,
     "mean_delay": MeanDelay,
+    "offered_load": OfferedLoad,
     "queueing_delay": QueueingDelay,
     "recovery_time": RecoveryTime,
     "round_trip_time": RoundTripTime,

@@ -1,24 +1,33 @@
-"""Round-trip time: the mean over time of the smoothed one that the flows' senders measured."""
+"""Round-trip time: the mean over time, or a percentile, of the smoothed one that the flows' senders measured."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
 from typing_extensions import override
 
 from ccgym.experiments.metrics.base import Better, Measured, OverTime
+from ccgym.experiments.sample import Sample
 
 
 class RoundTripTime(OverTime):
-    """Mean of the flows' own means; nothing where none has measured."""
+    """Mean of the flows' own numbers; nothing where none has measured."""
 
     better: ClassVar[Better] = "lower"
 
     label: str = "round-trip time"
     unit: str = "ms"
+    percentile: float | None = Field(default=None, ge=0, le=100)
+    """Which percentile over time; by default the mean."""
 
     @override
     def of(self, run: Measured) -> float | None:
-        means = [run.sample.rtt_ms(place, *self.span(run)) for place in self.places(run)]
-        known = [mean for mean in means if mean is not None]
+        numbers = [self._of(run.sample, place, *self.span(run)) for place in self.places(run)]
+        known = [number for number in numbers if number is not None]
         return sum(known) / len(known) if known else None
+
+    def _of(self, sample: Sample, flow: int, begin_s: float, end_s: float) -> float | None:
+        if self.percentile is None:
+            return sample.rtt_ms(flow, begin_s, end_s)
+        return sample.rtt_percentile_ms(flow, self.percentile, begin_s, end_s)

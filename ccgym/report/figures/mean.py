@@ -50,7 +50,7 @@ def mean_figure(results: ResultSet) -> Figure:
         for one in marks
         for sign in (-1, 1)
     ]
-    figure, axes = summary_axes(results, [*marks, *published, *ends])
+    figure, axes = summary_axes(results, [*marks, *published, *ends], of_means=True)
     ours = {mark.style.key: mark for mark in marks}
     lines: list[_Line] = []
     for mark in published:

@@ -10,7 +10,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.bootstrap import Ranked
+from ccgym.evaluation.bootstrap import Ranked
 from ccgym.experiments.league import League
 from ccgym.experiments.scorecard import Group, Scorecard
 from ccgym.report.figures import figure

@@ -1,11 +1,12 @@
-"""Rates over time: a row per scheme with the capacity, or a panel per condition with all schemes."""
+"""Rates, losses or round-trip times over time: a row per scheme with the capacity, or a panel per condition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pydantic import Field
@@ -33,11 +34,16 @@ EDGES_IN: Final = 1.1
 MIN_IN: Final = 3.6
 
 
+_LABELS: Final = {"rate": "rate / capacity (%)", "loss": "packets dropped (%)", "rtt": "round-trip time (ms)"}
+
+
 class SeriesOptions(Options):
     """Options of the figure ``series``."""
 
     by: Literal["scheme", "condition"] = "scheme"
     """What has panels of its own."""
+    of: Literal["rate", "loss", "rtt"] = "rate"
+    """Of ``by: condition``: rate / capacity, packets dropped per packet sent, or the mean round-trip time."""
     threshold: float | None = None
     """Of ``by: condition``: the fraction of the capacity that passes, shaded."""
     events: dict[float, str] = Field(default_factory=dict)
@@ -52,14 +58,14 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
     panels = len(results.styles) if options.by == "scheme" else len(conditions)
     rows = max(1, -(-panels // columns))
     drawn = blank_figure(WIDTH_IN, max(MIN_IN, ROW_IN[options.by] * rows + EDGES_IN))
-    grid = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    grid = drawn.subplots(rows, columns, sharex=True, sharey=options.of == "rate", squeeze=False)
     if options.by == "scheme":
         _by_scheme([row[0] for row in grid], results, test)
     else:
         for place, condition in enumerate(conditions):
             axes = grid[place // columns][place % columns]
             axes.set_title(coordinates_text(condition.at), fontsize=11)
-            _condition(axes, results, test, condition.key, options.threshold)
+            _condition(axes, results, test, condition.key, options)
     for axes in grid.flat:
         for at, what in options.events.items():
             axes.axvline(at, color=MUTED, linewidth=0.9, linestyle=":")
@@ -70,7 +76,8 @@ def series_figure(results: ExperimentResults, test: Test, options: SeriesOptions
         axes.margins(x=0)
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
-    drawn.supylabel("rate (Mbit/s)" if options.by == "scheme" else "rate / capacity (%)", color=INK, fontsize=12)
+    label = "rate (Mbit/s)" if options.by == "scheme" else _LABELS[options.of]
+    drawn.supylabel(label, color=INK, fontsize=12)
     add_title(drawn, test.title)
     scheme_legend(drawn, results.styles)
     lay_out(drawn)
@@ -93,19 +100,29 @@ def _by_scheme(panels: Sequence[Axes], results: ExperimentResults, test: Test) -
         axes.set_ylim(bottom=0)
 
 
-def _condition(axes: Axes, results: ExperimentResults, test: Test, key: str, threshold: float | None) -> None:
-    """Fractions of the capacity in a condition."""
-    if threshold is not None:
-        axes.axhspan(100 * threshold, 110, color=PASS_COLOR, linewidth=0, zorder=0)
+def _condition(axes: Axes, results: ExperimentResults, test: Test, key: str, options: SeriesOptions) -> None:
+    """What the schemes did in a condition."""
+    if options.threshold is not None:
+        axes.axhspan(100 * options.threshold, 110, color=PASS_COLOR, linewidth=0, zorder=0)
     for style, outcome in results.of_test(test):
         series = outcome.series().get(key)
         if series is not None:
-            fraction = 100 * np.array(series["rate_mbps"]) / np.maximum(series["capacity_mbps"], 1e-9)
             axes.plot(
-                series["t_s"], fraction, color=legible(style.color), marker=style.marker, markevery=(3, 12),
-                markersize=4.5, linewidth=1.3,
+                series["t_s"], _values(series, options.of), color=legible(style.color), marker=style.marker,
+                markevery=(3, 12), markersize=4.5, linewidth=1.3,
             )  # fmt: skip
-    axes.set_ylim(0, 110)
+    if options.of == "rate":
+        axes.set_ylim(0, 110)
+    else:
+        # Round-trip times of two conditions may differ a hundredfold.
+        axes.tick_params(labelleft=True)
+        axes.set_ylim(bottom=0)
+
+
+def _values(series: Mapping[str, Sequence[float]], of: str) -> npt.NDArray[np.float64]:
+    if of == "rate":
+        return 100 * np.array(series["rate_mbps"]) / np.maximum(series["capacity_mbps"], 1e-9)
+    return 100 * np.array(series["loss"]) if of == "loss" else np.array(series["rtt_ms"])
 
 
 def _from_zero(times: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:

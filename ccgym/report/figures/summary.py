@@ -19,8 +19,8 @@ from matplotlib.ticker import FuncFormatter
 
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.figures import figure
+from ccgym.report.pantheon_words import figure_title
 from ccgym.report.style import INK, MUTED, legible, medium, new_figure, set_margins
-from ccgym.report.table import counted
 from ccgym.schemes.style import SchemeStyle
 
 MARK_SCALE = {"*": 1.55, "^": 1.1, "<": 1.1, ">": 1.1, "v": 1.1, "p": 1.1, "h": 1.1, "H": 1.1, "D": 0.85, "s": 0.95}
@@ -77,19 +77,6 @@ def needs_log_axis(low: float, high: float) -> bool:
     return low <= -LOG_ACROSS_ZERO and high >= LOG_ACROSS_ZERO
 
 
-def title(results: ResultSet) -> str:
-    """Where it ran, how often and how long."""
-    parameters = results.parameters
-    runs, flows = parameters["runs"], parameters["flows"]
-    words = [
-        f"{results.provenance.get('place', 'simulated')}: {parameters['path_name']}",
-        f"{counted(runs, 'run')} of {parameters['runtime_s']:g} s each per scheme, {counted(flows, 'flow')} per run",
-    ]
-    if flows > 1 and parameters["interval_s"]:
-        words[1] += f", {parameters['interval_s']:g} s apart"
-    return "\n".join(words)
-
-
 @figure(
     "pantheon_summary", "Throughput against 95th-percentile one-way delay, one mark per run", page="evaluation", order=2
 )
@@ -101,7 +88,7 @@ def summary_figure(results: ResultSet) -> Figure:
             total = cell.record.total
             if total.delay_p95_ms is not None:
                 marks.append(Mark(summary.style, total.delay_p95_ms, total.throughput_mbps))
-    published = published_marks(results)
+    published = published_run_marks(results)
     figure, axes = summary_axes(results, [*marks, *published])
     for mark in [*marks, *published]:
         draw_mark(axes, mark, alpha=0.8)
@@ -109,8 +96,19 @@ def summary_figure(results: ResultSet) -> Figure:
     return figure
 
 
+def published_run_marks(results: ResultSet) -> list[Mark]:
+    """Hollow marks of every published run; of their mean where the report has no more."""
+    return [
+        Mark(one.style, delay, throughput, hollow=True)
+        for one in results.schemes
+        if one.published is not None
+        for throughput, delay, _ in one.published.each
+        or ((one.published.throughput_mbps, one.published.delay_p95_ms, one.published.loss),)
+    ]
+
+
 def published_marks(results: ResultSet) -> list[Mark]:
-    """Hollow marks of what was published."""
+    """Hollow marks of the means that were published."""
     return [
         Mark(one.style, one.published.delay_p95_ms, one.published.throughput_mbps, hollow=True)
         for one in results.schemes
@@ -118,12 +116,12 @@ def published_marks(results: ResultSet) -> list[Mark]:
     ]
 
 
-def summary_axes(results: ResultSet, marks: Sequence[Mark]) -> tuple[Figure, Axes]:
-    """A figure with axes that have room for the marks."""
+def summary_axes(results: ResultSet, marks: Sequence[Mark], *, of_means: bool = False) -> tuple[Figure, Axes]:
+    """A figure with axes that have room for the marks; ``of_means``: whether each is the mean of a scheme."""
     column = medium().column
     figure, axes = new_figure(10, 6.4)
     if not column:
-        axes.set_title(title(results), loc="left", color=INK)
+        axes.set_title(figure_title(results, of_means), loc="left", color=INK)
     axes.set_xlabel("95th percentile one-way delay (ms)")
     axes.set_ylabel("Average throughput (Mbit/s)")
     top = max((mark.throughput_mbps for mark in marks), default=1.0)
@@ -184,7 +182,7 @@ def _legend(figure: Figure, axes: Axes, results: ResultSet, published: bool) -> 
         for style in results.styles
     ]  # fmt: skip
     if published:
-        handles.append(proxy("none", "published mean"))
+        handles.append(proxy("none", "published"))
     if medium().column:
         # A column has no room right of the axes.
         rows = -(-len(handles) // 3)

@@ -1,20 +1,33 @@
-// Columns that say which direction is better sort by a click on their heading: the best first, then the worst first.
-for (const head of document.querySelectorAll("th[data-better]")) {
+// Columns that say which direction is better, and all of a sortable table, sort by a click on their heading: the best or
+// the smallest first, then the other way round.
+for (const head of document.querySelectorAll("th[data-better], table.sortable th")) {
   const body = head.closest("table").tBodies[0];
   const column = head.cellIndex;
   head.tabIndex = 0;
   head.title = "sort";
+  const compare = (a, b) => a.textContent.localeCompare(b.textContent, "en", { numeric: true });
   const sort = () => {
-    const descending = (head.dataset.better === "max") !== (head.dataset.sorted === "best");
-    const value = (row) => {
-      const key = row.cells[column].dataset.key;
-      return key === undefined ? (descending ? -Infinity : Infinity) : Number(key);
-    };
-    for (const other of head.parentNode.cells) if (other !== head) delete other.dataset.sorted;
-    head.dataset.sorted = head.dataset.sorted === "best" ? "worst" : "best";
-    const rows = [...body.rows].sort((a, b) => (value(a) - value(b) || 0) * (descending ? -1 : 1));
-    body.append(...rows);
+    const again = head.dataset.sorted === "first";
+    const sign = (head.dataset.better === "max") !== again ? -1 : 1;
+    const key = (cell) => (cell.dataset.key === undefined ? null : Number(cell.dataset.key));
+    for (const other of head.parentNode.cells) {
+      delete other.dataset.sorted;
+      other.removeAttribute("aria-sort");
+    }
+    head.dataset.sorted = again ? "last" : "first";
+    head.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
+    const rows = [...body.rows].map((row) => row.cells[column]).sort((a, b) => {
+      if (key(a) === null && key(b) === null) return head.dataset.better ? 0 : sign * compare(a, b);
+      // What has no number comes last.
+      if (key(a) === null || key(b) === null) return key(a) === null ? 1 : -1;
+      return sign * (key(a) - key(b));
+    });
+    body.append(...rows.map((cell) => cell.parentNode));
   };
   head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  head.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    sort();
+  });
 }

@@ -5,6 +5,7 @@
 ``actor_critic``   SB3's PPO and A2C, and sb3-contrib's PPO with an LSTM
 ``ppo``            PPO with rollouts in the native core and gradients in parts
 ``ppo_gradient``   the gradient of its loss, written out
+``advantages``     advantages of samples that several learners take in turns
 ``dagger``         an expert labels the states that the learner comes into, and a network imitates it
 ``distill``        the same with a decision tree
 ``cross_entropy``  the best episodes of a group are imitated, and for a while an expert, too

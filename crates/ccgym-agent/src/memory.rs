@@ -34,6 +34,9 @@ pub(crate) struct Memory {
     /// Maximum rates of any interval.
     pub max_delivery_rate: f64,
     pub max_send_rate: f64,
+    /// Mean delivery-rate sample of the latest interval that had one, and its maximum.
+    pub sampled_delivery_rate: f64,
+    pub max_sampled_delivery_rate: f64,
     /// Mean one-way delay of the latest interval that had a sample.
     pub one_way_delay: f64,
     /// Rate and window that were decided.
@@ -98,6 +101,10 @@ impl Memory {
         self.receive_rate = (m.acked_bytes as f64 - self.mss).max(0.0) * per_second;
         self.max_send_rate = self.max_send_rate.max(self.send_rate);
         self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
+        if let Some(rate) = m.sampled_delivery_rate() {
+            self.sampled_delivery_rate = rate;
+            self.max_sampled_delivery_rate = self.max_sampled_delivery_rate.max(rate);
+        }
         if self.minima.is_empty() && m.min_rtt != TimeSpan::MAX {
             self.min_rtt = m.min_rtt.as_secs_f64();
         }

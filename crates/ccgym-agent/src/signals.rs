@@ -30,9 +30,9 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Whether it needs the averages over acknowledgements.
+    /// Whether it needs the rates that acknowledgements show.
     pub(crate) fn needs_rate_samples(&self) -> bool {
-        self.name.starts_with("ewma_")
+        ["ewma_", "sampled_", "max_sampled_"].iter().any(|of_samples| self.name.starts_with(of_samples))
     }
 }
 
@@ -65,7 +65,7 @@ fn flag(on: bool) -> f64 {
     f64::from(u8::from(on))
 }
 
-/// All of them. Round trips of an interval without a sample are those of the latest interval that had one.
+/// All of them. Round trips and sampled rates of an interval without a sample are those of the latest that had one.
 pub(crate) static SIGNALS: &[Signal] = &[
     // What was counted.
     row("duration", "s", (0.0, INF), "length of the interval", |v| v.memory.seconds),
@@ -96,6 +96,16 @@ pub(crate) static SIGNALS: &[Signal] = &[
         v.memory.max_delivery_rate
     }),
     row("max_send_rate", "bit/s", (0.0, INF), "max send_rate since the flow began", |v| v.memory.max_send_rate),
+    row(
+        "sampled_delivery_rate",
+        "bit/s",
+        (0.0, INF),
+        "mean of the acknowledgements' delivery-rate samples, each over a round trip or more",
+        |v| v.memory.sampled_delivery_rate,
+    ),
+    row("max_sampled_delivery_rate", "bit/s", (0.0, INF), "max sampled_delivery_rate since the flow began", |v| {
+        v.memory.max_sampled_delivery_rate
+    }),
     row(
         "send_ratio",
         "1",

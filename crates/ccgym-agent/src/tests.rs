@@ -450,6 +450,7 @@ prop_compose! {
         (m.lost_packets, m.lost_bytes, m.timeouts) = (lost, lost * MSS, timeouts);
         (m.cwnd, m.pacing_rate, m.ssthresh, m.srtt) = (cwnd, Rate(rate), ssthresh, TimeSpan(srtt));
         m.min_rtt = if known { m.interval_min_rtt().unwrap_or(TimeSpan(1)) } else { TimeSpan::MAX };
+        m.on_rates(TimeSpan(srtt), TimeSpan(srtt), Rate(rate), Rate(rate));
         m.ewma.delivery_rate = ewma;
         m
     }

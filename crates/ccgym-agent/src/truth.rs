@@ -17,6 +17,9 @@ pub struct GroundTruth {
     pub flows: u32,
     /// This flow's fair share of the bottleneck, bit/s.
     pub fair_share: f64,
+    /// Standard deviation over mean of the rates at which the active flows were served in the interval, this one among
+    /// them; 0 for a flow alone, at most √(flows − 1). NaN where other flows' rates are not known.
+    pub rate_spread: f64,
 }
 
 impl Default for GroundTruth {
@@ -29,6 +32,7 @@ impl Default for GroundTruth {
             loss: 0.0,
             flows: 1,
             fair_share: 0.0,
+            rate_spread: 0.0,
         }
     }
 }

@@ -27,16 +27,13 @@ pub struct AckEwma {
     pub delivery_rate: f64,
     /// Bytes sent since the acknowledged packet left, over its round trip, bits per second.
     pub send_rate: f64,
-    samples: u64,
 }
 
 impl AckEwma {
     /// Weight of a new sample.
     pub const WEIGHT: f64 = 0.125;
 
-    fn add(&mut self, rtt: f64, queue_delay: f64, delivery_rate: f64, send_rate: f64) {
-        let weight = if self.samples == 0 { 1.0 } else { Self::WEIGHT };
-        self.samples += 1;
+    fn add(&mut self, weight: f64, rtt: f64, queue_delay: f64, delivery_rate: f64, send_rate: f64) {
         self.rtt += weight * (rtt - self.rtt);
         self.queue_delay += weight * (queue_delay - self.queue_delay);
         self.delivery_rate += weight * (delivery_rate - self.delivery_rate);
@@ -101,6 +98,9 @@ pub struct MonitorInterval {
     pub ssthresh: Option<u64>,
     /// Averages over the acknowledgements.
     pub ewma: AckEwma,
+    /// Delivery-rate samples, and their sum in bits per second. None unless the host takes rate samples.
+    rate_samples: u64,
+    rate_sum: u64,
     samples: Vec<RttSample>,
     digest: Digest,
 }
@@ -131,6 +131,8 @@ impl MonitorInterval {
             pacing_rate: Rate::ZERO,
             ssthresh: None,
             ewma: AckEwma::default(),
+            rate_samples: 0,
+            rate_sum: 0,
             samples: Vec::new(),
             digest: Digest::default(),
         }
@@ -150,6 +152,12 @@ impl MonitorInterval {
     #[must_use]
     pub fn delivery_rate(&self) -> Rate {
         Rate::from_bytes_over(self.acked_bytes, self.duration())
+    }
+    /// Mean of the delivery-rate samples; `None` without one. Each is over a round trip or more, so that it shows the
+    /// path's rate where acknowledgements come in bunches, as after a host that stood still.
+    #[must_use]
+    pub fn sampled_delivery_rate(&self) -> Option<f64> {
+        (self.rate_samples > 0).then(|| self.rate_sum as f64 / self.rate_samples as f64)
     }
     /// Lost over lost plus acknowledged packets; zero if neither.
     #[must_use]
@@ -245,10 +253,14 @@ impl MonitorInterval {
         self.samples.push(RttSample { at: now, rtt: now.since(sent), one_way });
     }
 
-    /// The acknowledgement showed these rates, as [`AckEwma`] has them.
+    /// The acknowledgement showed these rates: a delivery-rate sample, and what else [`AckEwma`] has.
     pub fn on_rates(&mut self, rtt: TimeSpan, min_rtt: TimeSpan, delivery_rate: Rate, send_rate: Rate) {
         let queue_delay = TimeSpan(rtt.0.saturating_sub(min_rtt.0));
-        self.ewma.add(rtt.as_secs_f64(), queue_delay.as_secs_f64(), delivery_rate.0 as f64, send_rate.0 as f64);
+        let (rtt, queue_delay) = (rtt.as_secs_f64(), queue_delay.as_secs_f64());
+        let weight = if self.rate_samples == 0 { 1.0 } else { AckEwma::WEIGHT };
+        self.ewma.add(weight, rtt, queue_delay, delivery_rate.0 as f64, send_rate.0 as f64);
+        self.rate_samples += 1;
+        self.rate_sum = self.rate_sum.saturating_add(delivery_rate.0);
     }
 
     /// `packets` of `bytes` altogether were declared lost.
@@ -372,11 +384,14 @@ mod tests {
 
     #[test]
     fn the_average_over_acknowledgements_forgets() {
-        let mut e = AckEwma::default();
-        e.add(0.1, 0.02, 8e6, 9e6);
-        assert_eq!((e.rtt, e.delivery_rate), (0.1, 8e6));
-        e.add(0.2, 0.02, 0.0, 9e6);
-        assert!((e.rtt - 0.1125).abs() < 1e-12);
-        assert!((e.delivery_rate - 7e6).abs() < 1e-6);
+        let mut m = MonitorInterval::new(Timestamp::ZERO);
+        assert_eq!(m.sampled_delivery_rate(), None);
+        let ms = TimeSpan::from_millis;
+        m.on_rates(ms(100), ms(80), Rate(8_000_000), Rate(9_000_000));
+        assert_eq!((m.ewma.rtt, m.ewma.delivery_rate), (0.1, 8e6));
+        m.on_rates(ms(200), ms(80), Rate(0), Rate(9_000_000));
+        assert!((m.ewma.rtt - 0.1125).abs() < 1e-12);
+        assert!((m.ewma.delivery_rate - 7e6).abs() < 1e-6);
+        assert_eq!(m.sampled_delivery_rate(), Some(4e6), "the mean does not");
     }
 }

@@ -21,6 +21,7 @@ pub mod trace;
 pub use chain::Chain;
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use instantiate::{build_element, Element};
+pub use param::ParamCursor;
 pub use pipeline::{Exit, Pipeline};
 pub use spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES};

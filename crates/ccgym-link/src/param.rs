@@ -15,11 +15,10 @@ impl<T: Copy> Param<T> {
     }
 
     /// Check the order of the steps and each value.
-    pub(crate) fn check(
-        &self,
-        at: &str,
-        mut value: impl FnMut(&str, T) -> Result<(), SpecError>,
-    ) -> Result<(), SpecError> {
+    ///
+    /// # Errors
+    /// The first that is wrong; `at` says whose steps they are.
+    pub fn check(&self, at: &str, mut value: impl FnMut(&str, T) -> Result<(), SpecError>) -> Result<(), SpecError> {
         let steps = match self {
             Self::Constant(v) => return value(at, *v),
             Self::Steps(steps) => steps,
@@ -56,7 +55,7 @@ pub struct ParamCursor<T> {
 
 impl<T: Copy> ParamCursor<T> {
     /// At time 0. The parameter has been checked; one without steps is `fallback` throughout.
-    pub(crate) fn new(param: &Param<T>, fallback: T) -> Self {
+    pub fn new(param: &Param<T>, fallback: T) -> Self {
         let mut rest = param.steps();
         rest.reverse();
         let value = rest.pop().map_or(fallback, |(_, value)| value);

@@ -1,6 +1,7 @@
 //! What an application hands to a transport that is not ours, the kernel's TCP or QUIC, and when.
 
 use ccgym_core::{Rng, TimeSpan, Timestamp};
+use ccgym_run::source::SegmentClock;
 use ccgym_run::spec::SourceSpec;
 
 /// How many bytes the application has to write at the moment.
@@ -21,11 +22,10 @@ enum Kind {
         next: Timestamp,
         rng: Rng,
     },
-    /// A segment of `mss` bytes every `gap`; `due` bytes are to be written.
+    /// Segments of `mss` bytes at a rate; `due` bytes are to be written.
     Rate {
-        gap: TimeSpan,
+        clock: SegmentClock,
         mss: u64,
-        next: Timestamp,
         due: u64,
     },
 }
@@ -43,9 +43,10 @@ impl Application {
                 next: start,
                 rng: Rng::stream(seed, "source", u64::from(flow)),
             },
-            SourceSpec::Rate { rate } => {
-                let gap = rate.time_for(u64::from(mss)).max(TimeSpan(1));
-                Kind::Rate { gap, mss: u64::from(mss), next: start, due: 0 }
+            SourceSpec::Rate { ref rate } => {
+                let mut clock = SegmentClock::new(rate, mss);
+                clock.start(start);
+                Kind::Rate { clock, mss: u64::from(mss), due: 0 }
             }
             SourceSpec::Media(_) => unreachable!("a plan with media over a transport that is not ours is refused"),
         })
@@ -62,13 +63,7 @@ impl Application {
                     *next += TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1));
                 }
             }
-            Kind::Rate { gap, mss, next, due } => {
-                if *next <= now {
-                    let segments = now.since(*next).0 / gap.0 + 1;
-                    *due += segments * *mss;
-                    *next = next.saturating_add(TimeSpan(segments.saturating_mul(gap.0)));
-                }
-            }
+            Kind::Rate { clock, mss, due } => *due += clock.due(now) * *mss,
         }
     }
 
@@ -91,10 +86,11 @@ impl Application {
     }
 
     /// When it wants something else by itself.
-    pub const fn next_event(&self) -> Timestamp {
+    pub fn next_event(&self) -> Timestamp {
         match &self.0 {
             Kind::Greedy | Kind::Bytes { .. } => Timestamp::NEVER,
-            Kind::OnOff { next, .. } | Kind::Rate { next, .. } => *next,
+            Kind::OnOff { next, .. } => *next,
+            Kind::Rate { clock, .. } => clock.next_event(),
         }
     }
 
@@ -112,12 +108,13 @@ impl Application {
 #[cfg(test)]
 mod tests {
     use ccgym_core::Rate;
+    use ccgym_link::Param;
 
     use super::*;
 
     #[test]
     fn a_rate_hands_over_whole_segments_even_when_late() {
-        let rate = SourceSpec::Rate { rate: Rate(8 * 1_000_000) };
+        let rate = SourceSpec::Rate { rate: Param::Constant(Rate(8 * 1_000_000)) };
         let start = Timestamp::from_millis(100);
         let mut source = Application::new(&rate, 1000, start, 0, 0);
         source.advance(Timestamp::from_millis(99));

@@ -81,7 +81,7 @@ impl Actor {
     }
 }
 
-/// N simulators with the same number of learning flows each.
+/// N simulators with up to the same number of learning flows each.
 #[pyclass(module = "ccgym._core")]
 pub struct AgentBatch {
     batch: ccgym_sim::AgentBatch,
@@ -99,7 +99,7 @@ fn batch_error(watch: &Watch, error: &BatchError) -> PyErr {
 
 #[pymethods]
 impl AgentBatch {
-    /// Room for `count` simulators with `learners` learning flows each; `threads` 0 means one per core.
+    /// Room for `count` simulators with up to `learners` learning flows each; `threads` 0 means one per core.
     #[new]
     #[pyo3(signature = (agent_json, count, learners = 1, threads = 1, policies = PolicyTable::new()))]
     fn new(
@@ -220,32 +220,40 @@ impl AgentBatch {
         py.detach(|| batch.step(arrays)).map_err(|e| batch_error(watch, &e))
     }
 
-    /// Let `actor` decide in every simulator until K decisions are taken there or its episode has ended; after the
-    /// resets a call with the same arrays goes on. Per decision (simulators × K × …): `noise` is read, `obs`, `truth`,
-    /// `actions` (before they are clipped) and `rewards` are written, from row `taken` of each simulator on, which moves.
-    /// Per simulator, read and written: `now_obs`, `now_truth`, `returns`, `term_sums`, `ended`. One learner each. The
-    /// GIL is released. Raises ValueError for arrays of the wrong size, and after an end without reset.
+    /// Let `actor` decide for every learner until each simulator has K samples, decisions whose interval has closed, or its
+    /// episode has ended; after the resets a call with the same arrays goes on. Per sample (simulators × K × …), in the
+    /// order in which the intervals closed: `learners` (whose it is), `obs`, `truth`, `actions` (before they are clipped)
+    /// and `rewards` are written, from row `taken` of each simulator on, which moves. `noise` (simulators × (K + learners
+    /// − 1) × A) is read from row `decided` on, which moves too. Per learner, read and written: `now_obs`, `now_truth`,
+    /// `drawn` (its action in force), `returns`, `term_sums`, `lengths`; per simulator `ended`. The GIL is released.
+    /// Raises ValueError for arrays of the wrong size, and after an end without reset.
     #[expect(clippy::too_many_arguments, reason = "one array each")]
     fn rollout(
         &mut self,
         py: Python<'_>,
         actor: &Actor,
         noise: PyReadonlyArray3<'_, f32>,
+        mut decided: PyReadwriteArray1<'_, u64>,
         mut taken: PyReadwriteArray1<'_, u64>,
+        mut learners: PyReadwriteArray2<'_, u32>,
         mut obs: PyReadwriteArray3<'_, f32>,
         mut truth: PyReadwriteArray3<'_, f64>,
         mut actions: PyReadwriteArray3<'_, f32>,
         mut rewards: PyReadwriteArray2<'_, f32>,
         mut now_obs: PyReadwriteArray2<'_, f32>,
         mut now_truth: PyReadwriteArray2<'_, f64>,
+        mut drawn: PyReadwriteArray2<'_, f32>,
         mut returns: PyReadwriteArray1<'_, f64>,
         mut term_sums: PyReadwriteArray2<'_, f64>,
+        mut lengths: PyReadwriteArray1<'_, i64>,
         mut ended: PyReadwriteArray1<'_, u8>,
     ) -> PyResult<()> {
         let arrays = RolloutArrays {
-            steps: noise.as_array().shape()[1],
+            samples: rewards.as_array().shape()[1],
             noise: contiguous(&noise)?,
+            decided: contiguous_mut(&mut decided)?,
             taken: contiguous_mut(&mut taken)?,
+            learners: contiguous_mut(&mut learners)?,
             observations: contiguous_mut(&mut obs)?,
             truths: contiguous_mut(&mut truth)?,
             actions: contiguous_mut(&mut actions)?,
@@ -253,8 +261,10 @@ impl AgentBatch {
             now: Now {
                 observations: contiguous_mut(&mut now_obs)?,
                 truths: contiguous_mut(&mut now_truth)?,
+                actions: contiguous_mut(&mut drawn)?,
                 returns: contiguous_mut(&mut returns)?,
                 term_sums: contiguous_mut(&mut term_sums)?,
+                lengths: contiguous_mut(&mut lengths)?,
                 ended: contiguous_mut(&mut ended)?,
             },
         };
@@ -263,14 +273,19 @@ impl AgentBatch {
         py.detach(|| batch.rollout(&actor.inner, arrays)).map_err(|e| batch_error(watch, &e))
     }
 
+    /// Replace the policies that flows of the episodes to come may decide by.
+    fn set_policies(&mut self, py: Python<'_>, policies: PolicyTable) {
+        self.resources.policies = resources(py, policies).policies;
+    }
+
     /// Write 1 for each row that waits for an action, else 0.
     fn due(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
-        let out = contiguous_mut(&mut out)?;
-        if out.len() != self.batch.rows() {
-            return Err(value_error(format!("out: found {} cells, expected {}", out.len(), self.batch.rows())));
-        }
-        out.iter_mut().zip(self.batch.due()).for_each(|(cell, due)| *cell = u8::from(due));
-        Ok(())
+        flags(contiguous_mut(&mut out)?, self.batch.rows(), self.batch.due())
+    }
+
+    /// Write 1 for each row that has decided on something whose interval is still open, else 0.
+    fn open(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
+        flags(contiguous_mut(&mut out)?, self.batch.rows(), self.batch.open())
     }
 
     /// Write the truth about every row's path: privileged, for experts, critics and reports.
@@ -317,6 +332,14 @@ impl AgentBatch {
             Err(value_error(format!("index: found {index}, expected less than {}", self.batch.len())))
         }
     }
+}
+
+fn flags(out: &mut [u8], rows: usize, values: impl Iterator<Item = bool>) -> PyResult<()> {
+    if out.len() != rows {
+        return Err(value_error(format!("out: found {} cells, expected {rows}", out.len())));
+    }
+    out.iter_mut().zip(values).for_each(|(cell, value)| *cell = u8::from(value));
+    Ok(())
 }
 
 fn contiguous<'a, T: Element, D: numpy::ndarray::Dimension>(array: &'a PyReadonlyArray<'_, T, D>) -> PyResult<&'a [T]> {

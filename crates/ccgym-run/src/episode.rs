@@ -63,6 +63,7 @@ pub struct EpisodeStats {
     lost_packets: u64,
     sent_packets: u64,
     capacity_bits: f64,
+    fair_bits: f64,
     one_way_sum: f64,
     samples: u64,
     one_way: DurationHistogram,
@@ -90,6 +91,8 @@ pub struct Summary {
     pub sent_packets: u64,
     /// Throughput over the link's mean capacity; `None` where the capacity is not known.
     pub utilization: Option<f64>,
+    /// Throughput over the mean of the flow's fair shares, likewise: 1 is fair, whatever flows come and go.
+    pub fair_share_ratio: Option<f64>,
 }
 
 impl EpisodeStats {
@@ -103,6 +106,7 @@ impl EpisodeStats {
         self.lost_packets += m.lost_packets;
         self.sent_packets += m.sent_packets;
         self.capacity_bits += truth.link_rate * seconds;
+        self.fair_bits += truth.fair_share * seconds;
         for s in m.samples() {
             self.one_way.add(s.one_way.max(0) as u64);
             self.rtt.add(s.rtt.0);
@@ -127,6 +131,7 @@ impl EpisodeStats {
             loss: part(self.lost_packets as f64, settled as f64),
             sent_packets: self.sent_packets,
             utilization: (self.capacity_bits > 0.0).then(|| bits / self.capacity_bits),
+            fair_share_ratio: (self.fair_bits > 0.0).then(|| bits / self.fair_bits),
         }
     }
 }

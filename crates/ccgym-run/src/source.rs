@@ -1,6 +1,7 @@
 //! Applications: when a flow has something to send.
 
-use ccgym_core::{Rng, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_link::{Param, ParamCursor};
 
 use crate::media::{Frame, Media};
 use crate::spec::SourceSpec;
@@ -31,13 +32,8 @@ pub enum Source {
         /// Draws the periods.
         rng: Rng,
     },
-    /// One segment every so often.
-    Rate {
-        /// Time between segments.
-        gap: TimeSpan,
-        /// When the next one is handed over.
-        next: Timestamp,
-    },
+    /// Segments at a rate.
+    Rate(SegmentClock),
     /// A video encoder.
     Media(Box<Media>),
 }
@@ -56,8 +52,8 @@ impl Source {
                 next: Timestamp::ZERO,
                 rng: Rng::stream(seed, "source", flow),
             },
-            SourceSpec::Rate { rate } => Self::Rate { gap: rate.time_for(u64::from(mss)), next: Timestamp::ZERO },
-            SourceSpec::Media(media) => Self::Media(Box::new(Media::new(media, mss, header))),
+            SourceSpec::Rate { ref rate } => Self::Rate(SegmentClock::new(rate, mss)),
+            SourceSpec::Media(ref media) => Self::Media(Box::new(Media::new(*media, mss, header))),
         }
     }
 
@@ -72,8 +68,12 @@ impl Source {
                     sender.write_short(rest + header);
                 }
             }
-            Self::OnOff { next, .. } | Self::Rate { next, .. } => {
+            Self::OnOff { next, .. } => {
                 *next = now;
+                self.on_event(now, sender);
+            }
+            Self::Rate(clock) => {
+                clock.start(now);
                 self.on_event(now, sender);
             }
             Self::Media(media) => {
@@ -87,7 +87,8 @@ impl Source {
     pub fn stop(&mut self) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { next, .. } | Self::Rate { next, .. } => *next = Timestamp::NEVER,
+            Self::OnOff { next, .. } => *next = Timestamp::NEVER,
+            Self::Rate(clock) => clock.stop(),
             Self::Media(media) => media.stop(),
         }
     }
@@ -104,10 +105,11 @@ impl Source {
     /// When [`Source::on_event`] wants to be called.
     #[must_use]
     #[inline]
-    pub const fn next_event(&self) -> Timestamp {
+    pub fn next_event(&self) -> Timestamp {
         match self {
             Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
-            Self::OnOff { next, .. } | Self::Rate { next, .. } => *next,
+            Self::OnOff { next, .. } => *next,
+            Self::Rate(clock) => clock.next_event(),
             Self::Media(media) => media.next_event(),
         }
     }
@@ -126,11 +128,95 @@ impl Source {
                     sender.withdraw();
                 }
             }
-            Self::Rate { gap, next } => {
-                sender.write(1);
-                *next = next.saturating_add(*gap);
+            Self::Rate(clock) => {
+                let segments = clock.due(now);
+                if segments > 0 {
+                    sender.write(segments);
+                }
             }
             Self::Media(media) => media.on_event(now, sender),
         }
+    }
+}
+
+/// When an application with a rate, which may change in steps, hands over its segments.
+#[derive(Clone, Debug)]
+pub struct SegmentClock {
+    rate: ParamCursor<Rate>,
+    bytes: u64,
+    next: Timestamp,
+}
+
+impl SegmentClock {
+    /// The clock of segments of `mss` bytes at `rate`, before the flow starts.
+    #[must_use]
+    pub fn new(rate: &Param<Rate>, mss: u32) -> Self {
+        Self { rate: ParamCursor::new(rate, Rate::ZERO), bytes: u64::from(mss), next: Timestamp::NEVER }
+    }
+
+    /// The flow starts, with a segment if there is a rate.
+    pub fn start(&mut self, now: Timestamp) {
+        self.next = if self.rate.at(now) > Rate::ZERO { now } else { Timestamp::NEVER };
+    }
+
+    /// Nothing is handed over any more.
+    pub fn stop(&mut self) {
+        self.rate = ParamCursor::new(&Param::Constant(Rate::ZERO), Rate::ZERO);
+        self.next = Timestamp::NEVER;
+    }
+
+    /// When [`SegmentClock::due`] has something to do.
+    #[must_use]
+    #[inline]
+    pub fn next_event(&self) -> Timestamp {
+        self.next.min(self.rate.until())
+    }
+
+    /// Segments that are handed over up to `now` and were not before. After a step of the rate the next segment comes when
+    /// it would have, or one gap of the new rate after the step, if that is sooner.
+    pub fn due(&mut self, now: Timestamp) -> u64 {
+        let mut segments = 0;
+        loop {
+            let change = self.rate.until();
+            if self.next <= now && self.next < change {
+                segments += 1;
+                self.next = self.next.saturating_add(self.gap());
+            } else if change <= now {
+                self.rate.step();
+                let idle = self.rate.value() == Rate::ZERO;
+                self.next = if idle { Timestamp::NEVER } else { self.next.min(change.saturating_add(self.gap())) };
+            } else {
+                return segments;
+            }
+        }
+    }
+
+    fn gap(&self) -> TimeSpan {
+        self.rate.value().time_for(self.bytes).max(TimeSpan(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_in_steps() {
+        let ms = Timestamp::from_millis;
+        // A segment every 100 ms; from 250 ms on every 10 ms; none from 300 ms to 400 ms; then every 100 ms again.
+        let rates = [(0, 80_000), (250, 800_000), (300, 0), (400, 80_000)];
+        let rate = Param::Steps(rates.iter().map(|&(at, rate)| (ms(at), Rate(rate))).collect());
+        let run = |times: &[u64]| -> Vec<u64> {
+            let mut clock = SegmentClock::new(&rate, 1000);
+            clock.start(ms(0));
+            times.iter().map(|&t| clock.due(ms(t))).collect()
+        };
+        assert_eq!(run(&[0, 99, 100, 249, 259, 260, 299, 300, 499, 500]), [1, 0, 1, 1, 0, 1, 3, 0, 0, 1]);
+        assert_eq!(run(&[500]), [8], "however the time is divided");
+        let mut clock = SegmentClock::new(&rate, 1000);
+        clock.start(ms(350));
+        assert_eq!((clock.due(ms(399)), clock.next_event()), (0, ms(400)));
+        clock.stop();
+        assert_eq!((clock.due(ms(900)), clock.next_event()), (0, Timestamp::NEVER));
     }
 }

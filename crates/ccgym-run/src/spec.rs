@@ -151,8 +151,8 @@ pub enum SourceSpec {
     },
     /// An application that produces full segments at a rate: application-limited.
     Rate {
-        /// Payload rate.
-        rate: Rate,
+        /// Payload rate; in steps, times are since the beginning of the run.
+        rate: Param<Rate>,
     },
     /// A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`.
     Media(MediaSpec),
@@ -321,7 +321,9 @@ impl RunSpec {
                 SourceSpec::Greedy => {}
                 SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
                 SourceSpec::Rate { rate } => {
-                    SpecError::ensure(*rate > Rate::ZERO, &at("source.rate"), 0, "a positive rate")?
+                    rate.check(&at("source.rate"), |_, _| Ok(()))?;
+                    let positive = rate.steps().iter().any(|(_, rate)| *rate > Rate::ZERO);
+                    SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")?;
                 }
                 SourceSpec::OnOff { mean_on, mean_off } => {
                     let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;

@@ -52,7 +52,7 @@ impl GroundTruthModel {
     }
 
     /// The ground truth of `flow` over `from..to`, with `backlog` packets at the bottleneck at the end and
-    /// `active_flows` that share it.
+    /// `active_flows` that share it. What the others delivered is not known from the specification.
     #[must_use]
     pub fn over(&self, flow: usize, from: Timestamp, to: Timestamp, backlog: f64, active_flows: usize) -> GroundTruth {
         let link_rate = self.mean_capacity(from, to);
@@ -65,6 +65,7 @@ impl GroundTruthModel {
             loss: 1.0 - self.loss.iter().map(|p| 1.0 - at(p, to)).product::<f64>(),
             flows: flows as u32,
             fair_share: link_rate / flows as f64,
+            rate_spread: if flows > 1 { f64::NAN } else { 0.0 },
         }
     }
 

@@ -43,7 +43,7 @@ pub struct Arrays<'a> {
     pub ended: &'a mut [u8],
 }
 
-/// N simulators with the same number of learning flows each.
+/// N simulators with up to the same number of learning flows each.
 pub struct AgentBatch {
     lanes: Vec<Lane>,
     learners: usize,
@@ -66,9 +66,11 @@ struct Widths {
 
 struct Lane {
     simulator: Option<Simulator>,
-    /// Flows that learn.
+    /// Flows that learn, in the order of their rows. An episode may have fewer than there are rows.
     flows: Vec<usize>,
     due: Vec<bool>,
+    /// Per learner: whether it has decided yet. What closes before is no result of a decision.
+    decided: Vec<bool>,
     max_steps: u64,
     ended: Ended,
     /// Why the latest step failed.
@@ -82,12 +84,12 @@ struct Lane {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BatchError {
     /// A simulator has the wrong number of learners.
-    #[error("flows: found {found} learning flows (scheme \"learned\" without policy), expected {expected}")]
+    #[error("flows: found {found} learning flows (scheme \"learned\" without policy), expected 1 to {most}")]
     Learners {
         /// In the specification.
         found: usize,
-        /// As the batch was made for.
-        expected: usize,
+        /// What the batch has room for.
+        most: usize,
     },
     /// An episode without a decision.
     #[error("duration: the episode ends after {0} s, before the first decision; expected a longer one")]
@@ -111,7 +113,7 @@ pub enum BatchError {
 }
 
 impl AgentBatch {
-    /// Room for `count` simulators with `learners` learning flows each, all with the agent `spec`, on `threads`
+    /// Room for `count` simulators with up to `learners` learning flows each, all with the agent `spec`, on `threads`
     /// threads (0: one per core; 1: the calling thread).
     ///
     /// # Errors
@@ -132,6 +134,7 @@ impl AgentBatch {
             simulator: None,
             flows: Vec::new(),
             due: vec![false; learners],
+            decided: vec![false; learners],
             max_steps: 0,
             ended: Ended::Time,
             stopped: None,
@@ -195,8 +198,8 @@ impl AgentBatch {
             simulator.sender(*flow).cca().interval_driven().is_some_and(|scheme| scheme.decided_outside())
         };
         let flows: Vec<usize> = (0..simulator.flow_count()).filter(learns).collect();
-        if flows.len() != self.learners {
-            return Err(BatchError::Learners { found: flows.len(), expected: self.learners });
+        if flows.is_empty() || flows.len() > self.learners {
+            return Err(BatchError::Learners { found: flows.len(), most: self.learners });
         }
         let lane = &mut self.lanes[index];
         lane.simulator = None;
@@ -205,6 +208,7 @@ impl AgentBatch {
             simulator.set_interrupt(interrupt.clone());
         }
         lane.due.fill(false);
+        lane.decided.fill(false);
         lane.episodes.fill(EpisodeStats::default());
         match simulator.run_to_decision(simulator.end())? {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
@@ -229,9 +233,17 @@ impl AgentBatch {
         self.lanes.iter().flat_map(|lane| lane.due.iter().copied())
     }
 
+    /// Which rows have decided on something whose interval is still open.
+    pub fn open(&self) -> impl Iterator<Item = bool> + '_ {
+        self.lanes.iter().flat_map(|lane| {
+            let running = lane.ended == Ended::Running;
+            lane.decided.iter().zip(&lane.due).map(move |(decided, due)| running && *decided && !due)
+        })
+    }
+
     /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or
     /// it has ended. Rows that are due afterward, and all rows of a simulator that ended, are written; other rows keep
-    /// what they held.
+    /// what they held. What a learner saw before its first decision is not rewarded: the reward is 0.
     ///
     /// # Errors
     /// An array of the wrong size, or a simulator that was not reset after its end.
@@ -369,6 +381,7 @@ impl Lane {
         let Some(simulator) = &mut self.simulator else { return Ok(()) };
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {
+                self.decided[learner] = true;
                 let action = &part.actions[learner * w.action..][..w.action];
                 simulator.decide(self.flows[learner], action);
             }
@@ -379,7 +392,8 @@ impl Lane {
             Some(flow) => {
                 let learner = learner_of(&self.flows, flow);
                 self.due[learner] = true;
-                if self.max_steps > 0 && self.episodes[learner].steps + 1 >= self.max_steps {
+                let steps = self.episodes[learner].steps + u64::from(self.decided[learner]);
+                if self.max_steps > 0 && steps >= self.max_steps {
                     self.ended = Ended::Steps;
                 }
             }
@@ -400,10 +414,15 @@ impl Lane {
             observe(simulator, flow, &mut part.observations[learner * w.observation..][..w.observation]);
             let terms = &mut part.terms[learner * w.terms..][..w.terms];
             part.rewards[learner] = agent.reward(&truth, terms);
+            if self.decided[learner] {
+                self.episodes[learner].add(interval, &truth);
+            } else {
+                part.rewards[learner] = 0.0;
+                terms.fill(0.0);
+            }
             let stats = &mut part.stats[learner * COLUMNS.len()..][..COLUMNS.len()];
             write_stats(simulator.now(), interval, agent.rejected_actions(), stats);
             part.due[learner] = u8::from(self.due[learner]);
-            self.episodes[learner].add(interval, &truth);
         }
         part.ended[0] = self.ended as u8;
         Ok(())

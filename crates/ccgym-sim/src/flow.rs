@@ -67,6 +67,8 @@ pub struct Flow {
     pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,
+    /// Wire bytes that each flow of the run had delivered when this one decided last; empty before, and where it is alone.
+    pub(crate) acked_at_decision: Vec<u64>,
 }
 
 impl Flow {

@@ -106,6 +106,7 @@ impl Simulator {
                 feedback: VecDeque::new(),
                 received: Received::default(),
                 finished: Timestamp::NEVER,
+                acked_at_decision: Vec::new(),
             });
             if i == 0 && !guard.admit(&flows[0].holding_of(spec.flows.len()), Timestamp::ZERO, end) {
                 break;

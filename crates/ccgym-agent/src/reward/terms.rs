@@ -138,10 +138,21 @@ pub(super) static KINDS: &[TermKind] = &[
         },
     },
     TermKind {
+        name: "unfairness",
+        help: "How unequally the flows of the path are served.",
+        formula: "standard deviation / mean of the rates at which the flows that run were served in the interval: 0 \
+                  where all are equal or one is alone, at most √(flows − 1)",
+        source: "Astraea: −0.02 · unfairness, the spread of the flows' throughputs",
+        needs_truth: true,
+        parameters: &[],
+        build: |_, _| term("1", "σ(rates of all flows) / mean".to_owned(), Arc::new(|o| o.truth.rate_spread)),
+    },
+    TermKind {
         name: "orca_power",
         help:
             "Throughput minus losses over the maximum throughput, times closeness to the minimum round trip, as Orca.",
-        formula: "(delivery_rate − loss_factor·lost_rate) / max_delivery_rate · min(1, margin·min_rtt / srtt)",
+        formula: "(sampled_delivery_rate − loss_factor·lost_rate) / max_sampled_delivery_rate \
+                  · min(1, margin·min_rtt / srtt)",
         source: "Orca: loss_factor 5, margin 1.25",
         needs_truth: false,
         parameters: &[
@@ -154,11 +165,12 @@ pub(super) static KINDS: &[TermKind] = &[
             ),
         ],
         build: |p, signals| {
-            let (rate, lost) = (signals.index("delivery_rate"), signals.index("lost_rate"));
-            let (max, srtt) = (signals.index("max_delivery_rate"), signals.index("srtt"));
+            let (rate, lost) = (signals.index("sampled_delivery_rate"), signals.index("lost_rate"));
+            let (max, srtt) = (signals.index("max_sampled_delivery_rate"), signals.index("srtt"));
             let (factor, margin) = (p.number("loss_factor"), p.number("margin"));
-            let formula =
-                format!("(delivery_rate − {factor}·lost_rate) / max_delivery_rate · min(1, {margin}·min_rtt / srtt)");
+            let formula = format!(
+                "(sampled_delivery_rate − {factor}·lost_rate) / max_sampled_delivery_rate · min(1, {margin}·min_rtt / srtt)"
+            );
             let compute = move |o: &Outcome<'_>| {
                 let share = over(o.values.get(rate) - factor * o.values.get(lost), o.values.get(max));
                 share * over(margin * o.memory.min_rtt, o.values.get(srtt)).min(1.0)

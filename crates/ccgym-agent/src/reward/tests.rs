@@ -7,10 +7,10 @@ use super::super::signals::View;
 use super::super::testing::MSS;
 use super::*;
 use ccgym_core::monitor::MonitorInterval;
-use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 
 /// 100 ms in which 18 of 20 packets arrive (2.16 Mbit/s) and two are lost (0.24 Mbit/s); the round trip is 50 ms, the
-/// smallest was 40 ms; the link gives 4.32 Mbit/s to two flows.
+/// smallest was 40 ms; delivery-rate samples say 3.24 Mbit/s; the link gives 4.32 Mbit/s to two flows.
 fn value(term: Value) -> f64 {
     let mut spec = json!({"weight": 1.0});
     spec.as_object_mut().expect("object").extend(term.as_object().expect("object").clone());
@@ -24,6 +24,7 @@ fn value(term: Value) -> f64 {
             let now = Timestamp::from_millis(60 + i);
             m.on_acked(1, MSS);
             m.on_sample(now, now - TimeSpan::from_millis(50), now - TimeSpan::from_millis(20));
+            m.on_rates(TimeSpan::from_millis(50), TimeSpan::from_millis(40), Rate(3_240_000), Rate::ZERO);
         }
     }
     m.on_lost(2, 2 * MSS);
@@ -34,11 +35,12 @@ fn value(term: Value) -> f64 {
     done.srtt = TimeSpan::from_millis(50);
     let mut memory = Memory::new(MSS);
     memory.max_delivery_rate = 4.32e6;
+    memory.max_sampled_delivery_rate = 6.48e6;
     memory.digest(&done, true);
     let mut values = Values::new(&expressions);
     values.update(&expressions, &View { m: &done, memory: &memory }, false);
     let truth =
-        GroundTruth { link_rate: 4.32e6, base_rtt: 0.03, fair_share: 2.16e6, flows: 2, ..GroundTruth::default() };
+        GroundTruth { link_rate: 4.32e6, fair_share: 2.16e6, flows: 2, rate_spread: 0.4, ..GroundTruth::default() };
     let mut terms = [f64::NAN];
     let sum = reward.compute(&Outcome { memory: &memory, values: &values, truth: &truth }, &mut terms);
     assert_eq!(sum, terms[0]);
@@ -62,8 +64,9 @@ fn each_kind_by_hand() {
         (json!({"term": "loss", "of": "sent"}), 0.1),
         (json!({"term": "utilization"}), 0.5),
         (json!({"term": "utilization", "base": "fair_share"}), 1.0),
-        (json!({"term": "orca_power"}), 0.5 - 1.2 / 4.32),
-        (json!({"term": "orca_power", "margin": 1}), (0.5 - 1.2 / 4.32) * 0.8),
+        (json!({"term": "unfairness"}), 0.4),
+        (json!({"term": "orca_power"}), 0.5 - 1.2 / 6.48),
+        (json!({"term": "orca_power", "margin": 1}), (0.5 - 1.2 / 6.48) * 0.8),
         (json!({"term": "loss", "phase": ["probe"]}), 0.0),
     ] {
         let got = value(term.clone());

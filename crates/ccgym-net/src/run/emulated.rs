@@ -14,7 +14,7 @@ use super::retry_with_longer_leads;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
-use crate::system::{Endpoints, IdleSpinner, Placement};
+use crate::system::{system_info, Endpoints, IdleSpinner, Placement};
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
 const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(1000), Duration::from_millis(4000)];
@@ -68,6 +68,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         device_drops: path.up.device_drops + path.down.device_drops,
         limited: path.limited().or_else(|| prepared.fell_behind()),
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
+        system: system_info(&endpoints.inside)?,
         programs,
         ..PathReport::default()
     };

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use crate::shell::{DirectionReport, EmulatorReport};
+use crate::system::system_info;
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
@@ -88,6 +89,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         device_drops: entered.dropped + left.dropped,
         notes,
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
+        system: system_info(&endpoints.inside)?,
         ..PathReport::default()
     };
     let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));

@@ -51,6 +51,8 @@ pub struct PathReport {
     pub started_epoch_ms: f64,
     /// Datagrams that endpoints refused: damaged, or of no known flow.
     pub rejected_datagrams: u64,
+    /// Kernel and settings where flows ran, one line each.
+    pub system: Vec<String>,
     /// What programs of others said.
     pub programs: Vec<ProgramLog>,
 }

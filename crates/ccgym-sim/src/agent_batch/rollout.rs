@@ -1,4 +1,8 @@
 //! Many decisions of a policy in one call, so that no simulator waits for another between two of them.
+//!
+//! A decision becomes a sample when its interval closes. Learners of one simulator have clocks of their own, so their
+//! samples come in turns: a simulator's rows hold those of all its learners, in the order in which their intervals closed.
+//! What is decided but has not closed when the rows are full is a sample of the next rollout.
 
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 
@@ -6,15 +10,20 @@ use super::{check, AgentBatch, Arrays, BatchError, Ended, Lane, Widths};
 use crate::actor::{Actor, Scratch};
 use crate::bounds::Stopped;
 
-/// Where a rollout reads and writes: row-major arrays, simulator by simulator. Those of decisions have `steps` rows per
+/// Where a rollout reads and writes: row-major arrays, simulator by simulator. Those of samples have `samples` rows per
 /// simulator, of which the first `taken` were written by earlier calls.
 pub struct RolloutArrays<'a> {
-    /// Decisions per simulator.
-    pub steps: usize,
-    /// Numbers of a standard normal distribution, one per number of an action.
+    /// Samples per simulator.
+    pub samples: usize,
+    /// Numbers of a standard normal distribution, one per number of an action: for `samples` + learners − 1 decisions per
+    /// simulator, of which the first `decided` were used by earlier calls.
     pub noise: &'a [f32],
     /// Decisions taken so far, one per simulator.
+    pub decided: &'a mut [u64],
+    /// Samples so far, one per simulator.
     pub taken: &'a mut [u64],
+    /// Whose each sample is: the learner's place in its simulator.
+    pub learners: &'a mut [u32],
     /// What each decision was taken on.
     pub observations: &'a mut [f32],
     /// Ground truth then.
@@ -23,50 +32,55 @@ pub struct RolloutArrays<'a> {
     pub actions: &'a mut [f32],
     /// Rewards of the decisions.
     pub rewards: &'a mut [f32],
-    /// What is due now: one row per simulator, read and written.
+    /// What holds now: one row per learner, read and written.
     pub now: Now<'a>,
 }
 
-/// The state of each simulator's episode: one row per simulator.
+/// The state of each simulator's episode: one row per learner, but for `ended`.
 pub struct Now<'a> {
-    /// Observations; where an episode has ended, its last one.
+    /// Observations: what the decision in force was taken on, or the next will be; of a learner whose last interval is a
+    /// sample, where an episode has ended, that after it.
     pub observations: &'a mut [f32],
-    /// Ground truth.
+    /// Ground truth, likewise.
     pub truths: &'a mut [f64],
+    /// Actions in force, as they were drawn.
+    pub actions: &'a mut [f32],
     /// Sums of the episodes' rewards.
     pub returns: &'a mut [f64],
     /// The same of each term.
     pub term_sums: &'a mut [f64],
-    /// Whether an episode has ended.
+    /// Decisions of the episodes whose interval has closed.
+    pub lengths: &'a mut [i64],
+    /// Whether an episode has ended, one per simulator.
     pub ended: &'a mut [u8],
 }
 
 /// One simulator's part of [`RolloutArrays`].
 struct Part<'a> {
     noise: &'a [f32],
+    decided: &'a mut u64,
     taken: &'a mut u64,
+    learners: &'a mut [u32],
     observations: &'a mut [f32],
     truths: &'a mut [f64],
     actions: &'a mut [f32],
     rewards: &'a mut [f32],
-    observation: &'a mut [f32],
-    truth: &'a mut [f64],
-    total: &'a mut f64,
-    term_sums: &'a mut [f64],
-    ended: &'a mut u8,
+    now: Now<'a>,
 }
 
 impl AgentBatch {
-    /// Let a policy decide in every simulator until `steps` decisions are taken there or its episode has ended; go on
-    /// after the resets with the same arrays. Every simulator has one learner. The result does not depend on the number
-    /// of threads, nor on how the decisions are divided into calls.
+    /// Let a policy decide for every learner until each simulator has `samples` samples or its episode has ended; go on
+    /// after the resets with the same arrays. The result does not depend on the number of threads, nor on how the
+    /// samples are divided into calls.
+    ///
+    /// Every interval that a flow's own clock closes is one sample. Where an episode ends the intervals under way are cut:
+    /// they are samples as far as the rows reach.
     ///
     /// # Errors
-    /// An array of the wrong size, several learners per simulator, a policy of another size, or a simulator that is to
-    /// go on after its end.
+    /// An array of the wrong size, a policy of another size, or a simulator that is to go on after its end.
     pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), BatchError> {
-        let (w, steps, count) = (self.widths, arrays.steps, self.len());
-        check("learners of a rollout", self.learners, 1)?;
+        let (w, m, samples, count, rows) = (self.widths, self.learners, arrays.samples, self.len(), self.rows());
+        let decisions = samples + m - 1;
         check("numbers of the policy's action", actor.outputs(), w.action)?;
         if actor.inputs() > w.observation {
             return Err(BatchError::Size {
@@ -76,70 +90,68 @@ impl AgentBatch {
             });
         }
         let now = arrays.now;
-        check("noise", arrays.noise.len(), count * steps * w.action)?;
+        check("noise", arrays.noise.len(), count * decisions * w.action)?;
+        check("decided", arrays.decided.len(), count)?;
         check("taken", arrays.taken.len(), count)?;
-        check("observations", arrays.observations.len(), count * steps * w.observation)?;
-        check("truths", arrays.truths.len(), count * steps * TRUTH_COLUMNS.len())?;
-        check("actions", arrays.actions.len(), count * steps * w.action)?;
-        check("rewards", arrays.rewards.len(), count * steps)?;
-        check("obs", now.observations.len(), count * w.observation)?;
-        check("truth", now.truths.len(), count * TRUTH_COLUMNS.len())?;
-        check("returns", now.returns.len(), count)?;
-        check("term_sums", now.term_sums.len(), count * w.terms)?;
+        check("learners", arrays.learners.len(), count * samples)?;
+        check("observations", arrays.observations.len(), count * samples * w.observation)?;
+        check("truths", arrays.truths.len(), count * samples * TRUTH_COLUMNS.len())?;
+        check("actions", arrays.actions.len(), count * samples * w.action)?;
+        check("rewards", arrays.rewards.len(), count * samples)?;
+        check("obs", now.observations.len(), rows * w.observation)?;
+        check("truth", now.truths.len(), rows * TRUTH_COLUMNS.len())?;
+        check("drawn", now.actions.len(), rows * w.action)?;
+        check("returns", now.returns.len(), rows)?;
+        check("term_sums", now.term_sums.len(), rows * w.terms)?;
+        check("lengths", now.lengths.len(), rows)?;
         check("ended", now.ended.len(), count)?;
-        let unfinished = |index: &usize| arrays.taken[*index] < steps as u64;
+        let unfinished = |index: &usize| arrays.taken[*index] < samples as u64;
         if let Some(index) = (0..count).filter(unfinished).find(|index| self.lanes[*index].ended != Ended::Running) {
             return Err(BatchError::NotReset(index));
         }
-        if steps == 0 || count == 0 {
+        if samples == 0 || count == 0 {
             return Ok(());
         }
+        let mut noise = arrays.noise.chunks_exact(decisions * w.action);
+        let mut learners = arrays.learners.chunks_exact_mut(samples);
+        let mut observations = arrays.observations.chunks_exact_mut(samples * w.observation);
+        let mut truths = arrays.truths.chunks_exact_mut(samples * TRUTH_COLUMNS.len());
+        let mut actions = arrays.actions.chunks_exact_mut(samples * w.action);
+        let mut rewards = arrays.rewards.chunks_exact_mut(samples);
+        let mut now_observations = now.observations.chunks_exact_mut(m * w.observation);
+        let mut now_truths = now.truths.chunks_exact_mut(m * TRUTH_COLUMNS.len());
+        let mut now_actions = now.actions.chunks_exact_mut(m * w.action);
+        let mut returns = now.returns.chunks_exact_mut(m);
         // A reward may have no terms: then each simulator's part of them is empty.
-        let mut rest = now.term_sums;
-        let term_sums = std::iter::repeat_with(move || {
-            let (terms, others) = std::mem::take(&mut rest).split_at_mut(w.terms);
-            rest = others;
-            terms
-        });
-        let parts = arrays
-            .noise
-            .chunks_exact(steps * w.action)
-            .zip(arrays.taken)
-            .zip(arrays.observations.chunks_exact_mut(steps * w.observation))
-            .zip(arrays.truths.chunks_exact_mut(steps * TRUTH_COLUMNS.len()))
-            .zip(arrays.actions.chunks_exact_mut(steps * w.action))
-            .zip(arrays.rewards.chunks_exact_mut(steps))
-            .zip(now.observations.chunks_exact_mut(w.observation))
-            .zip(now.truths.chunks_exact_mut(TRUTH_COLUMNS.len()))
-            .zip(now.returns)
-            .zip(term_sums)
-            .zip(now.ended)
-            .map(
-                |(
-                    (
-                        ((((((((noise, taken), observations), truths), actions), rewards), observation), truth), total),
-                        term_sums,
-                    ),
-                    ended,
-                )| {
-                    Part {
-                        noise,
-                        taken,
-                        observations,
-                        truths,
-                        actions,
-                        rewards,
-                        observation,
-                        truth,
-                        total,
-                        term_sums,
+        let mut term_sums = now.term_sums.chunks_exact_mut((m * w.terms).max(1));
+        let mut lengths = now.lengths.chunks_exact_mut(m);
+        let parts = arrays.decided.iter_mut().zip(arrays.taken).zip(now.ended.chunks_exact_mut(1)).map(
+            |((decided, taken), ended)| {
+                Some(Part {
+                    noise: noise.next()?,
+                    decided,
+                    taken,
+                    learners: learners.next()?,
+                    observations: observations.next()?,
+                    truths: truths.next()?,
+                    actions: actions.next()?,
+                    rewards: rewards.next()?,
+                    now: Now {
+                        observations: now_observations.next()?,
+                        truths: now_truths.next()?,
+                        actions: now_actions.next()?,
+                        returns: returns.next()?,
+                        term_sums: term_sums.next().unwrap_or_default(),
+                        lengths: lengths.next()?,
                         ended,
-                    }
-                },
-            );
+                    },
+                })
+            },
+        );
+        let parts: Vec<_> = parts.map(|part| part.expect("the sizes were checked")).collect();
         let work = self.lanes.iter_mut().zip(parts);
         let truths = self.truths;
-        self.pool.for_each(work, |(lane, part)| lane.stopped = lane.rollout(w, truths, actor, steps, part).err());
+        self.pool.for_each(work, |(lane, part)| lane.stopped = lane.rollout(w, truths, actor, part).err());
         match self.lanes.iter_mut().find_map(|lane| lane.stopped.take()) {
             None => Ok(()),
             Some(stopped) => Err(stopped.into()),
@@ -148,50 +160,79 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn rollout(
-        &mut self,
-        w: Widths,
-        truths: usize,
-        actor: &Actor,
-        steps: usize,
-        part: Part<'_>,
-    ) -> Result<(), Stopped> {
+    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), Stopped> {
+        let (m, samples) = (self.due.len(), part.rewards.len());
         let mut scratch = Scratch::default();
-        let mut action = vec![0.0; w.action];
-        let (mut reward, mut terms, mut stats, mut due) = ([0.0], vec![0.0; w.terms], [0.0; COLUMNS.len()], [0]);
-        self.write_truth(part.truth);
-        while self.ended == Ended::Running && *part.taken < steps as u64 {
-            let step = *part.taken as usize;
-            row_mut(part.observations, step, w.observation).copy_from_slice(part.observation);
-            row_mut(part.truths, step, TRUTH_COLUMNS.len()).copy_from_slice(part.truth);
-            let noise = &part.noise[step * w.action..][..w.action];
-            let drawn = row_mut(part.actions, step, w.action);
-            actor.act(&mut scratch, part.observation, noise, drawn, &mut action);
+        let mut actions = vec![0.0; m * w.action];
+        let mut before = vec![0.0; m * w.observation];
+        let (mut rewards, mut terms, mut stats, mut due) =
+            (vec![0.0; m], vec![0.0; m * w.terms], vec![0.0; m * COLUMNS.len()], vec![0; m]);
+        for learner in 0..self.flows.len() {
+            if self.due[learner] {
+                self.write_truth(learner, part.now.truths);
+            }
+        }
+        while self.ended == Ended::Running && *part.taken < samples as u64 {
+            for learner in 0..self.flows.len() {
+                if self.due[learner] {
+                    let noise = row(part.noise, *part.decided as usize, w.action);
+                    let observation = row(part.now.observations, learner, w.observation);
+                    let drawn = row_mut(part.now.actions, learner, w.action);
+                    actor.act(&mut scratch, observation, noise, drawn, row_mut(&mut actions, learner, w.action));
+                    *part.decided += 1;
+                }
+            }
+            before.copy_from_slice(part.now.observations);
             let arrays = Arrays {
-                actions: &action,
-                observations: &mut *part.observation,
-                rewards: &mut reward,
+                actions: &actions,
+                observations: &mut *part.now.observations,
+                rewards: &mut rewards,
                 terms: &mut terms,
                 stats: &mut stats,
                 due: &mut due,
-                ended: std::slice::from_mut(&mut *part.ended),
+                ended: &mut *part.now.ended,
             };
             self.step(w, truths, arrays)?;
-            self.write_truth(part.truth);
-            part.rewards[step] = reward[0] as f32;
-            *part.total += reward[0];
-            part.term_sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum += term);
-            *part.taken += 1;
+            let over = self.ended != Ended::Running;
+            // The learner that is due comes first: its interval was not cut.
+            let due = self.due.iter().position(|due| *due);
+            let cut = (0..self.flows.len()).filter(|learner| over && Some(*learner) != due);
+            for learner in due.into_iter().chain(cut) {
+                let last = row(&before, learner, w.observation);
+                if self.decided[learner] {
+                    let sums = row_mut(part.now.term_sums, learner, w.terms);
+                    part.now.returns[learner] += rewards[learner];
+                    part.now.lengths[learner] += 1;
+                    sums.iter_mut().zip(row(&terms, learner, w.terms)).for_each(|(sum, term)| *sum += term);
+                    if *part.taken == samples as u64 {
+                        row_mut(part.now.observations, learner, w.observation).copy_from_slice(last);
+                        continue;
+                    }
+                    let place = *part.taken as usize;
+                    let truth = row(part.now.truths, learner, TRUTH_COLUMNS.len());
+                    part.learners[place] = learner as u32;
+                    row_mut(part.observations, place, w.observation).copy_from_slice(last);
+                    row_mut(part.truths, place, TRUTH_COLUMNS.len()).copy_from_slice(truth);
+                    row_mut(part.actions, place, w.action).copy_from_slice(row(part.now.actions, learner, w.action));
+                    part.rewards[place] = rewards[learner] as f32;
+                    *part.taken += 1;
+                }
+                self.write_truth(learner, part.now.truths);
+            }
         }
         Ok(())
     }
 
-    /// The ground truth of the only learner.
-    fn write_truth(&mut self, cells: &mut [f64]) {
-        let (Some(simulator), Some(&flow)) = (&mut self.simulator, self.flows.first()) else { return };
+    /// Write the ground truth of a learner to its row.
+    fn write_truth(&mut self, learner: usize, rows: &mut [f64]) {
+        let (Some(simulator), Some(&flow)) = (&mut self.simulator, self.flows.get(learner)) else { return };
         let truth = simulator.ground_truth(flow);
-        write_truth(&truth, simulator.sender(flow), cells);
+        write_truth(&truth, simulator.sender(flow), row_mut(rows, learner, TRUTH_COLUMNS.len()));
     }
+}
+
+fn row<T>(cells: &[T], row: usize, width: usize) -> &[T] {
+    &cells[row * width..(row + 1) * width]
 }
 
 fn row_mut<T>(cells: &mut [T], row: usize, width: usize) -> &mut [T] {

@@ -18,7 +18,21 @@ impl Simulator {
         let backlog = self.up.backlog(now).0;
         let from = self.flows[flow].sender.last_interval().start;
         let active = self.flows.iter().filter(|f| f.started && !f.sender.is_stopped()).count();
-        self.truth.over(flow, from, now, backlog as f64, active)
+        let truth = self.truth.over(flow, from, now, backlog as f64, active);
+        GroundTruth { rate_spread: self.rate_spread(flow), ..truth }
+    }
+
+    /// Standard deviation over mean of what the active flows delivered since the latest decision of `flow`; 0 before it.
+    fn rate_spread(&self, flow: usize) -> f64 {
+        let active = self.flows.iter().zip(&self.flows[flow].acked_at_decision);
+        let active = active.filter(|(f, _)| f.started && !f.sender.is_stopped());
+        let delivered: Vec<f64> = active.map(|(f, before)| (f.sender.stats().acked_bytes - before) as f64).collect();
+        let mean = delivered.iter().sum::<f64>() / delivered.len() as f64;
+        if delivered.len() < 2 || mean <= 0.0 {
+            return 0.0;
+        }
+        let squares: f64 = delivered.iter().map(|bytes| (bytes - mean).powi(2)).sum();
+        (squares / delivered.len() as f64).sqrt() / mean
     }
 
     /// Give the scheme of a flow the decision that it waits for, and send what that allows.
@@ -35,6 +49,12 @@ impl Simulator {
     }
 
     fn go_on(&mut self, flow: usize) {
+        if self.flows.len() > 1 {
+            let mut acked = std::mem::take(&mut self.flows[flow].acked_at_decision);
+            acked.clear();
+            acked.extend(self.flows.iter().map(|f| f.sender.stats().acked_bytes));
+            self.flows[flow].acked_at_decision = acked;
+        }
         if self.waiting == Some(flow) {
             self.waiting = None;
         }

@@ -8,6 +8,8 @@ use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
+use crate::common::assert_close;
+
 /// Packets in flight that fill L1 without a queue.
 const PIPE: f64 = 41.0;
 /// Round trip of L1 without a queue, milliseconds.
@@ -112,11 +114,11 @@ fn copa_paper_alone() {
             }
             competing += observable(sim, 0, "competitive") as u32;
         });
-        assert!((steady.mean_flight - PIPE - 2.5).abs() < 1.0, "{competitive}: {steady:?}");
+        assert_close(&format!("competitive {competitive}: packets in queue"), steady.mean_flight - PIPE, 2.5, 0.4);
         assert!(steady.max_flight - PIPE <= 6.0, "{competitive}: {steady:?}");
         assert!(steady.total() > 11.9, "{competitive}: {steady:?}");
         let period_ms = 50_000.0 / f64::from(periods);
-        assert!((140.0..260.0).contains(&period_ms), "{competitive}: {period_ms}");
+        assert_close(&format!("competitive {competitive}: ms per cycle"), period_ms, 200.0, 0.3);
         assert!(competing < 500, "{competitive}: competing for {competing} of 50000 ms");
     }
 }
@@ -138,8 +140,7 @@ fn copa_paper_alone_on_a_large_pipe() {
 fn copa_pantheon_alone() {
     let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &json!({"mode": "pantheon"}))]), 60);
     let steady = watch(&mut sim, 10, 60, |_, _| {});
-    let queue = steady.mean_flight - PIPE;
-    assert!((8.75..16.25).contains(&queue), "{steady:?}");
+    assert_close("packets in queue", steady.mean_flight - PIPE, 12.5, 0.3);
     assert!(steady.max_flight - PIPE < 45.0, "{steady:?}");
     assert!(steady.total() > 0.9 * 12.0, "{steady:?}");
 }
@@ -244,7 +245,7 @@ fn bbr_gain_cycle() {
         last = phase;
     });
     let period = (starts[starts.len() - 1] - starts[0]) / (starts.len() - 1) as f64;
-    assert!((period / (8.0 * RTT_MS) - 1.0).abs() < 0.15, "{period} ms");
+    assert_close("ms per cycle", period, 8.0 * RTT_MS, 0.15);
 }
 
 /// Row 19: every 10 s without a lower round trip, at least 200 ms at four packets or fewer; it costs about 2 %.

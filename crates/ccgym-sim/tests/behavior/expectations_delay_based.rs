@@ -8,7 +8,7 @@ use ccgym_core::Timestamp;
 use ccgym_run::RunSpec;
 use serde_json::{json, Value};
 
-use crate::common::{l1, run, simulator, spec, Steady};
+use crate::common::{assert_close, l1, run, simulator, spec, Steady};
 
 /// What is known before steady state: LEDBAT grows by two packets per round trip, or one, to about 140.
 const START_S: f64 = 20.0;
@@ -29,7 +29,7 @@ fn ledbat_settles_at_its_target() {
         for target in [100.0, 50.0] {
             let flows = json!([udp("ledbat", &json!({"mode": mode, "target": target}))]);
             let steady = steady(200.0, &flows, 20.0);
-            assert!((steady.mean_queue - target).abs() <= 10.0, "{mode}, {target} ms: {steady:?}");
+            assert_close(&format!("{mode}, target {target} ms: ms in queue"), steady.mean_queue, target, 10.0 / target);
             assert!(steady.total() > 11.9 && steady.drops == 0, "{mode}, {target} ms: {steady:?}");
         }
     }

@@ -6,7 +6,7 @@ use ccgym_core::Timestamp;
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
-use crate::common::{l1, run, secs, simulator, spec};
+use crate::common::{assert_close, l1, run, secs, simulator, spec};
 
 /// A flow with a video encoder of 30 frames per second, at most `max_mbps`.
 fn video(scheme: &str, params: &Value, max_mbps: f64) -> Value {
@@ -64,7 +64,7 @@ fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() 
             rate = now;
         }
         let (ms, cut, received) = found.unwrap_or_else(|| panic!("{mode}: no over-use within a second"));
-        assert!((cut / received - 0.85).abs() < 1e-6, "{mode}: {cut:.3} of {received:.3} Mbit/s after {ms} ms");
+        assert_close(&format!("{mode}: of what arrives, after {ms} ms"), cut / received, 0.85, 1e-6);
     }
 }
 
@@ -78,7 +78,7 @@ fn webrtc_grows_by_8_per_cent_per_second() {
     };
     let (early, late) = (target(5.0), target(20.0));
     let growth = (late / early).powf(1.0 / 15.0);
-    assert!((growth - 1.08).abs() < 0.003, "{growth:.4} per second, from {early:.3} to {late:.3} Mbit/s");
+    assert_close("growth per second", growth, 1.08, 0.003);
 }
 
 /// Row 38: with Pantheon's encoder no more than 2.5 Mbit/s of payload, and one-way delays below 100 ms.
@@ -139,7 +139,7 @@ fn scream_of_pantheon_stays_at_0_2_mbps() {
         let outcome = run(&at_rate(mbps, &flow, 30.0));
         let found = received_mbps(&outcome, 30.0);
         let p95 = owd_p95_ms(&outcome);
-        assert!((found / 0.2 - 1.0).abs() < 0.15, "{found:.3} over {mbps} Mbit/s");
+        assert_close(&format!("Mbit/s over {mbps} Mbit/s"), found, 0.2, 0.15);
         assert!(p95 < 35.0, "{p95:.1} ms over {mbps} Mbit/s");
     }
 }

@@ -140,8 +140,11 @@ pub fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
 
+#[allow(clippy::print_stdout)] // `tools/published.py` reads it
 pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = found / expected - 1.0;
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
     assert!(
         off.abs() <= tolerance,
         "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}"

@@ -1,0 +1,100 @@
+"""What the commands that have results of an evaluation write and show: tables, report, what looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ccgym.cli.common import PIPE_WIDTH, error_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ccgym.evaluation.results import CellFailure, ResultSet
+
+
+def write_report(
+    results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True, jobs: int | None = None
+) -> None:
+    """Write tables, and figures and report unless ``figures`` is false.
+
+    Args:
+        results: What was measured.
+        out: Its directory.
+        shown_on: Where progress is shown.
+        figures: Whether figures and report are wanted.
+        jobs: Processes to draw with; all processors by default.
+    """
+    from ccgym.report.evaluation_report import build_report, write_tables
+
+    write_tables(results, out)
+    if not figures or not results.cells:
+        return
+    from ccgym.cli.progress import Progress
+
+    with Progress(shown_on) as progress:
+        build_report(results, out, jobs, progress)
+
+
+def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True) -> None:
+    """The table, what looks wrong, and where everything is."""
+    from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
+
+    shown_on.print()
+    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
+    table = evaluation_table(results)
+    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
+    for line in table.notes:
+        shown_on.print(line, style="yellow", soft_wrap=True)
+    if has_published(results):
+        shown_on.print(f"published: {results.published_source}", style="dim")
+    _show_differences(results, shown_on)
+    # Many schemes may share a cause, which is then said once.
+    causes: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
+    for flag in results.flags:
+        causes.setdefault((flag["level"], flag["code"], flag["cause"]), []).append(flag)
+    for (level, code, cause), flags in causes.items():
+        shown_on.print()
+        for flag in flags:
+            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
+        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
+    alike: dict[tuple[str, str], list[CellFailure]] = {}
+    for failure in results.failures:
+        alike.setdefault((failure.scheme, failure.error), []).append(failure)
+    for (scheme, error), failures in alike.items():
+        runs = ", ".join(f"run {one.run} (seed {one.seed})" for one in failures)
+        shown_on.print(f"\nfailed: {scheme}, {runs}", style="bold red")
+        shown_on.print(f"  {error}")
+    if results.cells:
+        shown_on.print(f"\n{repeatability(results)}")
+    else:
+        error_console().print("\nerror: nothing ran", style="bold red")
+    files = [("results", "ccgym_results.json"), ("table", "pantheon_table.md")]
+    if figures and results.cells:
+        files = [
+            ("report", "pantheon_report.html"),
+            ("", "pantheon_report.pdf"),
+            ("explore", "explore.html"),
+            ("figure", "pantheon_summary_mean.svg"),
+            ("", "pantheon_summary_mean_paper.pdf"),
+            *files,
+        ]
+    for name, file in files:
+        shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+
+
+def _show_differences(results: ResultSet, shown_on: Console) -> None:
+    """Which schemes are better than which; of many, how many pairs are decided."""
+    from ccgym.evaluation.results import DIFFERENCES_CSV
+    from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table, undecided_text
+
+    found = results.differences
+    if not any(one.low is not None for one in found):
+        return
+    shown_on.print()
+    table = differences_table(found, {style.key: style.label for style in results.styles})
+    if len(table.rows) > MOST_ON_SCREEN:
+        shown_on.print(undecided_text(found, DIFFERENCES_CSV), soft_wrap=True)
+    else:
+        shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)

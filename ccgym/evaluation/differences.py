@@ -1,0 +1,139 @@
+"""Which of two schemes is better: the difference of their means with its interval, and how many more runs would decide.
+
+A scheme is *better* or *worse* than another one where the whole 95 % interval of the difference is on one side of zero,
+otherwise the two are *undecided*. How many runs would decide is what the widths of intervals say, which shrink with the
+root of the number of runs, if the difference stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from math import inf, sqrt
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from ccgym.evaluation.bootstrap import FloatArray, Interval, resampled_means, stretched, student_quantile
+
+Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
+"""What the first of two schemes is. ``equal``: all runs of both gave the same number."""
+
+Direction: TypeAlias = Literal["higher", "lower"]
+"""Which values of a quantity are the better ones."""
+
+MOST_RUNS: Final = 10_000
+"""Where more than these would be needed, no number is named."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two schemes compared in one quantity."""
+
+    quantity: str
+    first: str
+    """Key of the first scheme."""
+    second: str
+    """Key of the other one."""
+    runs: tuple[int, int]
+    """How many runs of each were compared."""
+    mean: float
+    """Mean of the first less that of the other."""
+    low: float | None
+    """Where the interval begins; None where there are too few runs for one."""
+    high: float | None
+    verdict: Verdict
+    """What the first one is."""
+    more_runs: int | None
+    """Of an undecided pair: about how many more runs of each scheme would decide; None where over 10,000 would."""
+
+    def row(self) -> dict[str, Any]:
+        """As a row of a table."""
+        data = asdict(self)
+        data["runs_first"], data["runs_second"] = data.pop("runs")
+        return data
+
+
+def differences(
+    quantity: str, better: Direction, values: Mapping[str, Mapping[int, float]], *, paired: bool, seed: int = 1
+) -> list[Difference]:
+    """All pairs of schemes compared, in their order.
+
+    Args:
+        quantity: What is compared.
+        better: Which values are the better ones.
+        values: By scheme, by number of the run.
+        paired: Whether runs of one number met the same conditions: then only numbers that both have are compared.
+        seed: Root of the random streams.
+    """
+    known = {scheme: runs for scheme, runs in values.items() if runs}
+    drawn = {
+        scheme: resampled_means(list(runs.values()), seed, f"{quantity} {scheme}")
+        for scheme, runs in known.items()
+        if len(runs) > 1 and not paired
+    }
+    found = []
+    for first, second in combinations(known, 2):
+        ours, theirs = known[first], known[second]
+        if paired:
+            shared = [number for number in ours if number in theirs]
+            if not shared:
+                continue
+            between = [ours[number] - theirs[number] for number in shared]
+            counts, mean = (len(shared), len(shared)), float(np.mean(between))
+            degrees: float = len(shared) - 1
+            name = f"{quantity} {first} {second}"
+            means = resampled_means(between, seed, name) if len(shared) > 1 else None
+        else:
+            counts = (len(ours), len(theirs))
+            mean = float(np.mean([*ours.values()]) - np.mean([*theirs.values()]))
+            degrees = _welch(list(ours.values()), list(theirs.values()))
+            means = drawn[first] - drawn[second] if first in drawn and second in drawn else None
+        found.append(_difference(quantity, better, (first, second), counts, mean, means, degrees))
+    return found
+
+
+def _difference(
+    quantity: str,
+    better: Direction,
+    pair: tuple[str, str],
+    runs: tuple[int, int],
+    mean: float,
+    means: FloatArray | None,
+    degrees: float,
+) -> Difference:
+    interval = None if means is None else stretched(mean, means, degrees)
+    verdict: Verdict = "undecided"
+    if interval is not None and (interval.low > 0 or interval.high < 0):
+        verdict = "better" if (mean > 0) == (better == "higher") else "worse"
+    elif interval is not None and interval.low == interval.high == 0:
+        verdict = "equal"
+    more = _more_runs(interval, min(runs), degrees) if verdict == "undecided" else None
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return Difference(quantity, *pair, runs, mean, low, high, verdict, more)
+
+
+def _welch(first: Sequence[float], second: Sequence[float]) -> float:
+    """Degrees of freedom of a difference of two means (Welch and Satterthwaite); infinite where nothing varies."""
+    parts = [(float(np.var(one, ddof=1)) / len(one), len(one) - 1) for one in (first, second) if len(one) > 1]
+    below = sum(part**2 / free for part, free in parts)
+    return sum(part for part, _ in parts) ** 2 / below if below > 0 else inf
+
+
+def _more_runs(interval: Interval | None, runs: int, degrees: float) -> int | None:
+    """How many further runs would move the nearer end of an interval to zero."""
+    if interval is None:
+        return 1  # two of each, for an interval
+    arm = interval.mean - interval.low if interval.mean > 0 else interval.high - interval.mean
+    reach = abs(interval.mean)
+    for more in range(1, MOST_RUNS - runs + 1):
+        grown = (runs + more) / runs
+        if arm / sqrt(grown) * student_quantile(degrees * grown) / student_quantile(degrees) < reach:
+            return more
+    return None
+
+
+def rows(found: Iterable[Difference], **more: Any) -> list[dict[str, Any]]:
+    """Differences as rows of a table, with further columns before theirs."""
+    return [{**more, **one.row()} for one in found]

@@ -1,0 +1,215 @@
+"""A run with its packets, as other formats take it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
+from ccgym.evaluation.metrics import IntArray, PacketLog
+from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
+from ccgym.evaluation.run_record import RunRecord, series_table
+from ccgym.units import TimeLike
+
+End: TypeAlias = Literal["sender", "receiver"]
+"""Where packets are seen."""
+
+LOST: Final = -1
+"""The time of leaving of a packet that did not leave."""
+
+ROUNDING_NS: Final = 2_000
+"""How far the times of one packet in a log may be apart: both are rounded to microseconds."""
+
+
+@dataclass(frozen=True)
+class Packets:
+    """Packets of a direction, in order of entering."""
+
+    flow: IntArray
+    """From 1."""
+    number: IntArray
+    """Which packet of its flow it is, from 0."""
+    entered_ns: IntArray
+    left_ns: IntArray
+    """:data:`LOST` where it did not leave."""
+    size: IntArray
+    """Bytes of the IP packet."""
+
+    @classmethod
+    def of(cls, flow: IntArray, entered_ns: IntArray, left_ns: IntArray, size: IntArray) -> Packets:
+        """Sorted and numbered."""
+        order = np.argsort(entered_ns, kind="stable")
+        flow = flow[order]
+        number = np.zeros(flow.size, dtype=np.int64)
+        for one in np.unique(flow):
+            own = flow == one
+            number[own] = np.arange(np.count_nonzero(own))
+        return cls(flow, number, entered_ns[order], left_ns[order], size[order])
+
+    @classmethod
+    def of_native(cls, packets: Mapping[str, npt.NDArray[Any]]) -> Packets:
+        """Of the native core's arrays; what never left has the largest number there, which is our -1."""
+        entered, left = (np.asarray(packets[name]).astype(np.int64) for name in ("entered_ns", "left_ns"))
+        return cls.of(np.asarray(packets["flow"]).astype(np.int64) + 1, entered, left, packets["size"].astype(np.int64))
+
+    @classmethod
+    def of_log(cls, log: PacketLog) -> Packets:
+        """Of a log, which says how long a packet that left was on its way, but not which of those that entered it was:
+        of several that fit it is the first."""
+        left = np.full(log.arrival_ns.size, LOST)
+        began = log.departure_ns - log.delay_ns
+        for flow in np.unique(log.arrival_flow):
+            ours, theirs = np.flatnonzero(log.arrival_flow == flow), np.flatnonzero(log.departure_flow == flow)
+            for size in np.unique(log.arrival_bytes[ours]):
+                entered = ours[log.arrival_bytes[ours] == size]
+                gone = theirs[log.departure_bytes[theirs] == size]
+                entered = entered[np.argsort(log.arrival_ns[entered], kind="stable")]
+                gone = gone[np.argsort(began[gone], kind="stable")]
+                place = 0
+                for one in gone:
+                    while place < entered.size and log.arrival_ns[entered[place]] < began[one] - ROUNDING_NS:
+                        place += 1
+                    if place < entered.size:
+                        left[entered[place]] = log.departure_ns[one]
+                        place += 1
+        return cls.of(log.arrival_flow, log.arrival_ns, left, log.arrival_bytes)
+
+    @property
+    def arrived(self) -> npt.NDArray[np.bool_]:
+        """Which left the path."""
+        return np.asarray(self.left_ns != LOST)
+
+    def table(self) -> dict[str, Any]:
+        """The columns of ``RunRecord.to_pandas("packets")``."""
+        left = np.where(self.arrived, self.left_ns, np.nan)
+        return {
+            "flow": self.flow,
+            "entered_s": self.entered_ns / 1e9,
+            "left_s": left / 1e9,
+            "one_way_delay_ms": (left - self.entered_ns) / 1e6,
+            "size_bytes": self.size,
+        }
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run with its packets."""
+
+    name: str
+    """As in ``bbr_run1``."""
+    schemes: tuple[str, ...]
+    """The scheme of each flow."""
+    duration_s: float
+    started_epoch_s: float
+    data: Packets
+    acks: Packets | None = None
+    """Acknowledgements; None where they were not recorded."""
+    series: Mapping[str, Any] | None = None
+    """Columns of ``RunRecord.to_pandas("series")``; None where there are none."""
+
+    @classmethod
+    def of(cls, record: RunRecord, *, name: str = "run", step: TimeLike | None = None) -> Recorded:
+        """Of a run straight from the simulator or a real path.
+
+        Args:
+            record: With its packets.
+            name: What to call it.
+            step: Length of the intervals of the series; that of the recorded series by default.
+
+        Raises:
+            ResultsError: It holds no packets.
+        """
+        if record.native is None or record.packets is None:
+            raise ResultsError(
+                "this record holds no packets",
+                expected="a record straight from simulate(), with packets",
+                hint="records that were read from JSON hold numbers only",
+            )
+        acks = record.native.packets("ack")
+        return cls(
+            name=name,
+            schemes=tuple(flow.scheme for flow in record.flows),
+            duration_s=record.duration_s,
+            started_epoch_s=record.started_epoch_s,
+            data=Packets.of_native(record.native.packets("data")),
+            acks=Packets.of_native(acks) if len(acks["flow"]) else None,
+            series=None if record.series is None else series_table(record, step),
+        )
+
+    @classmethod
+    def of_files(cls, directory: PantheonDirectory, files: RunFiles) -> Recorded | None:
+        """Of the logs of a run in a results directory, ours or Pantheon's; None without a log of its data."""
+        log, acks = files.read(), files.read("acklink")
+        if log is None:
+            return None
+        data = Packets.of_log(log)
+        series = series_of(directory, files)
+        schemes = (files.scheme,) * int(data.flow.max(initial=1))
+        if series is not None:
+            schemes = tuple(dict(zip(series["flow"], series["scheme"], strict=True)).values())
+        return cls(
+            name=f"{files.scheme}_run{files.run}",
+            schemes=schemes,
+            duration_s=float(max(log.arrival_ns.max(initial=0), log.departure_ns.max(initial=0))) / 1e9,
+            started_epoch_s=files.statistics.started_epoch_s or 0.0,
+            data=data,
+            acks=None if acks is None else Packets.of_log(acks),
+            series=series,
+        )
+
+    def check_flow(self, flow: int) -> None:
+        """Raise :class:`ConfigError` where there is no flow of this number."""
+        if not 1 <= flow <= len(self.schemes):
+            raise ConfigError(str(flow), where="flow", expected=f"a number from 1 to {len(self.schemes)}")
+
+
+def series_of(directory: PantheonDirectory, files: RunFiles) -> dict[str, Any] | None:
+    """The table of a run over time that an evaluation writes; None where it is not there."""
+    file = directory.path / f"{files.scheme}_run{files.run}.csv"
+    if not file.exists():
+        return None
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    names = list(rows[0]) if rows else []
+    return {
+        name: [row[name] for row in rows]
+        if name == "scheme"
+        else np.array([float(row[name]) if row[name] else np.nan for row in rows])
+        for name in names
+    }
+
+
+def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
+    """The run that a text such as ``bbr:2`` names; without a text the only one that has packet logs.
+
+    Raises:
+        ConfigError: There is no such run, or several and none was named.
+        ResultsError: There are no packet logs.
+    """
+    known = {f"{run.scheme}:{run.run}": run for run in directory.runs if "datalink" in run.logs}
+    if not known:
+        raise ResultsError(
+            "there are no packet logs",
+            where=str(directory.path),
+            expected="logs such as cubic_datalink_run1.log",
+            hint="evaluate with --logs all, which adds them to the runs that are there",
+        )
+    if wanted is None and len(known) == 1:
+        return next(iter(known.values()))
+    key = wanted if wanted is None or ":" in wanted else f"{wanted}:1"
+    if key not in known:
+        raise ConfigError(
+            "no run is named" if key is None else shown(key),
+            where="--run",
+            expected=_several(list(known)),
+            hint=did_you_mean(key, known) if key is not None else "",
+        )
+    return known[key]
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

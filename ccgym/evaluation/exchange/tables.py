@@ -1,0 +1,105 @@
+"""The tables of a results directory as Parquet or Arrow, by pyarrow, which only this needs.
+
+Columns and units are those of ``docs/results.md``; what is not known is null.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from ccgym import _core
+from ccgym.errors import ConfigError, PlatformError, ResultsError, shown
+from ccgym.evaluation.exchange.recorded import Recorded, series_of
+from ccgym.evaluation.pantheon.directory import PantheonDirectory
+from ccgym.evaluation.results import ResultSet, result_table
+from ccgym.files import atomic_write
+
+TableName: TypeAlias = Literal["flows", "series", "packets"]
+"""``flows``: a row per scheme, run and flow; ``series``: per interval of 100 ms, too; ``packets``: a row per packet."""
+
+TABLES: Final[tuple[TableName, ...]] = ("flows", "series", "packets")
+TABLE_FORMATS: Final = (".parquet", ".arrow", ".feather")
+"""Suffixes of files; the last two are the same, Arrow's file format."""
+
+
+def write_table(directory: Path, file: Path, table: str = "flows") -> int:
+    """Write a table of a results directory, and return the number of its rows.
+
+    Args:
+        directory: Of ``ccgym evaluate`` or ``ccgym analyze``; packets also of Pantheon's.
+        file: A ``.parquet``, ``.arrow`` or ``.feather`` file.
+        table: Which table.
+
+    Raises:
+        ConfigError: There is no such table.
+        PlatformError: pyarrow is not installed.
+        ResultsError: There are no results, or no packet logs.
+    """
+    if table not in TABLES:
+        raise ConfigError(shown(table), where="--table", expected=f"one of {', '.join(TABLES)}")
+    pyarrow = _import_pyarrow()
+    if table == "flows":
+        columns = _columns(result_table(ResultSet.load(directory)))
+        columns["seed"] = pyarrow.array(columns["seed"], pyarrow.uint64())  # all 64 bits are in use
+        parts = [pyarrow.table(columns)]
+    else:
+        parts = [pyarrow.table(_columns(one)) for one in _of_runs(directory, table)]
+    whole = pyarrow.concat_tables(parts, promote_options="default")
+    whole = whole.replace_schema_metadata({"ccgym": _core.__version__, "table": table})
+    content = io.BytesIO()
+    if file.suffix == ".parquet":
+        from pyarrow.parquet import write_table as write_parquet
+
+        write_parquet(whole, content, compression="zstd")
+    else:
+        with pyarrow.ipc.new_file(content, whole.schema) as writer:
+            writer.write_table(whole)
+    atomic_write(file, content.getvalue())
+    return int(whole.num_rows)
+
+
+def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
+    """A table of each run, with scheme and run in front."""
+    found = []
+    opened = PantheonDirectory.open(directory)
+    for files in opened.runs:
+        run = Recorded.of_files(opened, files) if table == "packets" else None
+        columns = series_of(opened, files) if table == "series" else None if run is None else run.data.table()
+        if columns is None:
+            continue
+        count = len(next(iter(columns.values()), ()))
+        named = {("flow_scheme" if name == "scheme" else name): column for name, column in columns.items()}
+        found.append({"scheme": [files.scheme] * count, "run": np.full(count, files.run), **named})
+    if not found:
+        raise ResultsError(
+            f"there are no {'packet logs' if table == 'packets' else 'series'}",
+            where=str(directory),
+            expected="a directory of `ccgym evaluate`; packets need --logs all",
+        )
+    return found
+
+
+def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns as pyarrow takes them: NaN is what is not known."""
+    return {
+        name: np.ma.masked_invalid(column) if isinstance(column, np.ndarray) and column.dtype.kind == "f" else column
+        for name, column in table.items()
+    }
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError as error:
+        raise PlatformError(
+            f"pyarrow cannot be imported ({error})",
+            expected="pyarrow, which only Parquet and Arrow files need",
+            hint="pip install 'ccgym[arrow]'; ccgym_results.csv and *_run*.csv do without",
+        ) from None
+    return pyarrow

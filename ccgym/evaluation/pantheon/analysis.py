@@ -1,0 +1,255 @@
+"""A directory of Pantheon's as a result set of ours: same numbers, and so the same tables, figures and pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
+from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
+from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.flags import flag_dicts, flags
+from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
+from ccgym.evaluation.pantheon import utc_text
+from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
+from ccgym.evaluation.pantheon.logs import last_time_s
+from ccgym.evaluation.pantheon.write import write_numbers
+from ccgym.evaluation.provenance import versions
+from ccgym.evaluation.results import SERIES_STEP_NS, AckLink, CellResult, ResultSet, series_file, write_results
+from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord, logged_series
+from ccgym.files import atomic_write
+from ccgym.units import NS_PER_S
+
+DEFAULT_RUNTIME_S: Final = 30.0
+"""Pantheon's default length of a run, seconds."""
+
+
+def analyze(
+    directory: PantheonDirectory,
+    out: Path,
+    *,
+    schemes: Collection[str] | None = None,
+    command: str = "",
+    observer: Observer | None = None,
+) -> ResultSet:
+    """Read all runs of a directory, and write what an evaluation writes of its own: results, curves, tables of runs.
+
+    Numbers are computed from the packet logs. Of a run without a log they are those of its statistics file, rounded as
+    there, and it has no figures.
+
+    Args:
+        directory: What Pantheon left.
+        out: Our results directory; made if it does not exist.
+        schemes: Those to read; all by default.
+        command: The command line, for the record.
+        observer: Receives the progress.
+
+    Raises:
+        ConfigError: There is no run of such a scheme.
+        ResultsError: A log is damaged, or the directory is another experiment's.
+    """
+    observer = observer or Silent()
+    styles = [style for style in directory.styles if schemes is None or style.key in schemes]
+    names = [style.key for style in directory.styles]
+    for name in schemes or ():
+        if name not in names:
+            raise ConfigError(
+                shown(name), where="--schemes", expected=f"one of {', '.join(names)}", hint=did_you_mean(name, names)
+            )
+    runs = [run for run in directory.runs if run.scheme in {style.key for style in styles}]
+    parameters = _parameters(directory, [style.key for style in styles], runs)
+    with lock_directory(out, "evaluation"):
+        claim(out, parameters, may_differ=("schemes", "runs"))
+        observer.begin("reading", len(runs))
+        cells = []
+        for run in runs:
+            cells.append(_cell(directory, run, parameters, out))
+            observer.advance("reading", note=f"{run.scheme}_run{run.run}")
+        results = ResultSet(
+            parameters=parameters,
+            provenance=_provenance(directory, command),
+            styles=tuple(styles),
+            cells=tuple(cells),
+            directory=out,
+        )
+        results = replace(results, flags=flag_dicts(flags(results, None)))
+        write_numbers(results, out)
+        write_results(results, out)
+    return results
+
+
+def with_acklinks(results: ResultSet, source: Path, out: Path, observer: Observer | None = None) -> ResultSet:
+    """The same results with what their acknowledgements did, of the runs whose ``acklink`` log is there.
+
+    Args:
+        results: Results of ours, or of a directory of Pantheon's.
+        source: Where the logs are.
+        out: The results directory, for the curves.
+        observer: Receives the progress.
+    """
+    observer = observer or Silent()
+    observer.begin("acknowledgements", len(results.cells))
+    runs = {(run.scheme, run.run): run for run in PantheonDirectory.open(source).runs}
+    cells = []
+    for cell in results.cells:
+        run = runs.get((cell.scheme, cell.run))
+        log = None if run is None else run.read("acklink")
+        if log is not None:
+            curves = f"{RUNS_DIRECTORY}/{cell.name}_acklink.npz"
+            atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
+            cell = replace(cell, acklink=AckLink(run_metrics(log), curves))
+        cells.append(cell)
+        observer.advance("acknowledgements")
+    return replace(results, cells=tuple(cells))
+
+
+def _parameters(directory: PantheonDirectory, schemes: list[str], runs: list[RunFiles]) -> dict[str, Any]:
+    metadata = directory.metadata
+    return {
+        "path_name": directory.path.resolve().name,
+        "pantheon": dict(metadata),
+        "schemes": schemes,
+        "runs": int(metadata.get("run_times") or max((run.run for run in runs), default=0)),
+        "runtime_s": float(metadata.get("runtime") or _longest_s(runs)),
+        "flows": int(metadata.get("flows") or 1),
+        "interval_s": float(metadata.get("interval") or 0),
+        "seed": None,
+        "backend": RECORDED,
+    }
+
+
+def _longest_s(runs: list[RunFiles]) -> float:
+    """The longest run by its statistics; where none says, by its log."""
+    said = [
+        run.statistics.ended_epoch_s - run.statistics.started_epoch_s
+        for run in runs
+        if run.statistics.started_epoch_s is not None and run.statistics.ended_epoch_s is not None
+    ]
+    logs = [run.logs["datalink"].merged for run in runs if not said and "datalink" in run.logs]
+    return max(said or [last_time_s(log) for log in logs if log is not None], default=DEFAULT_RUNTIME_S)
+
+
+def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str, Any], out: Path) -> CellResult:
+    metrics, log, trajectory = _numbers(files)
+    runtime_s = float(parameters["runtime_s"])
+    name = f"{files.scheme}_run{files.run}"
+    curves = ""
+    flows = tuple(_flow(directory, files, place, one, parameters) for place, one in enumerate(metrics.flows.values()))
+    if log is not None:
+        if log.flows:
+            atomic_write(out / series_file(name), to_csv(_series(log, flows, runtime_s)))
+        curves = f"{RUNS_DIRECTORY}/{name}.npz"
+        atomic_write(out / curves, RunCurves.from_log(log).to_bytes())
+        asked = directory.metadata.get("runtime") or files.statistics.ended_epoch_s is not None
+        invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # where nothing tells, no run is too short
+    else:
+        invalid = None if metrics.flows else "it has neither packet logs nor statistics"
+    record = RunRecord(
+        path=path_text(directory.metadata),
+        seed=None,
+        duration_s=runtime_s,
+        trajectory_hash=trajectory,
+        flows=flows,
+        link=LinkRecord(metrics.capacity_mbps, metrics.utilization),
+        metrics=metrics,
+        backend=RECORDED,
+        path_report={"clock_offsets_ms": offsets} if (offsets := dict(files.statistics.offsets_ms)) else None,
+    )
+    return CellResult(
+        scheme=files.scheme,
+        run=files.run,
+        record=record,
+        invalid=invalid,
+        started_epoch_s=files.statistics.started_epoch_s or 0.0,
+        wall_s=runtime_s,
+        curves=curves,
+    )
+
+
+def _series(log: PacketLog, flows: Sequence[FlowRecord], runtime_s: float) -> dict[str, Any]:
+    return logged_series(log, [flow.scheme for flow in flows], round(runtime_s * NS_PER_S), SERIES_STEP_NS)
+
+
+def _numbers(files: RunFiles) -> tuple[RunMetrics, PacketLog | None, str]:
+    """The numbers of a run, its packets where they were logged, and a hash of what both were read from."""
+    log = files.read()
+    if log is not None:
+        digest = hashlib.sha256()
+        for file in files.logs["datalink"].files:
+            digest.update(file.read_bytes())
+        return run_metrics(log), log, digest.hexdigest()[:16]
+    said = files.statistics
+    parts = {flow: PantheonMetrics.rounded(**numbers) for flow, numbers in said.flows.items()}
+    total = parts.pop(0, PantheonMetrics.rounded())
+    text = repr(sorted(said.flows.items()))
+    return RunMetrics(total, parts, said.capacity_mbps), None, hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _flow(
+    directory: PantheonDirectory, files: RunFiles, place: int, metrics: PantheonMetrics, parameters: Mapping[str, Any]
+) -> FlowRecord:
+    mixed = (directory.metadata.get("test_config") or {}).get("flows") or []
+    start_s = min(place * float(parameters["interval_s"]), float(parameters["runtime_s"]))
+    return FlowRecord(
+        scheme=str(mixed[place]["scheme"]) if place < len(mixed) else files.scheme,
+        start_s=start_s,
+        stop_s=float(parameters["runtime_s"]),
+        throughput_mbps=metrics.throughput_mbps,
+        delay_p95_ms=metrics.delay_p95_ms,
+        loss=metrics.loss,
+        ingress_mbps=metrics.ingress_mbps,
+        sent_packets=metrics.packets_in,
+    )
+
+
+def ends(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Where data came from and where it went, in a test between two hosts; None in one over mahimahi."""
+    if metadata.get("mode") != "remote":
+        return None
+    local, remote = _host(metadata, "local", "local host"), _host(metadata, "remote", "remote host")
+    return (local, remote) if metadata.get("sender_side", "local") == "local" else (remote, local)
+
+
+def _host(metadata: Mapping[str, Any], side: str, unnamed: str) -> str:
+    """What a host is called, and its interface, as Pantheon's titles have them."""
+    name = str(metadata.get(f"{side}_desc") or metadata.get("remote_path" if side == "remote" else "", "") or unnamed)
+    interface = metadata.get(f"{side}_if")
+    return f"{name} on {interface}" if interface else name
+
+
+def path_text(metadata: Mapping[str, Any]) -> str:
+    """The path of a test, as far as its metadata say: mahimahi's command line, or the hosts at its ends."""
+    hosts = ends(metadata)
+    if hosts is not None:
+        near, far = ("local", "remote") if metadata.get("sender_side", "local") == "local" else ("remote", "local")
+        return f"{hosts[0]} ({near}) → {hosts[1]} ({far})"
+    words = [
+        metadata.get("prepend_mm_cmds"),
+        "mm-link",
+        metadata.get("uplink_trace"),
+        metadata.get("downlink_trace"),
+        metadata.get("extra_mm_link_args"),
+        metadata.get("append_mm_cmds"),
+    ]
+    return " ".join(str(word) for word in words if word) if "uplink_trace" in metadata else "a path that nothing names"
+
+
+def _provenance(directory: PantheonDirectory, command: str) -> dict[str, Any]:
+    started = [run.statistics.started_epoch_s for run in directory.runs if run.statistics.started_epoch_s is not None]
+    return {
+        "command": command,
+        "path": path_text(directory.metadata),
+        "backend": RECORDED,
+        "place": SHORT_PLACES[RECORDED],
+        "started": f"{utc_text(min(started))} UTC" if started else "at a time that nothing tells",
+        "wall_s": 0.0,
+        "versions": versions(),
+        "system": "that of Pantheon's test",
+        "git": str(directory.metadata.get("git_summary", "")).strip(),
+    }

@@ -1,0 +1,258 @@
+"""What a directory of Pantheon's holds: its metadata, the names and plot styles of its schemes, its runs.
+
+Nothing in it needs to be complete. Whoever archived a directory often kept the statistics and threw the packet logs
+away; old versions wrote fewer metadata; runs may have any numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from ccgym.errors import CcgymError, ConfigError, ResultsError, shown
+from ccgym.evaluation import pantheon
+from ccgym.evaluation.metrics import PacketLog
+from ccgym.evaluation.pantheon.logs import read_log
+from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
+from ccgym.files import UnreadableError, read_json
+from ccgym.schemes.style import MARKERS, SchemeStyle, check_color, check_label, check_marker
+
+_RUN_FILE: Final = re.compile(r"(?P<scheme>.+)_(?:datalink|stats)_run(?P<run>\d+)\.log")
+
+_NUMBERS: Final = {
+    "throughput_mbps": re.compile(r"Average throughput: ([\d.]+) Mbit/s"),
+    "delay_p95_ms": re.compile(r"95th percentile per-packet one-way delay: ([\d.]+) ms"),
+    "loss": re.compile(r"Loss rate: (-?[\d.]+)%"),
+}
+_CAPACITY: Final = re.compile(r"Average capacity: ([\d.]+) Mbit/s")
+_TIME: Final = re.compile(r"^(Start|End) at: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
+_OFFSET: Final = re.compile(r"^(Local|Remote) clock offset: (-?[\d.]+) ms", re.MULTILINE)
+_PART: Final = re.compile(r"^-- (?:Total of (?P<count>\d+) flows?|Flow (?P<flow>\d+)):$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the statistics file of a run says, as rounded there."""
+
+    started_epoch_s: float | None = None
+    ended_epoch_s: float | None = None
+    offsets_ms: Mapping[str, float] = field(default_factory=dict)
+    """Clock offsets of the hosts ``Local`` and ``Remote`` to the time server, ms, where they were measured."""
+    capacity_mbps: float | None = None
+    flows: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    """By number of the flow, 0 for all together: ``throughput_mbps``, ``delay_p95_ms``, ``loss`` (a fraction)."""
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """A run: its number and its files, where they are there."""
+
+    scheme: str
+    run: int
+    logs: Mapping[str, LinkLogs]
+    """By link, ``datalink`` and ``acklink``: its logs, where there are any."""
+    statistics: Statistics
+
+    def read(self, link: str = "datalink") -> PacketLog | None:
+        """The packets of a link; None without a log.
+
+        Raises:
+            ResultsError: A log is damaged.
+        """
+        found = self.logs.get(link)
+        if found is None:
+            return None
+        if found.merged is not None:
+            return read_log(found.merged)
+        # The offsets are those of the hosts at which files were recorded.
+        local, remote = (self.statistics.offsets_ms.get(which, 0.0) for which in ("Local", "Remote"))
+        sender, receiver = (local, remote) if found.sender_local else (remote, local)
+        entered, left = (sender, receiver) if link == "datalink" else (receiver, sender)
+        return merged(found.raw, found.link_log, egress_offset_ms=entered, ingress_offset_ms=left)
+
+
+@dataclass(frozen=True)
+class LinkLogs:
+    """The logs of one direction of a run: the merged one, or the raw ones with mm-link's."""
+
+    merged: Path | None
+    raw: tuple[RawFlow, ...] = ()
+    link_log: Path | None = None
+    sender_local: bool = True
+    """Whether data was sent by the local host of a test between two."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What the packets are read from."""
+        if self.merged is not None:
+            return (self.merged,)
+        own = [file for one in self.raw for file in (one.egress, one.ingress)]
+        return (*own, *([] if self.link_log is None else [self.link_log]))
+
+
+@dataclass(frozen=True)
+class PantheonDirectory:
+    """A directory that Pantheon's ``test.py`` filled, or our own ``evaluate``."""
+
+    path: Path
+    metadata: Mapping[str, Any]
+    """``pantheon_metadata.json``; empty without one."""
+    styles: tuple[SchemeStyle, ...]
+    runs: tuple[RunFiles, ...]
+    """In order of scheme and number."""
+
+    @classmethod
+    def open(cls, path: Path, config: Path | None = None) -> PantheonDirectory:
+        """Look into a directory.
+
+        Args:
+            path: The directory.
+            config: Pantheon's ``config.yml`` with names and plot styles of the schemes; by default the one in the
+                directory, if there is one.
+
+        Raises:
+            ResultsError: It is no directory, holds no run, or a file in it is damaged.
+        """
+        if path.is_file():
+            styles = _styles([path.stem], config)
+            return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
+        if not path.is_dir():
+            raise ResultsError("there is no such directory", where=str(path), expected="a directory of Pantheon's")
+        found: dict[tuple[str, int], None] = {}
+        raw = raw_flows(path)
+        for file in sorted(path.iterdir()):
+            named = _RUN_FILE.fullmatch(file.name)
+            if named is not None:
+                found[named["scheme"].removesuffix("_mm"), int(named["run"])] = None
+        found |= {(scheme, run): None for scheme, run, link in raw if link == "datalink"}
+        if not found:
+            raise ResultsError(
+                "no run is in the directory",
+                where=str(path),
+                expected="files like cubic_datalink_run1.log and cubic_stats_run1.log, which Pantheon's test.py writes",
+                hint="the option --data-dir of test.py named the directory; by default it is src/experiments/data",
+            )
+        metadata = _metadata(path / pantheon.METADATA_FILE)
+        names = list(dict.fromkeys([*map(str, metadata.get("cc_schemes", ())), *(scheme for scheme, _ in found)]))
+        runs = []
+        for scheme, run in sorted(found, key=lambda one: (names.index(one[0]), one[1])):
+            said = _statistics(path, scheme, run)
+            logs = {
+                link: one
+                for link in pantheon.LINKS
+                if (one := _link_logs(path, metadata, scheme, run, link, raw.get((scheme, run, link), ()), said))
+            }
+            runs.append(RunFiles(scheme, run, logs, said))
+        return cls(path, metadata, _styles(names, config or _existing(path / pantheon.CONFIG_FILE)), tuple(runs))
+
+
+def _link_logs(
+    path: Path,
+    metadata: Mapping[str, Any],
+    scheme: str,
+    run: int,
+    link: str,
+    raw: tuple[RawFlow, ...],
+    said: Statistics,
+) -> LinkLogs | None:
+    """The logs of a direction: the tunnel's, else its raw ones, else mahimahi's, whose delay is that of its queue."""
+    tunnel = _existing(path / pantheon.tunnel_log_file(scheme, run, link))
+    shell = _existing(path / pantheon.mm_log_file(scheme, run, link))
+    # Without flows of its own (-f 0) a test has no tunnel; Pantheon then reads mahimahi's log.
+    if metadata.get("flows") == 0:
+        tunnel, raw = shell, ()
+    if tunnel is not None:
+        return LinkLogs(tunnel)
+    if raw:
+        return LinkLogs(None, raw, shell, metadata.get("sender_side", "local") == "local")
+    return LinkLogs(shell) if shell is not None and not said.flows else None
+
+
+def _existing(file: Path) -> Path | None:
+    return file if file.exists() else None
+
+
+def _metadata(file: Path) -> Mapping[str, Any]:
+    try:
+        found = read_json(file)
+    except FileNotFoundError:
+        return {}
+    except UnreadableError as error:
+        raise ResultsError(f"the file {error}", where=str(file), expected="what Pantheon's test.py wrote") from None
+    if not isinstance(found, dict) or not isinstance(found.get("cc_schemes", []), list):
+        raise ResultsError(
+            f"the file holds {shown(json.dumps(found))}", where=str(file), expected="what Pantheon's test.py wrote"
+        )
+    return found
+
+
+def _statistics(directory: Path, scheme: str, run: int) -> Statistics:
+    file = directory / pantheon.stats_file(scheme, run)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return Statistics()
+    times = {which: datetime.strptime(at, "%Y-%m-%d %H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+             for which, at in _TIME.findall(text)}  # fmt: skip
+    parts = list(_PART.finditer(text))
+    flows = {}
+    for part, end in zip(parts, [*(part.start() for part in parts[1:]), len(text)], strict=False):
+        block = text[part.end() : end]
+        numbers = {name: float(one[1]) for name, rule in _NUMBERS.items() if (one := rule.search(block))}
+        if "loss" in numbers:
+            numbers["loss"] /= 100
+        flows[int(part["flow"] or 0)] = numbers
+    capacity = _CAPACITY.search(text)
+    return Statistics(
+        started_epoch_s=times.get("Start"),
+        ended_epoch_s=times.get("End"),
+        offsets_ms={which: float(offset) for which, offset in _OFFSET.findall(text)},
+        capacity_mbps=float(capacity[1]) if capacity else None,
+        flows=flows,
+    )
+
+
+_PALETTE: Final = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+_SHAPES: Final = MARKERS[MARKERS.index("o") :]
+
+
+def _styles(names: list[str], config: Path | None) -> tuple[SchemeStyle, ...]:
+    """How the schemes are named and drawn: as the configuration says, else as our scheme of that name."""
+    configured = {} if config is None else _configured(config)
+    return tuple(configured.get(name) or _own_style(name, place) for place, name in enumerate(names))
+
+
+def _own_style(name: str, place: int) -> SchemeStyle:
+    from ccgym.evaluation.run import contender
+
+    try:
+        own = contender(name).style
+    except CcgymError:
+        return SchemeStyle(name, name, _PALETTE[place % len(_PALETTE)], _SHAPES[place % len(_SHAPES)])
+    return SchemeStyle(name, own.label, own.color, own.marker)
+
+
+def _configured(config: Path) -> Mapping[str, SchemeStyle]:
+    try:
+        schemes = yaml.safe_load(config.read_text(encoding="utf-8"))["schemes"]
+        return {
+            str(key): SchemeStyle(
+                str(key), check_label(entry["name"]), check_color(entry["color"]), check_marker(str(entry["marker"]))
+            )
+            for key, entry in schemes.items()
+        }
+    except ConfigError as error:
+        raise error.at(str(config)) from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(
+            f"the file cannot be used: {type(error).__name__}: {error}",
+            where=str(config),
+            expected="Pantheon's src/config.yml: 'schemes:' with name, color and marker of each",
+        ) from None

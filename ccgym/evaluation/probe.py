@@ -1,0 +1,85 @@
+"""Probing an empty real path before schemes run over it: what a few packets wait on a path with nothing else on it.
+
+A path whose empty delay is not its own gives precise numbers that mean nothing: a student's report compared schemes
+over a trace that delivered nothing for 1.5 s at a time, and measured that (``docs/assignment.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ccgym.config.catalog import resolve_trace
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError
+from ccgym.evaluation.backends import Backend
+from ccgym.evaluation.prepared_run import Record
+from ccgym.invocation import command
+from ccgym.schemes.flow import FlowSpec
+from ccgym.units import NS_PER_S, Nanoseconds
+
+PACKETS: Final = 20
+DURATION_NS: Final = 2 * NS_PER_S
+"""How long the packets are sent."""
+
+MAX_SHARE: Final = 0.1
+"""Of the link's mean rate that the packets may take: they are to find it empty."""
+
+ALLOWED_MS: Final = 100.0
+ALLOWED_RTTS: Final = 5.0
+"""What the median packet may wait beyond propagation and transmission: the larger of both."""
+
+PACKET_BITS: Final = 12_000
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the packets found."""
+
+    packets: int
+    """Packets that arrived."""
+    one_way_ms: float
+    """Median one-way delay, ms."""
+    own_ms: float
+    """What the path itself says: propagation, and the transmission of one packet at the mean rate, ms."""
+
+
+def probe(path: NetworkPath, runs_on: Backend, seed: int) -> Probe:
+    """Send packets over the empty path.
+
+    Raises:
+        ConfigError: None of them arrived, or the median one waited longer than the path says.
+        CcgymError: The backend cannot run the path here.
+    """
+    rate_mbps = PACKETS * PACKET_BITS / 1e6 / (DURATION_NS / NS_PER_S)
+    capacity_mbps = path.mean_rate_mbps
+    if np.isfinite(capacity_mbps) and capacity_mbps > 0:
+        rate_mbps = min(rate_mbps, MAX_SHARE * capacity_mbps)
+    flow = FlowSpec(scheme="fixed_rate", params={"rate_mbps": rate_mbps})
+    duration = Nanoseconds(DURATION_NS + path.base_rtt_ns)
+    record = runs_on.run(path, [flow], duration, seed, Record())
+    assert record.packets is not None
+    delays = record.packets.delay_ns
+    own_ms = path.owd_ms + (PACKET_BITS / 1e3 / capacity_mbps if capacity_mbps > 0 else 0.0)
+    allowed_ms = own_ms + max(ALLOWED_MS, ALLOWED_RTTS * path.base_rtt_ms)
+    expected = f"at most {allowed_ms:.0f} ms: the path's own {own_ms:.1f} ms, and some waiting"
+    if not delays.size:
+        nothing = f"nothing that was sent over the empty path arrived within {duration / 1e9:g} s"
+        raise _refused(path, nothing, expected)
+    found = Probe(int(delays.size), float(np.median(delays)) / 1e6, own_ms)
+    if found.one_way_ms > allowed_ms and not _intended(path):
+        raise _refused(path, f"on the empty path the median packet takes {found.one_way_ms:.0f} ms", expected)
+    return found
+
+
+def _refused(path: NetworkPath, found: str, expected: str) -> ConfigError:
+    traces = path.trace_names()
+    hint = f"see when the link delivers: {command('trace show')} {traces[0]}" if traces else "look at the path's links"
+    return ConfigError(found, where=path.name or "path", expected=expected, hint=hint)
+
+
+def _intended(path: NetworkPath) -> bool:
+    """Whether the catalog lists long gaps of a trace as intended."""
+    return any("long-gap" in resolve_trace(name).intended for name in path.trace_names())

@@ -1,0 +1,23 @@
+"""Loss: Pantheon's: bytes that did not leave the path per byte that entered it; on their way at the end counts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from ccgym.experiments.metrics.base import Better, Measured, Metric
+
+
+class Loss(Metric):
+    """Pantheon's loss of all flows together, random loss included."""
+
+    better: ClassVar[Better] = "lower"
+    needs_packets: ClassVar[bool] = True
+
+    label: str = "loss"
+    unit: str = "%"
+
+    @override
+    def of(self, run: Measured) -> float | None:
+        return run.record.total.loss

@@ -1,0 +1,89 @@
+"""Better, worse or undecided: the table of differences between schemes, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ccgym.evaluation.differences import Difference, Verdict
+from ccgym.report.table import Cell, Column, Row, Table, Tone, counted
+
+MOST_ON_SCREEN: Final = 10
+"""Pairs that a terminal shows: all of five schemes. Of more it says how many are undecided."""
+
+TONES: Final[dict[Verdict, Tone]] = {"better": "good", "worse": "bad", "equal": "muted", "undecided": "unknown"}
+
+EXPLANATION: Final = (
+    "Mean of the first scheme less that of the second, with the 95 % bootstrap interval of this difference; better or "
+    "worse where the interval does not contain zero. How many further runs of each scheme would decide follows from "
+    "the intervals' widths, if the difference stays what it is."
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of the table."""
+
+    name: str
+    label: str
+    unit: str
+    scale: float = 1.0
+    """What a value is multiplied with where it is shown."""
+
+
+QUANTITIES: Final = (
+    Quantity("throughput_mbps", "throughput", "Mbit/s"),
+    Quantity("delay_p95_ms", "95th %-ile\ndelay", "ms"),
+    Quantity("loss", "loss", "%", 100),
+)
+"""What evaluations compare."""
+
+
+def differences_table(
+    found: Iterable[Difference], labels: Mapping[str, str], quantities: Sequence[Quantity] = QUANTITIES
+) -> Table:
+    """A row for each pair of schemes, a column for each quantity.
+
+    Args:
+        found: The differences.
+        labels: Names of the schemes by key.
+        quantities: The columns.
+    """
+    by_pair: dict[tuple[str, str], dict[str, Difference]] = {}
+    for one in found:
+        by_pair.setdefault((one.first, one.second), {})[one.quantity] = one
+    columns = [Column("pair", "difference", align="left")]
+    columns += [Column(one.name, one.label, one.unit, short=f"{one.label} {one.unit}") for one in quantities]
+    rows = [
+        Row(
+            {
+                "pair": f"{labels.get(first, first)} − {labels.get(second, second)}",
+                **{one.name: _cell(own[one.name], one.scale) for one in quantities if one.name in own},
+            }
+        )
+        for (first, second), own in by_pair.items()
+    ]
+    return Table(columns, rows, kind="stack")
+
+
+def _cell(one: Difference, scale: float) -> Cell:
+    text = f"{one.mean * scale:+.2f}"
+    if one.low is not None and one.high is not None:
+        text += f" ({one.low * scale:+.2f} to {one.high * scale:+.2f})"
+    text = text.replace("-", "−")
+    return Cell(f"{text}\n{verdict_text(one)}", TONES[one.verdict])
+
+
+def verdict_text(one: Difference) -> str:
+    """``better``; ``undecided: about 7 more runs``."""
+    if one.verdict != "undecided":
+        return one.verdict
+    more = "over 10,000 more runs" if one.more_runs is None else f"about {counted(one.more_runs, 'more run')}"
+    return f"undecided: {more}"
+
+
+def undecided_text(found: Sequence[Difference], file: str) -> str:
+    """In a line, how many pairs are decided, for tables that are too long for a screen."""
+    undecided = sum(one.verdict == "undecided" for one in found)
+    return f"differences between schemes: {len(found) - undecided} of {len(found)} decided; all are in {file}"

@@ -1,0 +1,395 @@
+"""``explore.html``: an evaluation on one page to look into: every scheme, every run, and each run over time.
+
+The page is one file that fetches nothing: the numbers as JSON, the series as 32-bit floats, and uPlot
+(``vendor/uplot``), which draws them. ``templates/explore.js`` and ``explore_plane.js`` are what it does with them.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+from matplotlib.markers import MarkerStyle
+
+from ccgym.evaluation.backends import PLACES, SIMULATED
+from ccgym.evaluation.curves import RunCurves
+from ccgym.evaluation.frames import numbers_from_csv
+from ccgym.evaluation.results import SERIES_STEP_NS, CellResult, ResultSet, SchemeSummary, Spread, series_file
+from ccgym.invocation import command
+from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
+from ccgym.report.page import write_page
+from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, legible
+from ccgym.report.table import Column, Row, Table, number
+from ccgym.units import NS_PER_S
+
+EXPLORE_FILE: Final = "explore.html"
+
+UPLOT: Final = Path(__file__).with_name("vendor") / "uplot"
+
+MAX_VALUES: Final = 700_000
+"""Values of all series together, 3.7 MB of the page: with more, several intervals become one."""
+
+FloatArray = npt.NDArray[np.float64]
+
+Merge = Literal["mean", "sum", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A column of the series, and how it is drawn."""
+
+    column: str
+    label: str
+    kind: Literal["line", "thin", "low", "high", "bars", "area"] = "line"
+    """``low`` and ``high`` are the edges of a band, which without ``low`` begins at the line; ``thin`` is hidden until
+    its name is clicked."""
+    merge: Merge = "mean"
+    """What several intervals become where they become one."""
+    shared: bool = False
+    """Whether it is of the path and not of a flow."""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes of a run over time."""
+
+    name: str
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    from_zero: bool = True
+    """Whether the axis begins at zero."""
+    total: Literal["sum", "mean"] = "mean"
+    """What the flows of a run are together."""
+
+
+PANELS: Final = (
+    Panel(
+        "throughput", "Throughput", "Mbit/s", total="sum",
+        lines=(
+            Line("capacity_mbps", "capacity", "area", shared=True),
+            Line("throughput_mbps", "received"),
+            Line("sending_rate_mbps", "sent", "thin"),
+            Line("pacing_rate_mbps", "pacing rate", "thin"),
+        ),
+    ),
+    Panel(
+        "delay", "One-way delay", "ms", from_zero=False,
+        lines=(
+            Line("one_way_delay_ms", "mean"),
+            Line("one_way_delay_min_ms", "smallest", "low", "min"),
+            Line("one_way_delay_max_ms", "largest", "high", "max"),
+        ),
+    ),
+    Panel(
+        "queue", "Queue of the bottleneck", "packets",
+        (Line("queue_packets", "mean", shared=True), Line("queue_max_packets", "largest", "high", "max", shared=True)),
+    ),
+    Panel("drops", "Dropped by the queue", "packets", (Line("dropped_packets", "drops", "bars", "sum", shared=True),)),
+    Panel("loss", "Declared lost by the sender", "packets", (Line("lost_packets", "lost", "bars", "sum"),)),
+    Panel(
+        "window", "Congestion window", "kB",
+        (Line("cwnd_bytes", "window", scale=1e-3), Line("in_flight_bytes", "in flight", "thin", scale=1e-3)),
+    ),
+    Panel("srtt", "Smoothed round-trip time", "ms", (Line("srtt_ms", "sRTT"),), from_zero=False),
+)  # fmt: skip
+
+METRICS: Final = (
+    Column("throughput_mbps", "throughput", "Mbit/s", number(2), better="max"),
+    Column("delay_p95_ms", "95th %-ile delay", "ms", number(2), better="min"),
+    Column("loss", "loss", "%", number(2, 100), better="min"),
+    Column("utilization", "utilization", "%", number(1, 100), better="max"),
+    Column("mean_queue_delay_ms", "mean queueing delay", "ms", number(2), better="min"),
+    Column("drops", "queue drops", "packets", number(0), better="min"),
+    Column("mean_rtt_ms", "mean RTT", "ms", number(2), better="min"),
+    Column("retransmissions", "retransmissions", "packets", number(0), better="min"),
+)
+"""Numbers of a run, those of all its flows together."""
+
+_SCALES: Final = {"%": 100.0}
+
+
+def write_explore(results: ResultSet, directory: Path) -> None:
+    """Write ``explore.html`` into the results directory, from the series and curves that it holds."""
+    write_page(directory / EXPLORE_FILE, "explore", explore_values(results, directory))
+
+
+def explore_values(results: ResultSet, directory: Path) -> dict[str, Any]:
+    """What the template ``explore`` needs.
+
+    Args:
+        results: The experiment.
+        directory: Where its series are; a run without them has numbers only.
+    """
+    license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip()
+    return {
+        "results": results,
+        "parameters": results.parameters,
+        "provenance": results.provenance,
+        "place": PLACES[results.backend],
+        "table": replace(evaluation_table(results), kind="sortable"),
+        "explanation": explanation(results),
+        "run_table": run_table(results),
+        "sections": (),
+        "data": page_data(results, directory),
+        "uplot_license": Markup(license_text.replace("*/", "* /")),
+        "uplot_script": Markup((UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")),
+        "uplot_style": Markup((UPLOT / "uPlot.min.css").read_text(encoding="utf-8")),
+    }
+
+
+def run_table(results: ResultSet) -> Table:
+    """A row per run, in the order of the results."""
+    labels = {style.key: style.label for style in results.styles}
+    known = [column for column in METRICS if any(_number(cell, column.name) is not None for cell in results.cells)]
+    rows = [
+        Row(
+            {
+                "scheme": labels[cell.scheme],
+                "run": cell.run,
+                "counts": "yes" if cell.invalid is None else f"no: {cell.invalid}",
+                **{column.name: _number(cell, column.name) for column in known},
+            },
+            tone="" if cell.invalid is None else "muted",
+        )
+        for cell in results.cells
+    ]
+    counts = [Column("counts", "counts", align="left")] if any(cell.invalid for cell in results.cells) else []
+    columns = [Column("scheme", "scheme", align="left"), Column("run", "run"), *known, *counts]
+    return Table(columns, rows, kind="sortable")
+
+
+def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
+    """All that the page's script reads, as plain data. ``values`` are little-endian 32-bit floats in base64; a run's
+    ``series`` are ``[panel, line, flow (0: the path), place of the first value]``, each of ``count`` values."""
+    commands = Commands.of(results, directory)
+    found = [_RunSeries.read(cell, directory) for cell in results.cells]
+    total = sum(values.size for one in found for values in one.lines.values())
+    every = max(1, -(-total // MAX_VALUES))
+    blob, runs = _Blob(), []
+    for cell, series in zip(results.cells, found, strict=True):
+        merged = {key: _merged(values, every, _line(key).merge) for key, values in series.lines.items()}
+        runs.append(
+            {
+                "name": cell.name,
+                "scheme": cell.scheme,
+                "run": cell.run,
+                "seed": None
+                if cell.record.seed is None
+                else str(cell.record.seed),  # of 64 bits: too long for JavaScript
+                "ignored": cell.invalid,
+                "flows": [flow.scheme for flow in cell.record.flows],
+                "numbers": [_number(cell, column.name) for column in METRICS],
+                "count": next((values.size for values in merged.values()), 0),
+                "series": [[*key, blob.add(values)] for key, values in merged.items()],
+                "command": commands.of_run(cell),
+            }
+        )
+    return {
+        "title": results.parameters["path_name"],
+        "step": every * SERIES_STEP_NS / NS_PER_S,
+        "panels": [asdict(panel) for panel in PANELS],
+        "metrics": [
+            {
+                "label": column.label,
+                "unit": column.unit,
+                "scale": _SCALES.get(column.unit, 1.0),
+                "digits": len(column.format(0.0).partition(".")[2]),
+            }
+            for column in METRICS
+        ],
+        "flowColors": [_colors(color) for color in FLOW_COLORS],
+        "capacityColor": [CAPACITY_EDGE, "#5d5348"],
+        "schemes": [_scheme(summary) for summary in results.schemes],
+        "runs": runs,
+        "command": commands.whole,
+        "values": blob.text(),
+    }
+
+
+@dataclass(frozen=True)
+class Commands:
+    """The commands that make what the page shows."""
+
+    whole: str
+    """Makes all of it."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The schemes as they were given, by key, where a run can be made alone."""
+
+    @classmethod
+    def of(cls, results: ResultSet, directory: Path) -> Commands:
+        """Of an experiment: the command that it was made by, or one that makes the page from what is stored."""
+        words = [word for word in shlex.split(results.provenance.get("command") or "") if word != "--no-figures"]
+        if not words:
+            return cls(f"{command('analyze')} {shlex.quote(str(directory))}")
+        # Only simulated packets are the same ones again, run by run.
+        alone = results.backend == SIMULATED and not _EVALUATE.isdisjoint(words)
+        keys = [style.key for style in results.styles]
+        return cls(shlex.join(words), dict(zip(keys, results.parameters["schemes"], strict=True)) if alone else {})
+
+    def of_run(self, cell: CellResult) -> str:
+        """The command that makes a run and its figures: alone, as far as the scheme's runs go without it."""
+        if cell.scheme not in self.texts:
+            return self.whole
+        words = _without(shlex.split(self.whole))
+        return shlex.join([*words, "--schemes", self.texts[cell.scheme], "--runs", str(cell.run)])
+
+
+_EVALUATE: Final = frozenset({"evaluate", "evaluate.py"})
+_REPLACED: Final = ("--schemes", "--runs", "--out", "--jobs")
+_LEFT_OUT: Final = ("--grow", "--json", "--random-order")
+
+
+def _without(words: Sequence[str]) -> list[str]:
+    """A command line without the options that say which runs are made, and where to."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _REPLACED:
+            next(rest, None)
+        elif word not in _LEFT_OUT and word.partition("=")[0] not in _REPLACED:
+            kept.append(word)
+    return kept
+
+
+def _scheme(summary: SchemeSummary) -> dict[str, Any]:
+    def spread(column: Column) -> list[float | None] | None:
+        if column.name in PUBLISHED_COLUMNS:  # as in the table: of rounded numbers
+            found, scale = summary.as_printed(column.name), _SCALES.get(column.unit, 1.0)
+        else:
+            found, scale = Spread.of(_number(cell, column.name) for cell in summary.valid_runs), 1.0
+        if found is None:
+            return None
+        return [found.mean / scale, None if found.std is None or summary.identical_runs else found.std / scale]
+
+    published = summary.published
+    return {
+        "key": summary.style.key,
+        "label": summary.style.label,
+        "colors": _colors(summary.style.color),
+        "mark": _mark(summary.style.marker),
+        "numbers": [spread(column) for column in METRICS],
+        "published": published and [published.delay_p95_ms, published.throughput_mbps],
+        "unavailable": summary.unavailable,
+    }
+
+
+def _number(cell: CellResult, name: str) -> float | None:
+    record = cell.record
+    if name in ("throughput_mbps", "delay_p95_ms", "loss"):
+        value = getattr(record.total, name)
+    elif name == "retransmissions":
+        sent_again = [flow.retransmissions for flow in record.flows if flow.retransmissions is not None]
+        value = sum(sent_again) if sent_again else None
+    elif name == "mean_rtt_ms":
+        found = Spread.of(flow.mean_rtt_ms for flow in record.flows)
+        value = found and found.mean
+    else:
+        value = getattr(record.link, name)
+    return None if value is None else float(value)
+
+
+def _colors(color: str) -> list[str]:
+    """A color on a light and on a dark page."""
+    return [legible(color), legible(color, dark=True)]
+
+
+def _mark(marker: str) -> dict[str, Any]:
+    """A marker as the ``d`` of an SVG path of about unit radius, y downward, and whether it is filled."""
+    style = MarkerStyle(marker)
+    path = style.get_path().transformed(style.get_transform())
+    parts = []
+    for polygon in path.to_polygons(closed_only=False):
+        points = 2 * np.asarray(polygon, dtype=np.float64)
+        parts.append("M" + "L".join(f"{x:.2f} {-y:.2f}" for x, y in points))
+    return {"path": "".join(parts), "filled": bool(style.is_filled())}
+
+
+Key = tuple[int, int, int]
+"""A series of a run: index of the panel, index of the line, flow from 1, or 0 of the path."""
+
+
+def _line(key: Key) -> Line:
+    return PANELS[key[0]].lines[key[1]]
+
+
+@dataclass(frozen=True)
+class _RunSeries:
+    """The series of a run in steps of 100 ms: those that are known."""
+
+    lines: Mapping[Key, FloatArray]
+
+    @classmethod
+    def read(cls, cell: CellResult, directory: Path) -> _RunSeries:
+        file = directory / series_file(cell.name)
+        if not file.exists():
+            return cls({})
+        names = [line.column for panel in PANELS for line in panel.lines]
+        columns = numbers_from_csv(file, [*names, "flow"])
+        flows = columns["flow"]
+        tables = {int(flow): {k: v[flows == flow] for k, v in columns.items()} for flow in np.unique(flows)}
+        count = next((table["flow"].size for table in tables.values()), 0)
+        if cell.curves and count:
+            tables[0] = {"capacity_mbps": _capacity(RunCurves.load(directory / cell.curves), count)}
+        lines = {}
+        for p, panel in enumerate(PANELS):
+            for place, line in enumerate(panel.lines):
+                for flow, table in tables.items():
+                    values = table.get(line.column)
+                    # What is of the path stands in the rows of every flow.
+                    wanted = flow in (0, 1) if line.shared else flow > 0
+                    if wanted and values is not None and not np.isnan(values).all():
+                        lines[p, place, 0 if line.shared else flow] = line.scale * values
+        return cls(lines)
+
+
+def _capacity(curves: RunCurves, count: int) -> FloatArray:
+    """The capacity in each interval."""
+    middles = (np.arange(count) + 0.5) * SERIES_STEP_NS / NS_PER_S
+    bins = (middles / curves.bin_s).astype(np.int64)
+    known = bins < curves.capacity_mbps.size
+    found = np.full(count, np.nan)
+    found[known] = curves.capacity_mbps[bins[known]]
+    return found
+
+
+def _merged(values: FloatArray, every: int, merge: Merge) -> FloatArray:
+    """Values of so many intervals as one; what is left at the end is left out."""
+    if every == 1:
+        return values
+    table = values[: values.size // every * every].reshape(-1, every)
+    known = ~np.isnan(table)
+    some = known.any(axis=1)
+    if merge in ("min", "max"):
+        empty = np.inf if merge == "min" else -np.inf
+        found = getattr(np, merge)(np.where(known, table, empty), axis=1)
+    else:
+        found = np.where(known, table, 0).sum(axis=1)
+        found = found / np.maximum(known.sum(axis=1), 1) if merge == "mean" else found
+    return np.asarray(np.where(some, found, np.nan), dtype=np.float64)
+
+
+class _Blob:
+    """Values of many series, one after the other."""
+
+    def __init__(self) -> None:
+        self._parts: list[npt.NDArray[np.float32]] = []
+        self._size = 0
+
+    def add(self, values: FloatArray) -> int:
+        """Append a series; the place of its first value."""
+        place = self._size
+        self._parts.append(values.astype("<f4"))
+        self._size += values.size
+        return place
+
+    def text(self) -> str:
+        return base64.b64encode(b"".join(part.tobytes() for part in self._parts)).decode()

@@ -1,0 +1,77 @@
+"""Throughput over time, one panel per scheme (``pantheon_throughput_time``).
+
+Pantheon's ``plot_over_time.py`` draws all schemes into the same axes, which two dozen of them fill. Here each has its
+own, with the same scales: what left the path in bins of 500 ms, all flows together, of each run and, bold, on average;
+the capacity is shaded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ccgym.evaluation.curves import FloatArray, RunCurves
+from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.report.figures import figure
+from ccgym.report.pantheon_words import figure_title
+from ccgym.report.style import INK, add_title, blank_figure, draw_capacity, lay_out, legible, medium
+
+PANELS: int = 3
+"""Panels side by side."""
+
+ROW_IN: float = 1.75
+
+
+@figure("pantheon_throughput_time", "Throughput over time, one panel per scheme", page="evaluation", order=3)
+def throughput_time_figure(results: ResultSet) -> Figure:
+    """Draw every run that has curves. Call within ``house_style``."""
+    column = medium().column
+    across = 2 if column else PANELS
+    down = max(1, -(-len(results.styles) // across))
+    width = 3.5 if column else 10.0
+    drawn = blank_figure(width, (1.1 if column else ROW_IN) * down + (0.3 if column else 1.3))
+    grid = drawn.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for axes, summary in zip(grid.flat, results.schemes, strict=False):
+        _panel(axes, results, summary)
+    for axes in list(grid.flat)[len(results.styles) :]:
+        axes.set_visible(False)
+    grid.flat[0].set_ylim(bottom=0)
+    grid.flat[0].set_xlim(left=0)
+    for axes in grid[-1]:
+        axes.set_xlabel("Time (s)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Mbit/s")
+    if not column:
+        add_title(drawn, figure_title(results, of_means=False))
+    lay_out(drawn, 0.05 if column else 0.82)
+    return drawn
+
+
+def _panel(axes: Axes, results: ResultSet, summary: SchemeSummary) -> None:
+    color = legible(summary.style.color)
+    runs = [] if results.directory is None else [
+        RunCurves.load(results.directory / cell.curves) for cell in summary.runs if cell.curves
+    ]  # fmt: skip
+    shown = [(curves, _egress(curves)) for curves in runs]
+    if shown:
+        curves, longest = max(shown, key=lambda one: one[1].size)
+        if curves.capacity_mbps.size:
+            draw_capacity(axes, curves.capacity_mbps, curves.bin_s)
+        for _, rates in shown:
+            axes.plot(_times(curves, rates), rates, color=color, linewidth=0.8 * medium().line, alpha=0.45)
+        mean = np.mean([np.pad(rates, (0, longest.size - rates.size)) for _, rates in shown], axis=0)
+        axes.plot(_times(curves, mean), mean, color=color, linewidth=1.8 * medium().line)
+    axes.set_title(summary.style.label, loc="left", fontsize=7 if medium().column else 10, color=INK)
+
+
+def _times(curves: RunCurves, rates: FloatArray) -> FloatArray:
+    """The ends of the bins, seconds."""
+    return np.asarray((np.arange(rates.size) + 1) * curves.bin_s)
+
+
+def _egress(curves: RunCurves) -> FloatArray:
+    """What all flows together brought through the path, Mbit/s per bin."""
+    longest = max((flow.egress_mbps.size for flow in curves.flows), default=0)
+    flows = [np.pad(flow.egress_mbps, (0, longest - flow.egress_mbps.size)) for flow in curves.flows]
+    return np.asarray(np.sum(flows, axis=0) if flows else np.zeros(0))

@@ -1,0 +1,191 @@
+// The plane of throughput and delay on the page to explore: an SVG. It uses what explore.js has; explore.html.j2 puts both
+// into one function.
+const MARGIN = { left: 56, right: 16, top: 12, bottom: 44 };
+const pointOf = (run) => (run.numbers[1] === null || run.numbers[0] === null ? null : [run.numbers[1], run.numbers[0]]);
+const meanOf = (scheme) => (scheme.numbers[0] && scheme.numbers[1] ? [scheme.numbers[1][0], scheme.numbers[0][0]] : null);
+
+/** A circle of one standard deviation around the mean of points, as the polygon that their covariance makes of it. */
+function ellipse(points) {
+  const count = points.length;
+  const [mx, my] = [0, 1].map((axis) => points.reduce((sum, point) => sum + point[axis], 0) / count);
+  const over = (f) => points.reduce((sum, [x, y]) => sum + f(x - mx, y - my), 0) / (count - 1);
+  const [xx, yy, xy] = [over((x) => x * x), over((_, y) => y * y), over((x, y) => x * y)];
+  // The Cholesky factor of the covariance.
+  const a = Math.sqrt(xx);
+  const b = a ? xy / a : 0;
+  const c = Math.sqrt(Math.max(0, yy - b * b));
+  return Array.from({ length: 72 }, (_, k) => {
+    const [cos, sin] = [Math.cos(k * Math.PI / 36), Math.sin(k * Math.PI / 36)];
+    return [mx + a * cos, my + b * cos + c * sin];
+  });
+}
+
+function drawPlane() {
+  const figure = $("plane-figure");
+  const width = figure.clientWidth;
+  const height = Math.round(Math.max(300, Math.min(540, 0.55 * width)));
+  const visible = schemes.filter((scheme) => !state.hidden.has(scheme.key));
+  const all = visible.flatMap((scheme) => [...scheme.runs.map(pointOf), scheme.published]).filter(Boolean);
+  const delays = all.map((point) => point[0]);
+  const positive = delays.length > 0 && Math.min(...delays) > 0;
+  $("log").disabled = !positive;
+  const log = $("log").checked && positive;
+  const along = log ? Math.log2 : (value) => value;
+  const view = state.view ?? wholeView(all, delays, log);
+  const [left, right] = [along(view.x1), along(view.x0)]; // more delay is to the left, as in Pantheon's figures
+  const inner = { width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
+  const place = ([x, y]) => [
+    MARGIN.left + inner.width * (along(log ? Math.max(x, 1e-6) : x) - left) / (right - left),
+    MARGIN.top + inner.height * (view.y1 - y) / (view.y1 - view.y0)];
+  const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": "throughput against 95th-percentile one-way delay; the tables above have the numbers" });
+  planeAxes(svg, view, place, width, height, log);
+  const clip = drawn("clipPath", { id: "inside" }, drawn("rect", { x: MARGIN.left, y: MARGIN.top - 8, ...inner,
+    height: inner.height + 8 }));
+  const marks = drawn("g", { "clip-path": "url(#inside)" });
+  svg.append(clip, marks);
+  const layers = [[], [], []];
+  for (const scheme of visible) {
+    const paint = color(scheme.colors);
+    const points = scheme.runs.filter((run) => run.ignored === null).map(pointOf).filter(Boolean);
+    if (points.length > 1 && scheme.numbers[0]?.[1] !== null) {
+      layers[0].push(drawn("path", { class: "ellipse", fill: paint, stroke: paint,
+        d: `M${ellipse(points).map((point) => place(point).map((v) => v.toFixed(1)).join(" ")).join("L")}Z` }));
+    }
+    for (const run of scheme.runs) {
+      const point = pointOf(run);
+      if (point) layers[1].push(mark(scheme, place(point), 3.4, run, point, run.ignored === null ? 0.6 : 0.25));
+    }
+    if (scheme.published) layers[2].push(mark(scheme, place(scheme.published), 6, null, scheme.published, 1, true));
+    const mean = meanOf(scheme);
+    if (mean) layers[2].push(mark(scheme, place(mean), 7, scheme, mean, 1));
+  }
+  marks.append(...layers.flat());
+  figure.replaceChildren(svg, make("div", { id: "tip", hidden: true }));
+  planeZoom(svg, view, along, log ? (value) => 2 ** value : (value) => value, [left, right], inner);
+}
+
+function wholeView(all, delays, log) {
+  if (!all.length) return { x0: 0, x1: 1, y0: 0, y1: 1 };
+  let [x0, x1] = [Math.min(...delays), Math.max(...delays)];
+  const room = log ? Math.max(1.02, (x1 / x0) ** 0.08) : Math.max(0.08 * (x1 - x0), 0.01 * x1, 0.5);
+  [x0, x1] = log ? [x0 / room, x1 * room] : [x0 - room, x1 + room];
+  return { x0, x1, y0: 0, y1: 1.08 * Math.max(...all.map((point) => point[1])) || 1 };
+}
+
+function planeAxes(svg, view, place, width, height, log) {
+  const bottom = height - MARGIN.bottom;
+  const line = (x1, y1, x2, y2, name) => svg.append(drawn("line", { x1, y1, x2, y2, class: name }));
+  const text = (x, y, content, anchor = "middle", name = "") => {
+    const element = drawn("text", { x, y, "text-anchor": anchor, class: name });
+    element.textContent = content;
+    svg.append(element);
+    return element;
+  };
+  let across = ticks(view.x0, view.x1, Math.max(3, Math.floor(width / 110)));
+  if (log && view.x1 / view.x0 > 3) {
+    across = [];
+    for (let k = Math.ceil(Math.log2(view.x0)); 2 ** k <= view.x1; k++) across.push(2 ** k);
+  }
+  for (const value of across) {
+    const [x] = place([value, 0]);
+    line(x, MARGIN.top, x, bottom, "grid");
+    text(x, bottom + 17, minus(String(value)));
+  }
+  for (const value of ticks(view.y0, view.y1, 6)) {
+    const [, y] = place([view.x1, value]);
+    line(MARGIN.left, y, width - MARGIN.right, y, "grid");
+    text(MARGIN.left - 7, y + 4, minus(String(value)), "end");
+  }
+  line(MARGIN.left, bottom, width - MARGIN.right, bottom, "axis");
+  line(MARGIN.left, MARGIN.top, MARGIN.left, bottom, "axis");
+  text((MARGIN.left + width - MARGIN.right) / 2, height - 6, "95th percentile of the one-way delay (ms)");
+  text(0, 0, "throughput (Mbit/s)").setAttribute("transform", `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)`);
+  text(width - MARGIN.right - 4, MARGIN.top + 12, "better ↗", "end");
+}
+
+/** A marker; `entity` is what a click opens, null of what was published. */
+function mark(scheme, [x, y], size, entity, point, opacity, hollow = false) {
+  const paint = color(scheme.colors);
+  const filled = scheme.mark.filled && !hollow;
+  const large = size > 5;
+  const element = drawn("path", {
+    d: scheme.mark.path, class: "mark", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${size})`, opacity,
+    fill: filled ? paint : "none", "vector-effect": "non-scaling-stroke", "pointer-events": "all",
+    stroke: filled ? (large ? style("--paper") : "none") : paint, "stroke-width": filled ? 1 : large ? 2 : 1.4,
+  });
+  const title = entity ? entity.title + (entity.runs ? `, mean of ${entity.counted.length}` : "") : `${scheme.label}, published`;
+  const ignored = entity?.ignored ? `\ndoes not count: ${entity.ignored}` : "";
+  element.addEventListener("pointerenter", () => {
+    const tip = $("tip");
+    tip.textContent = `${title}: ${short(point[1])} Mbit/s, ${short(point[0])} ms${ignored}`;
+    tip.hidden = false;
+    const room = $("plane-figure").clientWidth - tip.offsetWidth;
+    Object.assign(tip.style, { left: `${Math.max(0, Math.min(x + 10, room))}px`, top: `${y + 12}px` });
+  });
+  element.addEventListener("pointerleave", () => { $("tip").hidden = true; });
+  if (entity) {
+    element.dataset.entity = entity.name;
+    element.addEventListener("click", () => open(entity));
+  }
+  return element;
+}
+
+/** A rectangle that is drawn with the mouse is what is shown next. */
+function planeZoom(svg, view, along, back, [left, right], inner) {
+  let start = null;
+  const box = drawn("rect", { class: "box", width: 0, height: 0 });
+  svg.append(box);
+  const at = (event) => {
+    const corner = svg.getBoundingClientRect();
+    const inside = (value, low, size) => Math.max(low, Math.min(value, low + size));
+    return [inside(event.clientX - corner.left, MARGIN.left, inner.width),
+      inside(event.clientY - corner.top, MARGIN.top, inner.height)];
+  };
+  const span = (now) => [0, 1].map((axis) => [Math.min(start[axis], now[axis]), Math.abs(start[axis] - now[axis])]);
+  svg.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "mouse" || event.button !== 0 || event.target.classList.contains("mark")) return;
+    event.preventDefault();
+    start = at(event);
+    svg.setPointerCapture(event.pointerId);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (!start) return;
+    const [[x, width], [y, height]] = span(at(event));
+    for (const [name, value] of Object.entries({ x, y, width, height })) box.setAttribute(name, value);
+  });
+  svg.addEventListener("pointerup", (event) => {
+    if (!start) return;
+    const [[x, width], [y, height]] = span(at(event));
+    start = null;
+    if (width < 8 || height < 8) return drawPlane();
+    const delay = (px) => back(left + (right - left) * (px - MARGIN.left) / inner.width);
+    const rate = (py) => view.y1 - (view.y1 - view.y0) * (py - MARGIN.top) / inner.height;
+    state.view = { x0: delay(x + width), x1: delay(x), y0: rate(y + height), y1: rate(y) };
+    drawPlane();
+  });
+  svg.addEventListener("dblclick", wholePlane);
+}
+
+function wholePlane() {
+  state.view = null;
+  drawPlane();
+}
+
+function fillLegend() {
+  $("legend").replaceChildren(...schemes.filter((scheme) => scheme.unavailable === null).map((scheme) => {
+    const paint = color(scheme.colors);
+    const sign = drawn("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, drawn("path", {
+      d: scheme.mark.path, transform: "scale(6)", "vector-effect": "non-scaling-stroke", "stroke-width": 2,
+      fill: scheme.mark.filled ? paint : "none", stroke: scheme.mark.filled ? "none" : paint }));
+    const button = make("button", { type: "button" }, sign, scheme.label);
+    button.setAttribute("aria-pressed", !state.hidden.has(scheme.key));
+    button.addEventListener("click", () => {
+      state.hidden[state.hidden.has(scheme.key) ? "delete" : "add"](scheme.key);
+      button.setAttribute("aria-pressed", !state.hidden.has(scheme.key));
+      drawPlane();
+      observeCdf();
+    });
+    return button;
+  }));
+}

@@ -1,0 +1,181 @@
+"""Directories of Pantheon's as results of ours: the same numbers, whatever of a directory is left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ccgym.cli.analyze import main
+from ccgym.evaluation.pantheon.analysis import analyze
+from ccgym.evaluation.pantheon.directory import PantheonDirectory
+from ccgym.evaluation.results import ResultSet
+from tests.differential.pantheon_cases import CASES, statistics
+
+PANTHEONS = ("*_datalink_*.log", "*_acklink_*.log", "*_stats_*.log", "pantheon_metadata.json", "config.yml")
+"""What Pantheon has, too, of what an evaluation writes."""
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ResultSet, Path]:
+    """Three flows in each of four runs, and a directory of Pantheon's with them."""
+    return _evaluated("rate", tmp_path_factory)
+
+
+def _evaluated(case: str, factory: pytest.TempPathFactory) -> tuple[ResultSet, Path]:
+    ours, theirs = factory.mktemp("ours"), factory.mktemp("theirs")
+    results = CASES[case].run(ours)
+    for pattern in PANTHEONS:
+        for file in ours.glob(pattern):
+            shutil.copy(file, theirs)
+    return results, theirs
+
+
+def _copy(directory: Path, target: Path, *patterns: str) -> Path:
+    target.mkdir()
+    for pattern in patterns:
+        for file in directory.glob(pattern):
+            shutil.copy(file, target)
+    return target
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_from_its_logs_a_directory_has_the_numbers_of_its_evaluation(
+    case: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    results, directory = _evaluated(case, tmp_path_factory)
+    found = analyze(PantheonDirectory.open(directory), tmp_path)
+    assert [(cell.scheme, cell.run) for cell in found.cells] == sorted((c.scheme, c.run) for c in results.cells)
+    assert {style.key: style for style in found.styles} == {style.key: style for style in results.styles}
+    for ours in results.cells:
+        read = next(cell for cell in found.cells if (cell.scheme, cell.run) == (ours.scheme, ours.run))
+        assert read.invalid == ours.invalid
+        assert len(read.record.flows) == len(ours.record.flows)
+        assert read.record.total.throughput_mbps == pytest.approx(ours.record.total.throughput_mbps, rel=1e-6)
+        assert read.record.total.delay_p95_ms == pytest.approx(ours.record.total.delay_p95_ms, abs=5.01e-4)
+        assert read.record.total.loss == pytest.approx(ours.record.total.loss, rel=1e-6)
+    # A link without a trace has no delivery opportunities in Pantheon's logs, and so no capacity.
+    known = all(cell.record.link.capacity_mbps is not None for cell in found.cells)
+    assert statistics(tmp_path) == (statistics(directory) if known else _without_capacity(statistics(directory)))
+    assert ResultSet.load(tmp_path) == found
+
+
+def _without_capacity(files: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    return {
+        name: [line.split(" (")[0] if "utilization" in line else line for line in lines if "capacity" not in line]
+        for name, lines in files.items()
+    }
+
+
+def test_without_logs_the_numbers_are_those_of_the_statistics(
+    evaluated: tuple[ResultSet, Path], tmp_path: Path
+) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "*_stats_*.log")
+    found = analyze(PantheonDirectory.open(kept), tmp_path / "out")
+    # The utilization is of rounded numbers, so that its last digit may differ.
+    assert _without_capacity(statistics(tmp_path / "out")) == _without_capacity(statistics(kept))
+    assert all(cell.invalid is None and not cell.curves and len(cell.record.flows) == 3 for cell in found.cells)
+
+
+def test_runs_keep_their_numbers_and_metadata_may_be_missing(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "bbr_datalink_run2.log")
+    found = analyze(PantheonDirectory.open(kept), tmp_path / "out")
+    assert [(cell.scheme, cell.run) for cell in found.cells] == [("bbr", 2)]
+    assert found.styles[0].label == "TCP BBR"
+
+
+def test_offsets_of_clocks_are_kept(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "bbr_*_run1.log")
+    file = kept / "bbr_stats_run1.log"
+    lines = file.read_text().splitlines(keepends=True)
+    offsets = ["Local clock offset: -1.25 ms\n", "Remote clock offset: 0.4 ms\n"]
+    file.write_text("".join([*lines[:2], *offsets, *lines[2:]]))
+    analyze(PantheonDirectory.open(kept), tmp_path / "out")
+    assert (tmp_path / "out" / "bbr_stats_run1.log").read_text().splitlines(keepends=True)[2:4] == offsets
+
+
+def test_the_command_reports(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
+    _, directory = evaluated
+    out = tmp_path / "out"
+    assert main([str(directory), "--schemes", "copa", "--out", str(out)]) == 0
+    assert (out / "pantheon_report.pdf").stat().st_size > 10_000
+    assert "Copa" in (out / "pantheon_report.html").read_text()
+    assert not (directory / "ccgym_results.json").exists()
+
+
+def test_acknowledgements_have_figures_where_they_were_logged(
+    evaluated: tuple[ResultSet, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "bbr_*_run?.log")
+    (kept / "bbr_acklink_run2.log").unlink()
+    assert main([str(kept), "--include-acklink", "--out", str(tmp_path / "out")]) == 0
+    assert "1 of 2 runs have no log" in capsys.readouterr().out
+    names = {file.name for file in (tmp_path / "out").glob("*_acklink_*")}
+    assert names == {"bbr_acklink_throughput_run1.png", "bbr_acklink_delay_run1.png"}
+
+
+def test_without_packets_the_report_has_no_figures_of_runs(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "*_stats_*.log")
+    assert main([str(kept), "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "pantheon_report.html").read_text()
+    assert "Average throughput" in page
+    assert "missing" not in page
+
+
+def test_a_directory_of_ours_is_reported_in_place(tmp_path: Path) -> None:
+    CASES["ignored"].run(tmp_path)
+    assert main([str(tmp_path), "--no-figures"]) == 0
+    assert (tmp_path / "pantheon_table.md").exists()
+    assert main([str(tmp_path), "--out", str(tmp_path / "other")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("pantheon_metadata.json", "{", "pantheon_metadata.json"),
+        ("pantheon_metadata.json", '["cubic"]', "pantheon_metadata.json"),
+        ("config.yml", "schemes: {bbr: {name: BBR, color: reddish, marker: x}}", "reddish"),
+        ("config.yml", "schemes: [bbr]", "config.yml"),
+        ("bbr_datalink_run1.log", "# init timestamp: 1\n1.0 - 15", "bbr_datalink_run1.log:2"),
+        ("bbr_datalink_run1.log", "1.0 + many 1\n", "bbr_datalink_run1.log:1"),
+    ],
+)  # fmt: skip
+def test_damage_is_named(
+    file: str, text: str, said: str, evaluated: tuple[ResultSet, Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    _, directory = evaluated
+    kept = _copy(directory, tmp_path / "kept", "bbr_*_run1.log", "pantheon_metadata.json")
+    (kept / file).write_text(text)
+    assert main([str(kept), "--out", str(tmp_path / "out"), "--no-figures"]) == 2
+    assert said in capsys.readouterr().err.replace("\n", "")
+
+
+def test_what_is_not_there_is_named(
+    evaluated: tuple[ResultSet, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, directory = evaluated
+    assert main([str(tmp_path / "nowhere")]) == 2
+    assert main([str(tmp_path)]) == 2
+    assert main([str(directory), "--schemes", "bbbr", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "no such directory" in said
+    assert "no run is in the directory" in said
+    assert "bbr" in said
+
+
+def test_json_is_what_was_written(
+    evaluated: tuple[ResultSet, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, directory = evaluated
+    assert main([str(directory), "--out", str(tmp_path), "--no-figures", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "ccgym_results.json").read_text())

@@ -1,0 +1,431 @@
+"""Several learners on one path in training: their samples, advantages, probabilities, evaluations and copies."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import VecNormalize
+
+from ccgym import _core
+from ccgym.envs import LinkEnv, parallel_env
+from ccgym.envs.episode import EarlierSelves, draw_episode
+from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.envs.settings import Settings
+from ccgym.envs.simulated_batch import jain
+from ccgym.errors import ConfigError
+from ccgym.training.algorithms.advantages import advantages
+from ccgym.training.config import TrainConfig
+from ccgym.training.earlier_self import EarlierPolicies
+from ccgym.training.environments import Environments, normalized
+from ccgym.training.evaluation import evaluate
+from ccgym.training.model import build_model, weights_hash
+from ccgym.training.normalizer import normalized_rewards
+from ccgym.training.plain_policy import PlainPolicy
+
+LEARNERS = "environment.learners=[{}, {extra_rtt: 150ms, start: {uniform: [0s, 4s]}}, {start: 1s, probability: 0.5}]"
+
+
+def config(*changes: str) -> TrainConfig:
+    return TrainConfig.load(
+        "aurora",
+        ["algorithm.n_envs=4", "algorithm.n_steps=40", "algorithm.batch_size=80", "algorithm.n_epochs=1",
+         "environment.episode.steps=25", "evaluation.episodes=5", LEARNERS, *changes],
+    )  # fmt: skip
+
+
+def train_settings(*changes: str) -> Settings:
+    made = config(*changes)
+    return Settings.of(made.environment, made.agent)
+
+
+def learner(*changes: str) -> tuple[Any, Any]:
+    """A learner of small rollouts, 4 paths × 3 learners × 40 samples, its episodes begun."""
+    made = config(*changes)
+    env = normalized(Environments(made).training(), made.algorithm)
+    model: Any = build_model(made.algorithm, env, 1, "cpu")
+    model.set_logger(Logger(None, []))
+    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
+    env.seed(3)
+    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
+    return model, env
+
+
+def collect(model: Any, env: Any) -> Any:
+    callback = CallbackList([])
+    callback.init_callback(model)
+    model.collect_rollouts(env, callback, model.rollout_buffer, model.n_steps)
+    return model.rollout_buffer
+
+
+def bare(env: Any) -> SB3LinkVecEnv:
+    """The environments below all wrappers."""
+    while not isinstance(env, SB3LinkVecEnv):
+        env = env.venv
+    return env
+
+
+# --- Samples ----------------------------------------------------------------------------------------------------------
+
+
+MEAN, DEVIATION = 0.5, 3.0
+
+
+def constant_actor(inputs: int) -> _core.Actor:
+    """A policy whose mean is the same everywhere, so that what it does with noise is known to the bit."""
+    layer = np.zeros((1, inputs), np.float32), np.array([MEAN], np.float32)
+    return _core.Actor(
+        [layer], "tanh", np.array([DEVIATION], np.float32), *(np.array([b], np.float32) for b in (-4, 4))
+    )
+
+
+def stepwise(env: SB3LinkVecEnv, noises: list[Any], samples: int) -> list[list[tuple[int, Any, float, float]]]:
+    """The samples of a path, step by step: learner, what was seen, action, reward; one list per rollout."""
+    batch, rollouts = env._batch, []
+    seen: dict[int, tuple[Any, float]] = {}
+    for noise in noises:
+        taken: list[tuple[int, Any, float, float]] = []
+        rest = iter(noise)
+        while len(taken) < samples:
+            (row,) = np.flatnonzero(batch.due).tolist()
+            drawn = np.float32(MEAN) + np.float32(DEVIATION) * next(rest)
+            batch.actions[row] = np.clip(drawn, -4, 4)
+            seen[row] = batch.obs[row].copy(), float(drawn)
+            over = batch.step()
+            closed = np.flatnonzero(batch.closed).tolist()
+            for row in sorted(closed, key=lambda row: (not batch.due[row], row)):
+                if len(taken) < samples:
+                    taken.append((row, *seen[row], float(np.float32(batch.reward[row]))))
+            if over:
+                env._begin(0)
+        rollouts.append(taken)
+    return rollouts
+
+
+@settings(max_examples=12, deadline=None)
+@given(samples=st.integers(3, 60), steps=st.integers(2, 30), seed=st.integers(0, 2**31), threads=st.integers(1, 2))
+def test_every_interval_that_closes_is_one_sample(samples: int, steps: int, seed: int, threads: int) -> None:
+    """In the order in which they close, however decisions are divided into rollouts.
+
+    Of the intervals that the end of an episode cuts, those are for which there is room.
+    """
+    made = train_settings(f"environment.episode.steps={steps}")
+    env = SB3LinkVecEnv(4, made, threads=threads)
+    env.seed(seed % 1000)
+    env.reset()
+    noises = np.random.default_rng(seed).standard_normal((3, 4, samples + 2, 1), dtype=np.float32)
+    rollouts = [env.rollout(constant_actor(30), noise) for noise in noises]
+    for index in range(4):
+        alone = SB3LinkVecEnv(1, made)
+        alone.seed(seed % 1000 + index)
+        alone.reset()
+        for rollout, expected in zip(rollouts, stepwise(alone, [*noises[:, index, :, 0]], samples), strict=True):
+            assert rollout.learners[index].tolist() == [one[0] for one in expected]
+            np.testing.assert_array_equal(rollout.observations[index], [one[1] for one in expected])
+            assert rollout.actions[index, :, 0].tolist() == [one[2] for one in expected]
+            assert rollout.rewards[index].tolist() == [one[3] for one in expected]
+        # Each end is that of another learner or of another sample.
+        ends = [(end.index, end.step) for rollout in rollouts[:1] for end in rollout.ends if end.step >= 0]
+        assert len(set(ends)) == len(ends)
+
+
+def test_a_path_with_fewer_learners_is_full_of_their_samples() -> None:
+    env = SB3LinkVecEnv(8, train_settings("environment.episode.steps=1000"))
+    env.seed(1)
+    env.reset()
+    model, _ = learner()
+    plain = PlainPolicy.of(model.policy)
+    assert plain is not None
+    noise = np.random.default_rng(1).standard_normal((8, 92, 1), dtype=np.float32)
+    rollout = env.rollout(plain.actor(), noise)
+    present = [episode.learners for episode in env._batch.episodes if episode is not None]
+    assert set(present) == {2, 3}
+    for index, learners in enumerate(present):
+        assert set(rollout.learners[index]) == set(range(learners))
+    assert (rollout.taken == 90).all()
+    open_ones = rollout.open.reshape(8, 3).sum(axis=1)
+    assert (open_ones == np.array(present) - 1).all()
+    assert (rollout.decided == rollout.taken + open_ones.astype(np.uint64)).all()
+
+
+# --- Advantages -------------------------------------------------------------------------------------------------------
+
+
+def test_advantages_of_one_learner_are_those_of_sb3_to_the_bit() -> None:
+    rng = np.random.default_rng(1)
+    rewards, values = (rng.normal(size=(5, 40)).astype(np.float32) for _ in range(2))
+    dones, last = rng.random((5, 40)) < 0.1, rng.normal(size=(5, 1)).astype(np.float32)
+    env = SB3LinkVecEnv(5, "aurora")
+    buffer = RolloutBuffer(40, env.observation_space, env.action_space, "cpu", 0.93, 0.97, n_envs=5)
+    buffer.rewards[:], buffer.values[:] = rewards.T, values.T
+    buffer.episode_starts[1:] = dones.T[:-1]
+    buffer.compute_returns_and_advantage(torch.from_numpy(last), dones[:, -1])
+    nobody_else = np.zeros((5, 40), dtype=np.int64)
+    found = advantages(rewards, values, dones, nobody_else, last, gamma=0.97, gae_lambda=0.93)
+    np.testing.assert_array_equal(found, buffer.advantages.T)
+    np.testing.assert_array_equal(found.T + values.T, buffer.returns)
+
+
+@given(seed=st.integers(0, 2**31), learners=st.integers(1, 4))
+def test_advantages_never_cross_learners_or_episodes(seed: int, learners: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = (3, 30)
+    rewards, values = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    whose, dones = rng.integers(learners, size=shape), rng.random(shape) < 0.15
+    last = rng.normal(size=(3, learners)).astype(np.float32)
+    found = advantages(rewards, values, dones, whose, last, gamma=0.9, gae_lambda=0.8)
+    for path in range(3):
+        for who in range(learners):
+            # By the definition, forward, in Python's own numbers, each segment for itself.
+            places = np.flatnonzero(whose[path] == who)
+            for at, place in enumerate(places):
+                expected, weight = 0.0, 1.0
+                for further, now in enumerate(places[at:], at):
+                    over = bool(dones[path, now])
+                    if over:
+                        after = 0.0
+                    elif further + 1 < len(places):
+                        after = float(values[path, places[further + 1]])
+                    else:
+                        after = float(last[path, who])
+                    expected += weight * (float(rewards[path, now]) + 0.9 * after - float(values[path, now]))
+                    weight *= 0.9 * 0.8
+                    if over:
+                        break
+                assert found[path, place] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+def test_rewards_are_normalized_by_each_learners_own_sum() -> None:
+    rng = np.random.default_rng(1)
+    rewards, whose = rng.normal(size=(2, 50)).astype(np.float32), rng.integers(3, size=(2, 50))
+    dones = rng.random((2, 50)) < 0.1
+    normalizer = VecNormalize(SB3LinkVecEnv(2, train_settings()), norm_obs=False, gamma=0.9)
+    normalized_rewards(normalizer, rewards, dones, whose)
+    for path in range(2):
+        for who in range(3):
+            total = 0.0
+            for place in np.flatnonzero(whose[path] == who):
+                total = total * 0.9 + float(rewards[path, place])
+                total *= not dones[path, place]
+            assert normalizer.returns[path * 3 + who] == pytest.approx(total)
+    assert normalizer.ret_rms.count == pytest.approx(100, abs=0.01)
+
+
+# --- PPO --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_keeps_the_probability_that_it_was_taken_with() -> None:
+    model, env = learner("environment.episode.steps=1000", "algorithm.log_std_init=1")
+    collect(model, env)
+    rows = np.flatnonzero(model._open)
+    assert len(rows) >= 4
+    before = model._open_log_probs.copy()
+    observations, actions = torch.from_numpy(model._last_obs), torch.from_numpy(bare(env)._batch._drawn)
+    _, expected, _ = model.policy.evaluate_actions(observations, actions)
+    np.testing.assert_allclose(before[rows], expected.detach().numpy()[rows], rtol=1e-4, atol=1e-4)
+    for group in model.policy.optimizer.param_groups:
+        group["lr"] = 0.3
+    model.lr_schedule = lambda _: 0.3
+    model.train()
+    _, later, _ = model.policy.evaluate_actions(observations, actions)
+    assert (later.detach().numpy()[rows] != before[rows]).all(), "the policy is another one now"
+    buffer = collect(model, env)
+    # The first sample of each of these learners is that decision.
+    kept = buffer.log_probs.reshape(40, 4, 3).swapaxes(0, 1).reshape(4, 120)
+    seen = buffer.observations.reshape(40, 4, 3, -1).swapaxes(0, 1).reshape(4, 120, -1)
+    for row in rows:
+        place = np.flatnonzero((seen[row // 3] == observations[row].numpy()).all(axis=1))[0]
+        assert kept[row // 3, place] == before[row]
+
+
+def test_the_gradient_is_that_of_the_definition() -> None:
+    """One batch of all samples: PPO's loss as the paper writes it, by torch's own differentiation."""
+    changes = "algorithm.batch_size=160", "algorithm.normalize.reward=false", "algorithm.gradient_threads=1"
+    model, env = learner(*changes, "algorithm.max_grad_norm=1000000")
+    buffer = collect(model, env)
+    flat = {
+        name: torch.from_numpy(buffer.swap_and_flatten(getattr(buffer, name).copy()))
+        for name in ("observations", "actions", "log_probs", "returns", "advantages")
+    }
+    policy = model.policy
+    values, log_probs, _ = policy.evaluate_actions(flat["observations"], flat["actions"])
+    ratio = torch.exp(log_probs - flat["log_probs"].flatten())
+    gained = flat["advantages"].flatten()
+    gained = (gained - gained.mean()) / (gained.std() + 1e-8)
+    surrogate = torch.minimum(gained * ratio, gained * ratio.clamp(0.8, 1.2)).mean()
+    loss = -surrogate + model.vf_coef * ((values.flatten() - flat["returns"].flatten()) ** 2).mean()
+    policy.optimizer.zero_grad()
+    loss.backward()
+    expected = {name: one.grad.clone() for name, one in policy.named_parameters() if one.grad is not None}
+    model.batch_size = len(gained)
+    model.gradient_threads = 2
+    steps: list[dict[str, torch.Tensor]] = []
+    policy.optimizer.step = lambda: steps.append({n: p.grad.clone() for n, p in policy.named_parameters()})
+    model.train()
+    assert len(steps) == 1
+    for name, gradient in expected.items():
+        torch.testing.assert_close(steps[0][name], gradient, rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
+    hashes = set()
+    for threads in (1, 2):
+        model, env = learner(f"training.simulator_threads={threads}")
+        for _ in range(2):
+            collect(model, env)
+            model.train()
+        hashes.add(weights_hash(model))
+    assert len(hashes) == 1
+    state, rollouts = env.venv.capture(), env.venv
+    decisions = [one["decisions"] for one in state["environments"]["episodes"]]
+    assert {len(one) for one in decisions} == {2, 3}
+    _, other = learner()
+    assert other.venv.restore(state)
+    np.testing.assert_array_equal(other.venv._observations, rollouts._observations)
+    plain = PlainPolicy.of(model.policy)
+    assert plain is not None
+    noise = np.random.default_rng(5).standard_normal((4, 122, 1), dtype=np.float32)
+    ours, theirs = (one.rollout(plain.actor(), noise) for one in (env.venv, other.venv))
+    for name in ("learners", "observations", "actions", "rewards", "last_observations", "last_actions", "open"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    assert [(end.index, end.step, end.info["episode"]["r"]) for end in ours.ends] == [
+        (end.index, end.step, end.info["episode"]["r"]) for end in theirs.ends
+    ]
+
+
+# --- Evaluation -------------------------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_is_the_mean_over_learners_and_has_jains_index() -> None:
+    env = Environments(config()).evaluation()
+    found = evaluate(env, lambda observations, starts: np.zeros((15, 1), np.float32), 7)
+    assert found.rewards.shape == found.lengths.shape == (5,)
+    assert (found.lengths > 25).all(), "decisions of all learners, of whom one takes 25"
+    assert 1 / 3 <= found.metrics["jain"] <= 1
+    assert sum(found.terms.values()) == pytest.approx(found.mean_reward, rel=1e-6)
+    alone = Environments(config("environment.learners=1")).evaluation()
+    assert "jain" not in evaluate(alone, lambda observations, starts: np.zeros((5, 1), np.float32), 7).metrics
+
+
+def test_jains_index_by_hand() -> None:
+    assert jain([1.0, 1.0, 1.0]) == pytest.approx(1)
+    assert jain([3.0, 1.0]) == pytest.approx(0.8)
+    assert jain([1.0, 0.0]) == pytest.approx(0.5)
+    assert jain([1.0]) is None
+    assert jain([1.0, None]) is None
+    assert jain([0.0, 0.0]) is None
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "words"),
+    [
+        ("environment.learners=0", "learners", "a number of flows from 1 to 64"),
+        ("environment.learners=[]", "learners", "a first learner"),
+        ("environment.learners=[{probability: 0.5}]", "learners[0]", "a first learner"),
+        ("environment.learners=[{}, {extra_rrt: 1ms}]", "learners[1]", "did you mean 'extra_rtt'"),
+        ("environment.learners=many", "learners", "a number of flows"),
+        ("environment.learners=[{}, {stop: 5s}]", "environment.learners[1].stop", "stay to the end"),
+        ("algorithm={name: a2c}", "environment.learners", "algorithm a2c"),
+        ("algorithm.normalize.observation=true", "environment.learners", "algorithm.normalize.observation"),
+        ("algorithm.use_sde=true", "environment.learners", "algorithm.use_sde"),
+        ("environment.earlier_selves={every: 0}", "earlier_selves", "greater than or equal to 1"),
+        ("environment.earlier_selves={flows: []}", "earlier_selves", "at least 1"),
+    ],
+)
+def test_mistakes_are_explained(change: str, where: str, words: str) -> None:
+    given = [] if "environment.learners=" in change else [LEARNERS]
+    with pytest.raises(ConfigError) as caught:
+        TrainConfig.load("aurora", [*given, "algorithm.critic=same", "algorithm.batch_size=100", change])
+    text = str(caught.value)
+    assert where in text, text
+    assert words in text, text
+
+
+def test_earlier_selves_need_the_simulator() -> None:
+    real = "environment.backend=emulated", "algorithm.n_envs=1", "algorithm.n_steps=3200"
+    with pytest.raises(ConfigError, match="earlier selves with backend emulated"):
+        TrainConfig.load("aurora", [*real, "environment.earlier_selves={every: 1000}"])
+
+
+def test_other_environments_have_one_learner_or_say_how() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)3 flows that learn.*parallel_env"):
+        LinkEnv(train_settings())
+    env = parallel_env(config=train_settings(), agents=[{}, {"start": "1s"}])
+    assert env.possible_agents == ["flow_0", "flow_1"]
+    with pytest.raises(ConfigError, match=r"agents\[2\].*probability 0.5"):
+        parallel_env(config=train_settings())
+    assert len(parallel_env(config="link", set={"environment.learners": 3}).possible_agents) == 3
+    with pytest.raises(ConfigError, match="a list of 2 learners"):
+        parallel_env(config="link", set={"environment.learners": [{}, {}], "environment.learner": {"start": "1s"}})
+
+
+def test_what_came_before_the_first_decision_is_no_reward() -> None:
+    env = parallel_env([{}, {"start": "1s"}], path={"rate": "12mbps", "rtt": "40ms", "queue": "40p"}, duration="2s")
+    _, infos = env.reset(seed=1)
+    begun = False
+    while env.agents:
+        due = [agent for agent in env.agents if infos[agent]["due"]]
+        _, rewards, _, _, infos = env.step({agent: np.zeros(1, np.float32) for agent in due})
+        if "flow_1" in due:
+            begun = True
+        if not begun:
+            assert rewards["flow_1"] == 0
+    assert begun
+    steps = infos["flow_1"]["summary"]["steps"]
+    assert 10 < steps < infos["flow_0"]["summary"]["steps"]
+    assert math.isfinite(infos["flow_1"]["summary"]["throughput_mbps"])
+
+
+# --- Earlier selves ---------------------------------------------------------------------------------------------------
+
+
+def test_earlier_policies_stay_as_long_as_they_are_drawn_or_in_use() -> None:
+    def kept(step: int) -> Any:
+        return SimpleNamespace(step=step, policy=SimpleNamespace(key=f"p-{step}"))
+
+    earlier = EarlierPolicies(10, 2)
+    assert (earlier.drawn, earlier.is_due(9), earlier.is_due(12)) == ([], False, True)
+    for step in (10, 20, 30, 40):
+        earlier.add(kept(step), lambda key: key == "p-10")
+    assert [step for step in (40, 49, 50, 73) if earlier.is_due(step)] == [50, 73]
+    assert earlier.drawn == ["p-30", "p-40"]
+    assert [*earlier.policies] == ["p-10", "p-30", "p-40"]
+    earlier.add(kept(50), lambda key: False)
+    assert [*earlier.policies] == earlier.drawn == ["p-40", "p-50"]
+
+
+def test_flows_of_earlier_selves_draw_their_policy_in_each_episode() -> None:
+    made = train_settings("environment.earlier_selves={flows: [{}, {start: 2s, probability: 0.5}]}")
+    rng = np.random.default_rng(1)
+
+    def drawn(policies: tuple[str, ...], rng: np.random.Generator) -> list[tuple[str, int]]:
+        earlier = EarlierSelves(made.earlier_selves, policies)
+        episode = draw_episode(made.source, rng, made.learners, earlier=earlier)
+        flows = json.loads(episode.spec)["flows"]
+        own = [flow for flow in flows if "policy" not in flow["params"]]
+        assert len(own) == episode.learners
+        assert flows[: episode.learners] == own
+        return [(flow["params"]["policy"], flow["start"]) for flow in flows[episode.learners :]]
+
+    assert drawn((), rng) == []
+    found = [drawn(("a", "b"), rng) for _ in range(40)]
+    assert {len(one) for one in found} == {1, 2}
+    assert {name for one in found for name, _ in one} == {"a", "b"}
+    assert {one[0][1] for one in found} == {0}
+    assert {one[1][1] for one in found if len(one) > 1} == {2_000_000_000}
+    again = [drawn(("a", "b"), np.random.default_rng(7)) for _ in range(3)]
+    assert again[0] == again[1] == again[2]

@@ -1,0 +1,252 @@
+"""--sweep, --budget and --retries: what varies, what is compared, what is left when time is up."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym.cli.evaluate import main
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ConfigError, PlatformError
+from ccgym.evaluation import engine
+from ccgym.evaluation.backends import simulated
+from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.engine import Reduction, measure
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run import Run, contender, parse_contenders
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.experiments.expand import Scenario, generator
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.request import Request
+from ccgym.experiments.results import Test
+from ccgym.experiments.run import run_experiments
+from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
+
+SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"
+
+
+def scenarios(path: str | None, *sweeps: str, **options: Any) -> dict[str, Scenario]:
+    made = swept_path(path, parse_sweeps(sweeps), name="x", schemes=["cubic"], **options)
+    return {one.key: one.make(generator(1)) for one in Test(made.experiments[0]).conditions}
+
+
+# --- What varies ---------------------------------------------------------------------------------------------------
+
+
+def test_every_combination_is_a_condition() -> None:
+    found = scenarios("77.72mbps", "rtt=20ms,40ms", "loss=0,1%")
+    assert list(found) == ["rtt=20ms,loss=0", "rtt=40ms,loss=0", "rtt=20ms,loss=1%", "rtt=40ms,loss=1%"]
+    assert [(one.path.base_rtt_ms, round(one.path.loss, 6)) for one in found.values()] == [
+        (20, 0), (40, 0), (20, 0.01), (40, 0.01),
+    ]  # fmt: skip
+    named = NetworkPath.named("77.72mbps")
+    assert all(one.path.links[0].queue == named.links[0].queue for one in found.values())
+
+
+def test_what_a_command_line_has_as_a_name_varies() -> None:
+    found = scenarios(SHELLS, "owd=10,20")
+    assert [one.path.base_rtt_ms for one in found.values()] == [20, 40]
+    assert found["owd=10"].path.chain == NetworkPath.from_mahimahi(SHELLS.replace("$owd", "10")).chain
+
+
+def test_a_yaml_file_a_trace_and_paths_vary(tmp_path: Path) -> None:
+    file = tmp_path / "room.yaml"
+    file.write_text("{rate: 6mbps, rtt: $(2 * owd), queue: 1bdp}\n")
+    found = scenarios(str(file), "owd=10ms,15ms", "rate=6mbps,12mbps")
+    assert found["owd=15ms,rate=12mbps"].path.chain == NetworkPath(rate="12mbps", rtt="30ms", queue="1bdp").chain
+    found = scenarios("12mbps.trace", "queue=10p,20p", "trace=12mbps,77.72mbps")
+    assert found["queue=20p,trace=77.72mbps"].path.mean_rate_mbps == pytest.approx(77.72, rel=1e-3)
+    found = scenarios(None, "path=12mbps,77.72mbps", "rtt=10ms,20ms")
+    assert [one.path.base_rtt_ms for one in found.values()] == [10, 20, 10, 20]
+    assert [round(one.path.mean_rate_mbps) for one in found.values()] == [12, 12, 78, 78]
+
+
+def test_runtime_and_interval_vary() -> None:
+    found = scenarios("12mbps", "runtime=2s,3s", "interval=0s,500ms", flows=3)
+    one = found["runtime=3s,interval=500ms"]
+    assert one.duration_ns == 3 * 10**9
+    starts = [flow.start_ns for flow in one.flows_of(contender("cubic").flows)]
+    assert starts == [0, 500_000_000, 1_000_000_000]
+
+
+def test_an_experiment_with_other_values() -> None:
+    source = load_experiment("weaknesses/self_inflicted_loss")
+    name = "buffer"
+    changed = with_sweeps(source, {name: ["1bdp", "2bdp"], "duration": ["5s"]})  # type: ignore[arg-type]
+    assert {str(one.written[name]) for one in Test(changed.experiments[0]).conditions} == {"1bdp", "2bdp"}
+    assert Test(changed.experiments[0]).conditions[0].make(generator(1)).duration_ns == 5 * 10**9
+    assert changed.experiments[0].name == source.experiments[0].name  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match=f"did you mean '{name}'"):
+        with_sweeps(source, {name[:-1]: [1]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trace", "12mbps", "--sweep", "rtt"], "NAME=A,B,C"),
+        (["--trace", "12mbps", "--sweep", "rtt=20ms,,30ms"], "NAME=A,B,C"),
+        (["--trace", "12mbps", "--sweep", "rtt=20ms,20ms"], "each value once"),
+        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--sweep", "rtt=30ms"], "each name once"),
+        (["--trace", "12mbps", "--sweep", "rrt=20ms"], "did you mean 'rtt'"),
+        (["--trace", "12mbps", "--sweep", "rtt=20mbps"], "20mbps"),
+        (["--sweep", "rtt=20ms"], "no path"),
+        (["--trace", "12mbps", "--sweep", "path=12mbps"], "more than one path"),
+        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--logs", "all"], "--logs together with --sweep"),
+        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--quick"], "--quick with --sweep"),
+        (["--experiment", "calibrated", "--sweep", "rtt=20ms"], "--sweep with a scorecard"),
+        (["--experiment", "calibrated", "--budget", "1min"], "--budget with a scorecard"),
+        (["--trace", "12mbps", "--budget", "0s"], "--budget"),
+        (["--trace", "12mbps", "--retries", "-1"], "--retries"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert said in error.replace("\n", " ")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_sweep_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--trace", "12mbps", "--sweep", "rtt=20ms,40ms", "--schemes", "cubic,fixed_window:cwnd=5"]
+    words += ["--runtime", "2", "--no-figures"]
+    assert main([*words, "--runs", "2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    out = tmp_path / "results" / "12mbps-rtt"
+    rows = list(csv.DictReader((out / "12mbps-rtt_differences.csv").read_text().splitlines()))
+    assert len(document["differences"]) == len(rows) == 3 * 4, "over all conditions and at each, four metrics"
+    verdicts = {(one["condition"], one["quantity"]): one["verdict"] for one in rows}
+    assert verdicts["", "throughput"] == verdicts["rtt=40ms", "throughput"] == "better"
+    assert verdicts["rtt=20ms", "delay_p95"] == "worse"
+    assert main([*words, "--runs", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "8 were there already" in said
+    assert "TCP Cubic − " in said
+
+
+# --- Time is up ----------------------------------------------------------------------------------------------------
+
+
+def runs_of(count: int, schemes: str = "cubic,bbr") -> list[Run]:
+    path = NetworkPath(rate="12mbps", rtt="20ms", name="test")
+    return [
+        Run(path, one, 10**8, number, name=f"{one.key}_run{number}", number=number)
+        for number in range(1, count + 1)
+        for one in parse_contenders(schemes)
+    ]
+
+
+REDUCTION = Reduction("nothing", 1, lambda run, record: {})
+
+
+class Clock:
+    """A clock that every run of a simulation moves by a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    real = engine._execute
+
+    def slow(*arguments: Any) -> Any:
+        made.now += 1.0
+        return real(*arguments)
+
+    monkeypatch.setattr(engine, "_execute", slow)
+    monkeypatch.setattr(engine.time, "perf_counter", made)
+    return made
+
+
+@pytest.mark.parametrize(("seconds", "done"), [(0.5, 2), (3.9, 2), (4.0, 4), (7.0, 6), (100.0, 20)])
+def test_what_is_there_is_balanced(seconds: float, done: int, clock: Clock) -> None:
+    budget = Budget(seconds, lambda run: run.number, clock)
+    outcomes = measure(runs_of(10), reduce=REDUCTION, jobs=1, budget=budget)
+    ran = [one.run for one in outcomes if not one.left]
+    assert len(ran) == done
+    assert len(set(Counter(run.contender.key for run in ran).values())) == 1
+    assert all(one.stored is None and one.error is None for one in outcomes if one.left)
+
+
+def test_the_next_call_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--trace", "12mbps", "--schemes", "cubic,bbr", "--runs", "3", "--runtime", "1", "--no-figures"]
+    words += ["--out", str(tmp_path), "--logs", "none", "--jobs", "1"]
+    states = []
+    for _ in range(3):
+        states.append(main([*words, "--budget", "1ns"]))
+        results = ResultSet.load(tmp_path)
+        assert [len(one.runs) for one in results.schemes] == [len(states)] * 2
+        assert results.left == 6 - 2 * len(states)
+        assert any(flag["code"] == "time-was-up" for flag in results.flags) == (results.left > 0)
+    assert states == [3, 3, 0]
+    assert "4 of 6 runs are left" in capsys.readouterr().out
+    complete = json.loads((tmp_path / "ccgym_results.json").read_text())
+    assert main([*words[:-4], "--out", str(tmp_path / "at once"), "--logs", "none"]) == 0
+    at_once = json.loads((tmp_path / "at once" / "ccgym_results.json").read_text())
+    assert complete["trajectory_hash"] == at_once["trajectory_hash"]
+    assert complete["differences"] == at_once["differences"]
+
+
+def test_an_unfinished_sweep_has_whole_conditions(tmp_path: Path) -> None:
+    source = swept_path(
+        "12mbps", parse_sweeps(["rtt=10ms,20ms,30ms,40ms,50ms,60ms"]), name="x", schemes=["cubic", "bbr"], runs=2,
+        runtime_ns=10**8,
+    )  # fmt: skip
+    request = Request(out=tmp_path, budget_s=1e-9, jobs=1)
+    before: set[str] = set()
+    for call in range(1, 13):
+        results = run_experiments(source, request)
+        ran = Counter((run.condition, run.run) for one in results.outcomes.values() for run in one.runs)
+        assert set(ran.values()) == {2}, "every scheme"
+        assert len(ran) == call
+        assert results.left == 24 - 2 * call
+        assert any(note.startswith("time was up") for note in results.notes) == (call < 12)
+        if call == 6:
+            before = {run.trajectory for one in results.outcomes.values() for run in one.runs}
+            assert {number for _, number in ran} == {1}, "the first repetition is complete"
+    assert before <= {run.trajectory for one in results.outcomes.values() for run in one.runs}
+
+
+# --- Failures ------------------------------------------------------------------------------------------------------
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Make the first runs of the simulator fail; what comes back counts all."""
+    real, calls = simulated.Simulated.run, []
+
+    def run(self: Any, *arguments: Any) -> RunRecord:
+        calls.append(1)
+        if len(calls) <= times:
+            raise PlatformError("the wires burn")
+        return real(self, *arguments)
+
+    monkeypatch.setattr(simulated.Simulated, "run", run)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("real", "retries", "error", "calls"), [(True, 2, None, 3), (True, 1, "burn", 2), (False, 5, "burn", 1)]
+)
+def test_only_real_packets_are_tried_again(
+    real: bool, retries: int, error: str | None, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = failing(monkeypatch, 2)
+    monkeypatch.setattr(Run, "real", property(lambda self: real))
+    (outcome,) = measure(runs_of(1, "cubic"), reduce=REDUCTION, retries=retries)
+    assert (outcome.error is None) == (error is None)
+    assert len(made) == calls

@@ -1,0 +1,78 @@
+"""What `ccgym record` found of each agent, on the page of each."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ccgym.schemes.policies import pretrained
+from pages.markdown import ROOT, code, percent, table
+
+
+def results(policy: str) -> list[str]:
+    """What `ccgym record POLICY` found: a row per seed, the baselines below."""
+    file = ROOT / f"agents/{policy}/seeds.json"
+    recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    held_out, fresh = recorded["held_out"], recorded["confirmation"]
+    goal = f"{100 * recorded['share']:.0f} %"
+    rows: list[Sequence[object]] = []
+    for one in recorded["seeds"]:
+        name = f"seed {one['seed']}" + (", the pretrained one" if one["seed"] == recorded["exported"]["seed"] else "")
+        reached = one["reached_step"]
+        when = ("never", "") if reached is None else (f"{one['reached_wall_s']:.0f} s", f"{reached:,}")
+        shares = percent(one["best_fraction"]), percent(one["confirmed_fraction"])
+        rows.append((name, *when, f"{one['wall_s']:.0f} s", *shares))
+    for scheme in [name for name in held_out["fraction_of_oracle"] if name != "oracle"]:
+        label = {"bbr": "BBR", "cubic": "Cubic"}.get(scheme, scheme)
+        shares = percent(held_out["fraction_of_oracle"][scheme]), percent(fresh["fraction_of_oracle"][scheme])
+        rows.append((label, "", "", "", *shares))
+    last = f"best of its evaluations ({held_out['episodes']} held-out draws)"
+    head = ["", f"{goal} after", "decisions by then", "whole training", last, f"on {fresh['episodes']} fresh draws"]
+    machines = (one["machine"] for one in recorded["machines"])
+    where = sorted({f"{machine['processor']}, {machine['cores']} cores" for machine in machines})
+    lines = ["Percentages are shares of the oracle's mean reward on the same draws.", "", *table(head, rows)]
+    return [*lines, "", f"`{recorded['command']}`, on {'; '.join(where)}."]
+
+
+def comparison(file: str) -> list[str]:
+    """What `ccgym compare … --csv FILE` found."""
+    with (ROOT / file).open(encoding="utf-8", newline="") as text:
+        found = list(csv.DictReader(text))
+
+    def interval(row: dict[str, str], prefix: str, scale: float, unit: str) -> str:
+        if not row[prefix or "mean"]:
+            return ""
+        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("mean", "low", "high")
+        middle, low, high = (f"{scale * float(row[name]):.1f}".replace("-", "−") for name in names)
+        return f"{middle}{unit} ({low} … {high})"
+
+    rows = [
+        (
+            code(row["name"]),
+            row["seeds"].replace("-", "−"),
+            interval(row, "", 1, ""),
+            interval(row, "closed", 100, " %"),
+        )
+        for row in found
+    ]
+    return table(["", "each seed", "mean reward (95 % interval)", "way to the oracle (95 % interval)"], rows)
+
+
+PAGES = {
+    "aurora": ["aurora"],
+    "genet": ["genet"],
+    "indigo": ["indigo"],
+    "muses": [name for name in pretrained() if name.startswith("muses")],
+    "orca": ["orca"],
+    "eagle": ["eagle", "eagle_v1", "eagle_v2"],
+}
+"""The policies of each page."""
+
+BLOCKS = {
+    f"docs/{page}.md": {f"{name}-results": partial(results, name) for name in policies}
+    for page, policies in PAGES.items()
+}
+BLOCKS["docs/genet.md"]["genet-comparison"] = partial(comparison, "docs/data/genet.csv")

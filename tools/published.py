@@ -1,0 +1,62 @@
+"""Keeps in docs/data what docs/published.md shows of ours next to what was published.
+
+python tools/published.py runs results/77.72mbps results/77.72mbps-emulated
+python tools/published.py expectations
+make docs
+
+``runs`` takes results directories of ``evaluate.py``. ``expectations`` runs those tests of the core that
+docs/data/published.csv names, and keeps what each found next to a published number.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kept import ROOT
+
+from ccgym.evaluation.frames import rows_to_csv
+
+RUN: Final = ("scheme", "run", "throughput_mbps", "delay_p95_ms", "loss")
+EXPECTED: Final = re.compile(r"EXPECTED (\S+): (.*): (\S+) within (\S+), found (\S+)")
+
+
+def runs(directories: list[str]) -> None:
+    """Keep the runs of results directories, a row each."""
+    rows: list[dict[str, Any]] = []
+    for directory in directories:
+        with Path(directory, "ccgym_results.csv").open(encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                rows.append({"results": Path(directory).name, **{key: _short(row[key]) for key in RUN}})
+    _keep("published-runs", rows)
+
+
+def expectations() -> None:
+    """Run the tests that are named, and keep what they found."""
+    with (ROOT / "docs/data/published.csv").open(encoding="utf-8") as lines:
+        tests = sorted({row["test"] for row in csv.DictReader(lines)})
+    command = ["cargo", "test", "-p", "ccgym-sim", "--test", "behavior", "--", "--nocapture", "--exact", *tests]
+    output = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    keys = ("test", "what", "expected", "tolerance", "found")
+    rows = [dict(zip(keys, found, strict=True)) for found in EXPECTED.findall(output)]
+    _keep("expectations", [{**row, "found": _short(row["found"])} for row in sorted(rows, key=lambda row: row["test"])])
+
+
+def _keep(name: str, rows: list[dict[str, Any]]) -> None:
+    (ROOT / f"docs/data/{name}.csv").write_text(rows_to_csv(rows), encoding="utf-8")
+
+
+def _short(text: str) -> str:
+    try:
+        return f"{float(text):.4g}"
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    job, *arguments = sys.argv[1:]
+    runs(arguments) if job == "runs" else expectations()
