@@ -423,7 +423,7 @@ class RateSource(declared.Declared):
     """An application that produces full segments at a rate: application-limited."""
 
     kind: Literal["rate"] = "rate"
-    rate: RateField = Field(description="Payload rate.")
+    rate: RateSteps = Field(description="Payload rate; in steps, times are since the beginning of the run.")
 
 
 class MediaSource(declared.Declared):
@@ -773,6 +773,12 @@ class UtilizationTerm(Term):
     max: float | None = Field(default=None, ge=0, description="Larger values count as this.")
 
 
+class UnfairnessTerm(Term):
+    """How unequally the flows of the path are served."""
+
+    term: Literal["unfairness"] = "unfairness"
+
+
 class OrcaPowerTerm(Term):
     """Throughput minus losses over the maximum throughput, times closeness to the minimum round trip, as Orca."""
 
@@ -786,7 +792,9 @@ class OrcaPowerTerm(Term):
     )
 
 
-AnyTerm: TypeAlias = ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | OrcaPowerTerm
+AnyTerm: TypeAlias = (
+    ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | UnfairnessTerm | OrcaPowerTerm
+)
 """One term of a reward."""
 
 TermField: TypeAlias = Annotated[AnyTerm, declared.OneOf("term", tag="term")]
