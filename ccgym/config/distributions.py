@@ -183,7 +183,7 @@ class Extended(PathDistribution):
                     f"a {element.kind}", expected="elements that leave rate and base round trip as they are",
                     where=f"elements[{place}]",
                 )  # fmt: skip
-        assert self._changed  # what has no queue to replace is refused at once
+        _ = self._changed  # what has no queue to replace is refused at once
         return self
 
     @cached_property
@@ -227,7 +227,7 @@ def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
         changes = {"paths": _with_queue(paths.paths, queue)}
     else:
         raise ConfigError(
-            f"paths of kind {paths.kind}", expected="ranges, traces or mixtures of them, whose queues can be replaced",
+            f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", expected="ranges, traces or mixtures of them, whose queues can be replaced",
             where="paths",
         )  # fmt: skip
     return type(paths).model_validate({**dict(paths), **changes})
