@@ -227,8 +227,8 @@ def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
         changes = {"paths": _with_queue(paths.paths, queue)}
     else:
         raise ConfigError(
-            f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", expected="ranges, traces or mixtures of them, whose queues can be replaced",
-            where="paths",
+            f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", where="paths",
+            expected="ranges, traces or mixtures of them, whose queues can be replaced",
         )  # fmt: skip
     return type(paths).model_validate({**dict(paths), **changes})
 
