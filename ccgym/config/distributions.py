@@ -11,7 +11,7 @@ In YAML, ``paths:`` is one of
   ``traces``         the same, driven by a trace
   ``fixed``          one path
   ``named``          paths of the catalog (`ccgym paths`), or given in any other way
-  ``extended``       another distribution, with further elements
+  ``extended``       another distribution, with further elements or other queues
   ``mixture``        other distributions, by weight
   =================  ================================================================================
 
@@ -35,7 +35,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from typing_extensions import Self, override
 
-from ccgym.config.bottleneck import Ranges, Traces
+from ccgym.config.bottleneck import QueueSize, QueueSizeField, Ranges, Traces
 from ccgym.config.catalog import path_names
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.declared import Strict, kinds_of
@@ -164,22 +164,32 @@ class Part(Strict):
 
 
 class Extended(PathDistribution):
-    """Another distribution, with further elements at the sender's end of each path."""
+    """Another distribution, with other queues, or with further elements at the sender's end of each path."""
 
     kind: Literal["extended"] = "extended"
     paths: PathDistributionField
-    elements: tuple[ElementField, ...] = Field(min_length=1, max_length=100)
+    queue: QueueSizeField | None = None
+    """Replaces the queues of ``ranges`` and ``traces``."""
+    elements: tuple[ElementField, ...] = Field(default=(), max_length=100)
     """Elements as in a path, the outermost first. Links that limit the rate belong into ``paths``."""
 
     @model_validator(mode="after")
     def _transparent(self) -> Self:
+        if self.queue is None and not self.elements:
+            raise ConfigError("paths that nothing is added to", expected="elements, or a queue")
         for place, element in enumerate(self.elements):
             if isinstance(element, (Delay, Link)):
                 raise ConfigError(
                     f"a {element.kind}", expected="elements that leave rate and base round trip as they are",
                     where=f"elements[{place}]",
                 )  # fmt: skip
+        _ = self._changed  # what has no queue to replace is refused at once
         return self
+
+    @cached_property
+    def _changed(self) -> PathDistribution:
+        """The other distribution, with its queues replaced."""
+        return self.paths if self.queue is None else _with_queue(self.paths, self.queue)
 
     @cached_property
     def _made(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -188,7 +198,9 @@ class Extended(PathDistribution):
 
     @override
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
-        drawn = self.paths.sample(rng, duration_ns)
+        drawn = self._changed.sample(rng, duration_ns)
+        if not self.elements:
+            return drawn
         first, last = self._made
         return replace(
             drawn, uplink=[*first, *drawn.uplink], downlink=[*drawn.downlink, *last],
@@ -197,12 +209,28 @@ class Extended(PathDistribution):
 
     @override
     def rows(self) -> list[ParameterRow]:
-        return self.paths.rows()
+        return self._changed.rows()
 
     @override
     def summary(self) -> str:
-        added = (element.words() for element in self.elements if not isinstance(element, (Delay, Link)))
-        return f"{self.paths.summary()}, with {' and '.join(added)}"
+        added = [element.words() for element in self.elements if not isinstance(element, (Delay, Link))]
+        return f"{self._changed.summary()}{', with ' if added else ''}{' and '.join(added)}"
+
+
+def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
+    """The distribution with this queue in place of its own."""
+    if isinstance(paths, (Ranges, Traces)):
+        changes: dict[str, Any] = {"queue": queue}
+    elif isinstance(paths, Mixture):
+        changes = {"parts": [{"weight": part.weight, "paths": _with_queue(part.paths, queue)} for part in paths.parts]}
+    elif isinstance(paths, Extended):
+        changes = {"paths": _with_queue(paths.paths, queue)}
+    else:
+        raise ConfigError(
+            f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", where="paths",
+            expected="ranges, traces or mixtures of them, whose queues can be replaced",
+        )  # fmt: skip
+    return type(paths).model_validate({**dict(paths), **changes})
 
 
 class Mixture(PathDistribution):

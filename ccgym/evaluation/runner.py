@@ -10,7 +10,8 @@ from typing import Final
 
 from ccgym.config.catalog import PublishedResult
 from ccgym.config.path import NetworkPath
-from ccgym.evaluation.backends import backend
+from ccgym.errors import RealPathError
+from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
@@ -88,12 +89,8 @@ def run_experiment(
     if held_parameters(out) is None:  # Before anything is written.
         runs_on = backend(experiment.backend)
         runs_on.require(experiment.path, experiment.runtime_ns)
-        if experiment.real:
-            found = probe(experiment.path, runs_on, experiment.seed)
-            observer.notice(
-                f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
-                f"(its own: {found.own_ms:.1f} ms)"
-            )
+        if experiment.real and any(_available(one, runs_on) for one in experiment.schemes):
+            observer.notice(_probed(experiment, runs_on))
     with RunStore(out, "evaluation") as store:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
@@ -113,6 +110,22 @@ def run_experiment(
         write_pantheon_files(results, experiment, out)
         write_results(results, out)
     return results
+
+
+def _available(one: Contender, runs_on: Backend) -> bool:
+    return all(runs_on.why_unavailable(choice) is None for choice in one.choices)
+
+
+def _probed(experiment: Experiment, runs_on: Backend) -> str:
+    """What a few packets found on the empty path; :class:`ConfigError` where its delay is not its own."""
+    try:
+        found = probe(experiment.path, runs_on, experiment.seed)
+    except RealPathError as error:
+        return f"the empty path was not probed: {error}"  # What is wrong, the runs will say.
+    return (
+        f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+        f"(its own: {found.own_ms:.1f} ms)"
+    )
 
 
 def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:

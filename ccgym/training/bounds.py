@@ -6,6 +6,9 @@ its place, and the largest distance from it becomes a symbol of its own (for tan
 "Fast and Effective Robustness Certification", NeurIPS 2018). So the bounds are *sound*: no input of the box gives an
 answer outside of them. They are not tight: an answer within them may never be given. Values that have symbols in common
 keep them, which is why bounds on a difference of two scores are much closer than the difference of their bounds.
+
+A decision tree is not bounded but walked, to every leaf that an input of the box comes to: which actions it can choose
+is exact.
 """
 
 from __future__ import annotations
@@ -243,6 +246,30 @@ def _join(values: _Values, node: Any) -> None:
     values.forms[node.output[0]] = Form(np.concatenate([part.center for part in parts]), np.concatenate(padded, axis=1))
 
 
+def _tree(values: _Values, node: Any) -> None:
+    """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others
+    have 0."""
+    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    leaves = dict(zip(given["class_nodeids"], given["class_ids"], strict=True))
+    features, thresholds = given["nodes_featureids"], given["nodes_values"]
+    of = values.form(node.input[0])
+    low, high = of.center - of.radius, of.center + of.radius
+    reached, waiting = set(), [0]
+    while waiting:
+        at = waiting.pop()
+        if at in leaves:
+            reached.add(leaves[at])
+            continue
+        if low[features[at]] <= thresholds[at]:
+            waiting.append(given["nodes_truenodeids"][at])
+        if high[features[at]] > thresholds[at]:
+            waiting.append(given["nodes_falsenodeids"][at])
+    possible = np.isin(np.arange(len(given["classlabels_int64s"])), sorted(reached)).astype(np.float64)
+    alone = len(reached) == 1
+    scores = constant(possible if alone else 0.6 * possible)
+    values.forms[node.output[1]] = scores if alone else values.uncertain(scores, 0.4 * possible)
+
+
 def _sigmoid(x: Numbers) -> Numbers:
     found: Numbers = 0.5 * (1 + np.tanh(0.5 * x))
     return found
@@ -262,5 +289,6 @@ _OPERATIONS: Final[Mapping[str, Callable[[_Values, Any], None]]] = {
     "Split": _split,
     "Sub": _subtract,
     "Tanh": _s_shaped(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "TreeEnsembleClassifier": _tree,
 }
 """What exported graphs are made of (:mod:`ccgym.training.onnx_graph`)."""

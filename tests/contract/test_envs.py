@@ -31,7 +31,8 @@ CONFIGS = sorted(file.stem for folder in FOLDERS for file in (PACKAGED / folder)
 
 
 def preset(config: str) -> Any:
-    return gymnasium.make("ccgym/Link-v0", config=config).unwrapped
+    # One environment has one learner; where a configuration has several, the first stays.
+    return gymnasium.make("ccgym/Link-v0", config=config, set={"environment.learners": 1}).unwrapped
 
 
 def known(config: str) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
         "config.yml",
         "ccgym_results.json",
         "ccgym_results.csv",
+        "ccgym_differences.csv",
         *(f"{scheme}_run{run}.csv" for scheme in ("cubic", "bbr") for run in (1, 2)),
         "ccgym_manifest.json",
         *(f"{scheme}_stats_run{run}.log" for scheme in ("cubic", "bbr") for run in (1, 2)),

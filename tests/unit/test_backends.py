@@ -21,13 +21,14 @@ from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation import engine
+from ccgym.evaluation import engine, runner
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.directory import differences
 from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record, prepare
+from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
@@ -79,6 +80,8 @@ class StandIn:
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     stand = StandIn()
     monkeypatch.setattr(real_backend, "run_plan", stand.run)
+    # The probe of the empty path, itself a run, has tests of its own.
+    monkeypatch.setattr(runner, "probe", lambda path, runs_on, seed: Probe(20, 1.0, 1.0))
     monkeypatch.setattr(doctor, "require", stand.required.append)
     monkeypatch.setattr(kernel_tcp, "available", lambda: ("reno", "bbr", "cubic"))
     monkeypatch.setattr(
@@ -300,7 +303,7 @@ def test_a_limited_machine_is_flagged_and_marked(stand_in: StandIn, tmp_path: Pa
     assert results.as_dict()["summary"][0]["limited_runs"] == 2
     page = render("evaluation", **page_values(results, tmp_path))
     assert "Emulator-limited: 2.1 % of packets" in page
-    assert "Real packets over the emulated path" in page
+    assert "Tested over the emulated path, with real packets" in page
     assert "99th percentile" in page
 
 

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
+from ccgym.training.bounds import Network, box
 from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree, TreePolicy, rounded_down
 from tests.unit.test_dagger import Labeled, a_round, learner_in
@@ -93,6 +94,25 @@ def test_onnx_runtime_reads_the_file_too() -> None:
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["action"], {"observation": seen})
     assert np.array_equal(scores.argmax(axis=1), tree.predict(seen))
+
+
+def test_what_a_tree_can_choose_over_a_box_is_exact() -> None:
+    tree, seen = grown(7)
+    policy = policy_of(tree)
+    network = Network(onnx_file(ExportedTree(policy), "tree"))
+    rng = np.random.default_rng(1)
+    sizes = set()
+    for row in seen[:40].astype(np.float64):
+        assert network.over(box(row, 0.0)).center.argmax() == policy.choose(row[None].astype(np.float32))[0]
+        radius = 0.05 * np.abs(row)
+        low, high = network.over(box(row, radius)).bounds()
+        points = (row + radius * rng.uniform(-1, 1, (2000, FEATURES))).astype(np.float32)
+        chosen = set(policy.choose(points).tolist())
+        possible = set(np.flatnonzero(high > 0.1).tolist())
+        assert chosen <= possible
+        assert low[sorted(possible)].min() > high[sorted(set(range(ACTIONS)) - possible)].max(initial=0.0)
+        sizes.add(len(possible))
+    assert {1, 2} <= sizes
 
 
 def test_thresholds_are_rounded_down() -> None:

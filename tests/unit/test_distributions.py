@@ -353,6 +353,31 @@ def test_muses_links() -> None:
     assert 90 < sum(len(one.facts["capacity"]) > 1 for one in drawn if one.facts) < 190
 
 
+@pytest.mark.parametrize(("name", "bdp"), [("muses_shallow", 0.1), ("muses_full", 1.0)])
+def test_other_queues_on_the_same_links(name: str, bdp: float) -> None:
+    one, other = (
+        [read_distribution(paths).sample(generator(seed)).numbers for seed in range(20)] for paths in ("muses", name)
+    )
+    queues = ("queue_bdp", "queue_packets")
+    assert [{key: row[key] for key in row if key not in queues} for row in one] == [
+        {key: row[key] for key in row if key not in queues} for row in other
+    ]
+    assert {row["queue_bdp"] for row in other} == {bdp}
+    assert read_distribution(read_distribution(name).model_dump(mode="json")) == read_distribution(name)
+
+
+def test_queues_are_replaced_only_where_they_can_be() -> None:
+    longer = {"kind": "extended", "paths": "muses", "elements": [{"kind": "loss", "probability": 0.1}]}
+    both = read_distribution({"kind": "extended", "paths": longer, "queue": "7p"})
+    drawn = both.sample(generator(1))
+    assert drawn.numbers["queue_packets"] == 7
+    assert len(drawn.added) == 1
+    with pytest.raises(ConfigError, match="paths of kind fixed"):
+        read_distribution({"kind": "extended", "paths": "77.72mbps", "queue": "7p"})
+    with pytest.raises(ConfigError, match="nothing is added"):
+        read_distribution({"kind": "extended", "paths": "muses"})
+
+
 def test_indigo_has_its_thirty_links() -> None:
     links, calibrated = read_distribution("indigo"), read_distribution("indigo_calibrated")
     assert isinstance(links, Named)

@@ -217,25 +217,28 @@ def test_real_numbers_have_no_distances() -> None:
     assert env.label_distances().shape == (2, 0)
 
 
-def taught_by(policy: str, **changes: Any) -> dict[str, Any]:
-    agent = TrainConfig.load("indigo").agent.model_dump(mode="json", exclude_unset=True)
+def taught_by(policy: str, of: str = "indigo", **changes: Any) -> dict[str, Any]:
+    agent = TrainConfig.load(of).agent.model_dump(mode="json", exclude_unset=True)
     return {**agent, "expert": {"kind": "policy", "policy": policy}, **changes}
 
 
-def test_a_policy_teaches_what_it_would_do() -> None:
-    """A learner with the policy's own agent that follows every label sees what the policy would see, and each label is
-    the policy's decision."""
-    env = SB3LinkVecEnv(2, path=PATH, agent=taught_by("indigo"), duration="5s")
-    policy = find("indigo")
+@pytest.mark.parametrize("name", ["indigo", "muses_c3"])
+def test_a_policy_teaches_what_it_would_do(name: str) -> None:
+    """A learner with the policy's own agent sees what the policy would see, whether it follows the labels or not; each
+    label is the policy's decision. One of the two begins with slow start, without decisions."""
+    env = SB3LinkVecEnv(2, path=PATH, agent=taught_by(name, name), duration="5s")
+    policy = find(name)
     assert policy is not None
     env.seed(1)
+    rng = np.random.default_rng(1)
     observations, state, taken = env.reset(), None, []
     for _ in range(300):
         decided, state = policy.native.decide(observations, state)
         labels = env.labels()
         assert np.array_equal(labels, decided)
         taken += labels[:, 0].tolist()
-        observations, *_ = env.step(labels[:, 0].astype(int))
+        actions = np.where(rng.random(2) < 0.3, 2, labels[:, 0])  # which holds
+        observations, *_ = env.step(actions.astype(int))
     assert len(set(taken)) > 2
 
 

@@ -22,9 +22,11 @@ from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunOutcome
 from ccgym.errors import ConfigError, PlatformError, RealPathError
+from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
 from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.gap import GAP_FILE, Gap, GapSpec, differences, run_gap, with_host_jitter
@@ -58,6 +60,8 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return RunOutcome(_core.simulate(json.dumps(spec), traces), {"limited": None})
 
     monkeypatch.setattr(real_backend, "run_plan", run)
+    # The probe of the empty path, itself a run, has tests of its own.
+    monkeypatch.setattr(runner, "probe", lambda path, runs_on, seed: Probe(20, 1.0, 1.0))
     monkeypatch.setattr(doctor, "require", lambda name: None)
     monkeypatch.setattr(real_backend, "require_programs", lambda words: None)
     return ran

@@ -334,9 +334,13 @@ impl FlowAgent {
         self.guard.as_ref().is_some_and(|guard| guard.decides())
     }
 
+    /// Whether what is decided takes effect. What the guard sets stands; the agent continues from it.
+    fn is_in_force(&self) -> bool {
+        self.startup.is_over() && !self.is_guarded()
+    }
+
     fn apply(&mut self, numbers: [f64; 2]) {
-        // What the guard sets stands; the agent continues from it.
-        if self.startup.is_over() && !self.is_guarded() {
+        if self.is_in_force() {
             self.actuator.apply(&self.plan.actions, numbers, &self.memory, &self.values);
         }
     }

@@ -150,14 +150,20 @@ impl Teacher {
         Some(Self { agent: FlowAgent::new(Arc::new(spec)), session: policy.session(), action: Vec::new() })
     }
 
-    /// Let it decide on an interval that `learner` has taken in, in the learner's place, and tell the learner.
-    fn advise(&mut self, interval: &MonitorInterval, learner: &mut FlowAgent) {
+    /// Take in an interval, before `learner` does: what was done in it is what the learner decided.
+    fn observe(&mut self, interval: &MonitorInterval, learner: &FlowAgent) {
+        self.agent.repeat(learner);
         self.agent.observe(interval, None);
+    }
+
+    /// Decide when the learner does, in its place, and tell it.
+    fn advise(&mut self, now: Timestamp, learner: &mut FlowAgent) {
         self.agent.follow(learner);
         if self.session.decide(self.agent.observation(), &mut self.action).is_ok() {
-            self.agent.act(interval.end, &self.action);
+            self.agent.act(now, &self.action);
         }
         learner.advise(&self.agent);
+        self.agent.follow(learner);
     }
 }
 
@@ -376,9 +382,13 @@ impl CongestionControl for Learned {
 impl IntervalDriven for Learned {
     fn on_interval(&mut self, interval: &MonitorInterval) {
         let base = self.base.as_ref().map(|scheme| scheme.control());
-        let due = self.agent.observe(interval, base.as_ref());
         if let Some(teacher) = &mut self.teacher {
-            teacher.advise(interval, &mut self.agent);
+            teacher.observe(interval, &self.agent);
+        }
+        let due = self.agent.observe(interval, base.as_ref());
+        // Not in a start-up without decisions, of which a policy has seen nothing either.
+        if let Some(teacher) = self.teacher.as_mut().filter(|_| due) {
+            teacher.advise(interval.end, &mut self.agent);
         }
         self.awaits_decision = due && self.decided_outside();
         match &mut self.decider {

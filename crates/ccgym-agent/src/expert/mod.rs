@@ -131,6 +131,22 @@ impl FlowAgent {
         }
     }
 
+    /// Take what another agent of the same flow made of this one's rate and window as if it were this one's doing: the
+    /// previous action becomes the one that comes nearest to it. It stays what this agent proposed where that comes as
+    /// near, and where decisions have no effect, as they would have none of its own.
+    pub fn repeat(&mut self, other: &Self) {
+        if let (Some(target), Some(proposed), true) = (other.steered(), self.memory.action, other.is_in_force()) {
+            let (actions, memory) = (&self.plan.actions, &self.memory);
+            let done = actions.nearest(&self.actuator, target, Distance::Log, memory, &self.values);
+            let each = actions.each_distance(&self.actuator, target, Distance::Log, memory, &self.values);
+            let of = |action: [f64; 2]| each.get(action[0] as usize);
+            // Of actions that are real numbers none comes as near.
+            let as_near = of(proposed).zip(of(done)).is_some_and(|(proposed, done)| *proposed <= done + 1e-9);
+            self.memory.action = Some(if as_near { proposed } else { done });
+        }
+        self.follow(other);
+    }
+
     /// Aim at what `teacher`, another agent of the same flow, has decided: an expert of kind `policy`.
     pub fn advise(&mut self, teacher: &Self) {
         if let Some(expert) = &mut self.expert {

@@ -273,8 +273,8 @@ pub enum GuardSpec {
 }
 
 impl AgentSpec {
-    /// The same as a teacher on the flow of another agent: it decides at once and from the first interval on, and nothing
-    /// but its policy changes what it has decided.
+    /// The same as a teacher on the flow of another agent: it decides at once whenever it is asked, and nothing but its
+    /// policy changes what it has decided.
     #[must_use]
     pub fn as_teacher(&self) -> Self {
         Self {
