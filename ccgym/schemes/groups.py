@@ -33,8 +33,13 @@ class Group:
     members: Callable[[], list[str]]
 
 
+VARIANTS: Final = ("muses_c5", "muses_d", "muses_dtree_h0", "muses_dtree_r0", "muses_t")
+"""Pretrained policies that are not compared by default: ``muses_c3`` and ``muses_dtree`` stand for them."""
+
+
 def _default() -> list[str]:
-    return [*(name for name, entry in registry().items() if entry["role"] == "default"), *policies.pretrained()]
+    own = (name for name, entry in registry().items() if entry["role"] == "default")
+    return [*own, *(name for name in policies.pretrained() if name not in VARIANTS)]
 
 
 def _all() -> list[str]:
