@@ -97,6 +97,8 @@ def compare(
     reference = reference or names[0]
     if reference not in names:
         raise ConfigError(reference, where="--over", expected=f"one of {', '.join(names)}")
+    # Before minutes of measuring: a training that has not ended has no final model.
+    steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
     with generators_kept():
         set_up_torch(first.training.torch_threads)
         schemes, results = confirm(first, {place: place for place in runs}, episodes, observer)
@@ -106,8 +108,6 @@ def compare(
     } | {scheme: result.rewards[None, :] for scheme, result in schemes.items()}
     means = _resampled(rewards, stream_seed(confirmation_seed(first), "bootstrap"))
     seeds = {name: tuple(config.training.seed for config in configs.values() if config.name == name) for name in names}
-    steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
-
     gains = _gains(rewards, means, reference)
 
     def one(name: str) -> Compared:
