@@ -183,7 +183,7 @@ SHORT: dict[str, tuple[float, list[str]]] = {
     "eagle_v2": (0.7, ["algorithm.n_envs=32", "training.steps=256000"]),
     "orca": (0.9, ["algorithm.n_envs=16", "algorithm.batch_size=800", "training.steps=48000"]),
     **{
-        name: (0.75, [*MUSES, "algorithm.batch_size=6", "algorithm.n_epochs=4", "training.steps=19200"])
+        name: (0.75, [*MUSES, "algorithm.batch_size=6", "algorithm.n_epochs=4", "training.steps=48000"])
         for name in ("muses_c3", "muses_c5", "muses_d", "muses_t")
     },
 }
