@@ -55,8 +55,8 @@ class Experiment:
     late_start_ns: int = 0
     """Maximum delay of a flow's start, nanoseconds; how long it is, is drawn from the seed of the run."""
     random_order: bool = False
-    """Whether the schemes are run in random order, one for all runs, as Pantheon does. No result depends on it but by
-    what a machine does at a time, so it is no parameter."""
+    """Whether the schemes are run in random order, the same in all runs, as Pantheon does. It is not part of what
+    identifies the experiment: runs do not depend on their order."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))

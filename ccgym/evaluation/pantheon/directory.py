@@ -1,7 +1,7 @@
 """What a directory of Pantheon's holds: its metadata, the names and plot styles of its schemes, its runs.
 
-Nothing in it needs to be complete. Whoever archived a directory often kept the statistics and threw the packet logs
-away; old versions wrote fewer metadata; runs may have any numbers.
+A directory may be incomplete: archives often keep the statistics without the packet logs, old versions wrote fewer
+metadata, and runs may have any numbers.
 """
 
 from __future__ import annotations
