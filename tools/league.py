@@ -3,8 +3,6 @@
 python evaluate.py --experiment league
 python tools/league.py results/league
 make docs
-
-Of a quick look only the rankings are kept, as docs/data/league-quick.csv.
 """
 
 from __future__ import annotations
@@ -48,9 +46,6 @@ def main(directory: Path) -> None:
             weights = league["weights"].get(scheme, {}) if name == "all" else {}
             row = {key: _short(values.get(key)) for key in KEPT}
             rows.append({**row, **{f"weight_{weight}": rank for weight, rank in weights.items()}})
-    if league["parameters"]["quick"]:
-        _keep("league-quick", rows)
-        return
     published = [
         {"section": one["name"], **{key: _short(value) for key, value in row.items()}}
         for one in league["sections"]

@@ -80,8 +80,9 @@ class CellResult:
     record: Annotated[RunRecord, PlainValidator(RunRecord.from_dict), PlainSerializer(RunRecord.as_dict)]
     invalid: str | None
     """Why the run does not count (Pantheon's rules), or None."""
-    started_epoch_s: float
-    """When it began, seconds since the epoch. In virtual time runs follow one another, as Pantheon's do."""
+    started_epoch_s: float | None
+    """When it began, seconds since the epoch; None where Pantheon's files do not say. In virtual time runs follow one
+    another, as Pantheon's do."""
     wall_s: float
     curves: str = ""
     """The file of its curves (:meth:`RunCurves.load`), relative to the results directory; empty without packets."""

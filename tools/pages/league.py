@@ -17,20 +17,20 @@ LEAGUE_SECTIONS = {
 """The sections of the league, and what its page calls them."""
 
 
-def league_of(section: str, table: str = "league") -> dict[str, dict[str, str]]:
+def league_of(section: str) -> dict[str, dict[str, str]]:
     """The ranking of a section of the league, by scheme, from best to worst."""
-    return {row["scheme"]: row for row in kept_rows(table) if row["section"] == section}
+    return {row["scheme"]: row for row in kept_rows("league") if row["section"] == section}
 
 
-def league(kept: str = "league") -> list[str]:
+def league() -> list[str]:
     """The league's ranking over all sections, with the rating in each."""
-    parts = {name: league_of(name, kept) for name in LEAGUE_SECTIONS}
+    parts = {name: league_of(name) for name in LEAGUE_SECTIONS}
     rows = [
         (row["rank"], code(scheme), decimals(row["rating"]),
          f"[{decimals(row['rating_low'])}, {decimals(row['rating_high'])}]",
          *(decimals(part.get(scheme, {}).get("rating", "")) for part in parts.values()),
          decimals(parts["ccbench_single"].get(scheme, {}).get("worst", "")))
-        for scheme, row in league_of("all", kept).items()
+        for scheme, row in league_of("all").items()
     ]  # fmt: skip
     return table(["", "", "Rating", "95 %", *LEAGUE_SECTIONS.values(), "Worst tenth, one flow"], rows)
 
@@ -72,7 +72,6 @@ BLOCKS = {
     "docs/league.md": {
         "league": league,
         "league-games": league_games,
-        "league-quick": partial(league, "league-quick"),
         "league-single": partial(league_published, "ccbench_single"),
         "league-cubic": partial(league_published, "ccbench_cubic"),
         "league-weights": league_weights,

@@ -120,8 +120,8 @@ def _part_lines(metrics: PantheonMetrics, utilization: float | None) -> list[str
 def stats_text(
     metrics: RunMetrics | None,
     *,
-    start_epoch_s: float,
-    end_epoch_s: float,
+    start_epoch_s: float | None,
+    end_epoch_s: float | None,
     generated_epoch_s: float,
     offsets_ms: Mapping[str, float] | None = None,
 ) -> str:
@@ -130,12 +130,13 @@ def stats_text(
     Args:
         metrics: the run's numbers. None for a run that does not count: Pantheon leaves its file without statistics,
             and ``report.py`` counts and averages the files that have some.
-        start_epoch_s: when the first flow started, seconds since the epoch.
-        end_epoch_s: when the flows were stopped.
+        start_epoch_s: when the first flow started, seconds since the epoch; None where that is not known.
+        end_epoch_s: when the flows were stopped, likewise.
         generated_epoch_s: when the statistics were computed.
         offsets_ms: of a run between two hosts, the offset of the clocks of ``Local`` and ``Remote``, ms.
     """
-    times = f"Start at: {utc_text(start_epoch_s)}\nEnd at: {utc_text(end_epoch_s)}\n"
+    known = (("Start", start_epoch_s), ("End", end_epoch_s))
+    times = "".join(f"{which} at: {utc_text(at)}\n" for which, at in known if at is not None)
     times += "".join(f"{which} clock offset: {offset} ms\n" for which, offset in (offsets_ms or {}).items())
     if metrics is None:
         return times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
-from ccgym.evaluation.pantheon import utc_text
+from ccgym.evaluation.pantheon import stats_file, utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
@@ -137,6 +138,7 @@ def _longest_s(runs: list[RunFiles]) -> float:
 
 def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str, Any], out: Path) -> CellResult:
     metrics, log, trajectory = _numbers(files)
+    run = files.scheme, files.run
     runtime_s = float(parameters["runtime_s"])
     name = f"{files.scheme}_run{files.run}"
     curves = ""
@@ -149,6 +151,8 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
         asked = directory.metadata.get("runtime") or files.statistics.ended_epoch_s is not None
         invalid = metrics.invalid_reason(runtime_s if asked else 0.0)  # where nothing tells, no run is too short
     else:
+        if out.resolve() != directory.path.resolve():
+            shutil.copyfile(directory.path / stats_file(*run), out / stats_file(*run))
         invalid = None if metrics.flows else "it has neither packet logs nor statistics"
     record = RunRecord(
         path=path_text(directory.metadata),
@@ -166,7 +170,7 @@ def _cell(directory: PantheonDirectory, files: RunFiles, parameters: Mapping[str
         run=files.run,
         record=record,
         invalid=invalid,
-        started_epoch_s=files.statistics.started_epoch_s or 0.0,
+        started_epoch_s=files.statistics.started_epoch_s,
         wall_s=runtime_s,
         curves=curves,
     )

@@ -118,7 +118,7 @@ class PantheonDirectory:
                 directory, if there is one.
 
         Raises:
-            ResultsError: It is no directory, holds no run, or a file in it is damaged.
+            ResultsError: It is not a directory, has no runs, or a file in it is damaged.
         """
         if path.is_file():
             styles = _styles([path.stem], config)

@@ -43,17 +43,21 @@ def write_numbers(results: ResultSet, out: Path) -> None:
         ),
     )
     # Runs in virtual time may end in the future of the wall clock; statistics are computed later.
-    now = max([time.time(), *(cell.started_epoch_s + cell.record.duration_s for cell in results.cells)])
+    begun = [(cell.started_epoch_s, cell.record.duration_s) for cell in results.cells]
+    now = max([time.time(), *(began + seconds for began, seconds in begun if began is not None)])
     for cell in results.cells:
+        if not cell.curves:
+            continue  # its numbers were read from such a file, which has them already
         atomic_write(out / pantheon.stats_file(cell.scheme, cell.run), run_text(cell, now))
 
 
 def run_text(cell: CellResult, generated_epoch_s: float) -> str:
     """The statistics file of a run; ``generated_epoch_s`` is when its numbers were computed."""
+    began = cell.started_epoch_s
     return pantheon.stats_text(
         cell.record.metrics if cell.invalid is None else None,
-        start_epoch_s=cell.started_epoch_s,
-        end_epoch_s=cell.started_epoch_s + cell.record.duration_s,
+        start_epoch_s=began,
+        end_epoch_s=None if began is None else began + cell.record.duration_s,
         generated_epoch_s=generated_epoch_s,
         offsets_ms=(cell.record.path_report or {}).get("clock_offsets_ms"),
     )
