@@ -36,8 +36,20 @@ def intact(file: Path) -> bool:
 def test_a_killed_sweep_ends_complete(conditions: int, kills: int, seed: int, tmp_path: Path) -> None:
     out, total, rng = tmp_path / "out", conditions * 2 * 5, random.Random(seed)
     values = ",".join(f"{10 + 5 * place}ms" for place in range(conditions))
-    command = [sys.executable, "-m", "ccgym", "evaluate", "--trace", "12mbps", "--sweep", f"rtt={values}"]
-    command += ["--schemes", "cubic,bbr", "--runs", "5", "--runtime", "5", "--no-figures", "--out", str(out)]
+    # Each run takes long enough, one after the other, that a kill comes in the middle on a fast machine, too.
+    command = [
+        sys.executable,
+        "-m",
+        "ccgym",
+        "evaluate",
+        "--trace",
+        "100.42mbps",
+        "--sweep",
+        f"rtt={values}",
+        "--jobs",
+        "1",
+    ]
+    command += ["--schemes", "cubic,bbr", "--runs", "5", "--runtime", "30", "--no-figures", "--out", str(out)]
     kept: dict[str, tuple[int, int]] = {}
     for left in range(kills, 0, -1):
         goal = len(kept) + rng.randint(1, max(1, (total - len(kept)) // (left + 1)))
@@ -60,7 +72,7 @@ def test_a_killed_sweep_ends_complete(conditions: int, kills: int, seed: int, tm
     assert len(now) == total
     assert all(intact(out / "runs" / name) for name in now)
     assert not list(out.rglob("*.partial"))
-    document = json.loads((out / "12mbps-rtt.json").read_text())
+    document = json.loads((out / "100.42mbps-rtt.json").read_text())
     assert document["format"] == FORMAT
     assert [len(one["runs"]) for one in document["outcomes"]] == [total // 2] * 2
     assert document["left"] == 0
