@@ -48,7 +48,7 @@ def load_experiment(
     comparison = COMPARISONS.get(str(loaded.data.get("kind")))
     if comparison is not None:
         return _variant(loaded, comparison, file.stem, quick)
-    if "include" in loaded.data:
+    if "include" in loaded.data or "rows" in loaded.data:
         found = validate(loaded, ExperimentSet)
         experiments: list[Experiment] = []
         left_out: list[str] = []

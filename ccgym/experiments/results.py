@@ -25,9 +25,9 @@ FORMAT_VERSION: Final = 1
 Series: TypeAlias = Mapping[str, Sequence[float]]
 """A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
 
-Verdict: TypeAlias = Literal["pass", "fail", "incomplete", "none"]
-"""The outcome of a scheme in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``:
-there are no criteria for it."""
+Verdict: TypeAlias = Literal["pass", "fail", "undecided", "incomplete", "none"]
+"""The outcome of a scheme in an experiment. ``undecided``: none is surely missed, and one may be; ``incomplete``: runs
+are missing because they ended in errors; ``none``: there are no criteria for it."""
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,9 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """``pass`` if every criterion is met, ``fail`` if one is not."""
-        found = [criterion.passed for criterion in self.criteria]
-        if not found:
-            return "none"
-        if False in found:
-            return "fail"
-        return "incomplete" if None in found else "pass"
+        found = [criterion.verdict for criterion in self.criteria]
+        orders: tuple[Verdict, ...] = ("fail", "incomplete", "undecided", "pass")
+        return next((verdict for verdict in orders if verdict in found), "none")
 
     @property
     def headline(self) -> str:
@@ -203,7 +200,7 @@ class Outcome:
             "scheme": self.scheme,
             "verdict": self.verdict,
             "headline": self.headline,
-            "criteria": [{**asdict(one), "passed": one.passed} for one in self.criteria],
+            "criteria": [{**asdict(one), "passed": one.passed, "verdict": one.verdict} for one in self.criteria],
             "conditions": [asdict(one) for one in self.conditions],
             "runs": [
                 {"condition": run.condition, "run": run.run, "seed": run.seed, "values": dict(run.values),
@@ -225,14 +222,16 @@ def evidence_of(
         inside: By condition: whether it lies within the training range.
     """
     means: dict[tuple[str, str], float | None] = {}
+    by_number: dict[tuple[str, str], dict[int, float]] = {}
     for condition in test.conditions:
-        own = [run.values for run in runs if run.condition == condition.key]
+        own = {run.run: run.values for run in runs if run.condition == condition.key}
         for metric in test.metrics:
             complete = own and len(own) == expected[condition.key]
             # A run without a number, as a delay where nothing arrived, meets no criterion.
-            values = [float("nan") if (value := one[metric.key]) is None else value for one in own]
-            means[condition.key, metric.key] = Spread.of(values).mean if complete else None
-    return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions})
+            values = {number: float("nan") if (v := one[metric.key]) is None else v for number, one in own.items()}
+            means[condition.key, metric.key] = Spread.of(list(values.values())).mean if complete else None
+            by_number[condition.key, metric.key] = values
+    return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions}, by_number)
 
 
 def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, Spread]:

@@ -313,7 +313,9 @@ def _results(ran: Executed) -> ExperimentResults:
         outcomes={
             (test.name, key): outcome
             for test in ran.tests
-            for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
+            for key, outcome in judge(
+                test, ran.schemes, ran.plans[test.name], ran.ran(test), intervals=ran.source.intervals
+            ).items()
         },
         failures=ran.failures,
         left=ran.left,
@@ -373,7 +375,12 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict
 
 
 def judge(
-    test: Test, schemes: Sequence[Contender], plan: Sequence[PlannedRun], runs: Mapping[str, Sequence[RunResult]]
+    test: Test,
+    schemes: Sequence[Contender],
+    plan: Sequence[PlannedRun],
+    runs: Mapping[str, Sequence[RunResult]],
+    *,
+    intervals: bool = False,
 ) -> dict[str, Outcome]:
     """The outcome of each scheme, by its key.
 
@@ -382,6 +389,7 @@ def judge(
         schemes: The schemes.
         plan: What was to be run.
         runs: What was run, by scheme.
+        intervals: As in :func:`~ccgym.experiments.criteria.judged`.
     """
     expected: dict[str, int] = {}
     for one in plan:
@@ -399,7 +407,7 @@ def judge(
         judgments[tested.key] = Outcome(
             test=test,
             scheme=tested.key,
-            criteria=tuple(judged(criteria, evidence, baselines)),
+            criteria=tuple(judged(criteria, evidence, baselines, intervals=intervals)),
             conditions=tuple(
                 ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
             ),

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 MOST_ROWS_ON_SCREEN: Final = 60
 """Longer tables of conditions are left to files."""
 
-WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete", "none": ""}
+WORDS: Final[dict[Verdict, str]] = {
+    "pass": "pass", "fail": "FAIL", "undecided": "undecided", "incomplete": "incomplete", "none": "",
+}  # fmt: skip
 """Verdicts in tables: fails stand out without color, too."""
-TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete": "unknown", "none": ""}
+TONES: Final[dict[Verdict, Tone]] = {
+    "pass": "good", "fail": "bad", "undecided": "unknown", "incomplete": "unknown", "none": "",
+}  # fmt: skip
 
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
