@@ -50,6 +50,7 @@ _KINDS: Final = {
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
     "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
     "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
     "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""

@@ -130,7 +130,9 @@ def _judged(
             missing = (low is None) != (one.min is None) or (high is None) != (one.max is None)
             found = evidence.by_run(metric, chosen) if intervals and not missing else {}
             own = _interval(found.values())
-            bounds = [_by_run(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max, one.below)]
+            bounds = [
+                _by_run(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max, one.below)
+            ]
             yield Criterion(
                 low=own and own.low,
                 high=own and own.high,
@@ -164,7 +166,7 @@ def _number(
         return found
     other, chosen = _referred(found, group, evidence, others, chosen)
     mean = None if other is None else other.mean(metric, chosen)
-    return None if mean is None else found.times * mean
+    return None if mean is None else found.times * mean + found.plus
 
 
 def _referred(
@@ -194,7 +196,7 @@ def _by_run(
         return found
     other, chosen = _referred(found, group, evidence, others, chosen)
     measured = {} if other is None else other.by_run(metric, chosen)
-    return {number: found.times * value for number, value in measured.items()}
+    return {number: found.times * value + found.plus for number, value in measured.items()}
 
 
 def _interval(values: Iterable[float]) -> Interval | None:

@@ -16,7 +16,7 @@ from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.spec import Criterion as CriterionSpec
-from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, reference
+from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, Row, reference
 from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-experiment"
@@ -28,6 +28,14 @@ Series: TypeAlias = Mapping[str, Sequence[float]]
 Verdict: TypeAlias = Literal["pass", "fail", "undecided", "incomplete", "none"]
 """The outcome of a scheme in an experiment. ``undecided``: none is surely missed, and one may be; ``incomplete``: runs
 are missing because they ended in errors; ``none``: there are no criteria for it."""
+WORST_FIRST: Final[tuple[Verdict, ...]] = ("fail", "incomplete", "undecided", "pass")
+"""The verdicts of criteria, the one that decides first."""
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of several verdicts; ``none`` where there is none."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), "none")
 
 
 @dataclass(frozen=True)
@@ -153,9 +161,7 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """``pass`` if every criterion is met, ``fail`` if one is not."""
-        found = [criterion.verdict for criterion in self.criteria]
-        orders: tuple[Verdict, ...] = ("fail", "incomplete", "undecided", "pass")
-        return next((verdict for verdict in orders if verdict in found), "none")
+        return worst(criterion.verdict for criterion in self.criteria)
 
     @property
     def headline(self) -> str:
@@ -242,6 +248,23 @@ def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, 
 
 
 @dataclass(frozen=True)
+class Confirmed:
+    """A metric of a run that was made once more with real packets."""
+
+    test: str
+    scheme: str
+    condition: str
+    metric: str
+    simulated: Spread
+    """Of all simulated runs of that condition."""
+    real: float | None
+    """None where the run has no such number."""
+    agrees: bool
+    """Whether the real number is within the span of the simulated ones, or no further from it than a tenth of their
+    mean, or of a mark, whichever is larger."""
+
+
+@dataclass(frozen=True)
 class ExperimentResults:
     """All experiments of a file, all schemes."""
 
@@ -263,6 +286,8 @@ class ExperimentResults:
     not hold."""
     left: int = 0
     """How many runs were left because time was up."""
+    confirmed: tuple[Confirmed, ...] = ()
+    """A sample with real packets, where one was asked for."""
 
     @property
     def name(self) -> str:
@@ -312,6 +337,21 @@ class ExperimentResults:
             for one in self.differences(test, condition)
         ]
 
+    def row_verdict(self, row: Row, scheme: str) -> Verdict:
+        """What the experiments of a row say together: the worst of their verdicts; ``none`` without experiments."""
+        found = [self.outcomes[test.name, scheme].verdict for test in self.tests if test.name in row.names]
+        return worst(found)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                **row.model_dump(exclude={"tests"}),
+                "tests": list(row.names),
+                "verdicts": {style.key: self.row_verdict(row, style.key) for style in self.styles},
+            }
+            for row in self.source.rows
+        ]
+
     def passed_text(self, scheme: str) -> str:
         """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
         verdicts = [self.outcomes[test.name, scheme].verdict for test in self.tests]
@@ -339,6 +379,8 @@ class ExperimentResults:
                 "tests": [_test_dict(test) for test in self.tests],
                 "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
                 **({"differences": found} if (found := self.compared()) else {}),
+                **({"document": self.source.document, "rows": self._rows()} if self.source.rows else {}),
+                **({"confirmed": [asdict(one) for one in self.confirmed]} if self.confirmed else {}),
                 "failures": list(self.failures),
                 "notes": list(self.notes),
                 "left": self.left,

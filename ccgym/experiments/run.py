@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError
@@ -75,7 +76,7 @@ class Executed:
 
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
         """The runs that ended well, by scheme."""
-        return _ran(self.plans[test.name], self.found[test.name])
+        return ran_of(self.plans[test.name], self.found[test.name])
 
     @property
     def _ended(self) -> list[RunOutcome]:
@@ -154,7 +155,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
         counting.part = test.title
         outcomes = measure(
             runs,
-            reduce=_reduction(test, plans[test.name]),
+            reduce=reduction(test, plans[test.name]),
             store=store,
             jobs=request.jobs,
             observer=counting,
@@ -193,13 +194,18 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     """
     checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
-        results = _results(execute(source, request, store, observer or Silent()))
-        document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
-        atomic_write(request.out / f"{source.name}.json", document + "\n")
-        atomic_write(request.out / f"{source.name}.csv", results.to_csv())
-        if compared := results.compared():
-            atomic_write(request.out / f"{source.name}_differences.csv", rows_to_csv(compared))
+        results = results_of(execute(source, request, store, observer or Silent()))
+        write_results(results, request.out)
     return results
+
+
+def write_results(results: ExperimentResults, out: Path) -> None:
+    """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
+    document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
+    atomic_write(out / f"{results.name}.json", document + "\n")
+    atomic_write(out / f"{results.name}.csv", results.to_csv())
+    if compared := results.compared():
+        atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
 
 
 def planned(
@@ -259,7 +265,7 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
     }
 
 
-def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
+def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     """Keeps the metrics of a run, and of first runs their series."""
     scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
     for one in plan:
@@ -301,7 +307,8 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     return schemes
 
 
-def _results(ran: Executed) -> ExperimentResults:
+def results_of(ran: Executed) -> ExperimentResults:
+    """What was measured, judged."""
     ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
     return ExperimentResults(
         source=ran.source,
@@ -349,7 +356,7 @@ def _note(ended: RunOutcome) -> str | None:
     return None
 
 
-def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
+def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
     """The runs that ended well, those of flows alone included, by scheme."""
     runs: dict[str, list[RunResult]] = {}
     for one in plan:

@@ -58,7 +58,7 @@ class Scenario(Strict):
 
 
 class Reference(Strict):
-    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions."""
+    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions, plus a number."""
 
     scheme: str = ""
     """The scheme; empty: the tested one."""
@@ -66,6 +66,8 @@ class Reference(Strict):
     """Its conditions, in place of the criterion's."""
     times: float = Field(default=1.0, gt=0)
     """Multiple of the mean."""
+    plus: float = 0.0
+    """What is added to it, in the metric's own unit; fractions are written as such."""
 
     @model_validator(mode="after")
     def _another(self) -> Reference:
@@ -79,7 +81,8 @@ class Reference(Strict):
         times = "" if self.times == 1 else f"{self.times:g} × "
         at = ", ".join(f"{name} {value}" for name, value in self.where.items())
         whose = f"{self.scheme}'s" if self.scheme else "its own"
-        return f"{times}{whose}{f' at {at}' if at else ''}"
+        plus = f" {'+' if self.plus > 0 else '−'} {abs(self.plus):g}" if self.plus else ""
+        return f"{times}{whose}{f' at {at}' if at else ''}{plus}"
 
 
 Bound: TypeAlias = float | str | Reference
