@@ -238,7 +238,7 @@ def interval_text(metric: Metric, criterion: Criterion) -> str:
     """``0.79 to 0.83``; empty where there is no interval."""
     if criterion.low is None or criterion.high is None:
         return ""
-    return f"{metric.show(criterion.low)} to {metric.show(criterion.high)}"
+    return f"{metric.show(criterion.low).removesuffix(f' {metric.unit}')} to {metric.show(criterion.high)}"
 
 
 def threshold_text(metric: Metric, criterion: Criterion) -> str:

@@ -33,7 +33,7 @@ from ccgym.schemes.style import SchemeStyle
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WIDTH: Final = 30
+WIDTH: Final = 26
 """Characters after which texts in the table break."""
 NOT_TESTED: Final = "not tested yet"
 BY_AUTHOR: Final = "for the author"
@@ -113,12 +113,11 @@ def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
         Column("row", "requirement", align="left"),
         Column("level", "level", align="left"),
         *([Column("scheme", "scheme", align="left")] if several else []),
+        Column("verdict", "verdict", align="left"),
         Column("test", "experiment", align="left", max_width=WIDTH),
         Column("measure", "measure", align="left", max_width=WIDTH),
         Column("mark", "mark"),
-        Column("found", "mean"),
-        Column("interval", "95 % interval"),
-        Column("verdict", "verdict"),
+        Column("found", "mean\n(95 % interval)"),
         *([Column("replay", "again", align="left")] if replay else []),
     ]
     return Table(columns, list(_lines(results)), kind="stack")
@@ -130,9 +129,9 @@ def _lines(results: ExperimentResults) -> Iterator[Row]:
         if not lines:
             lines = [{"verdict": Cell(NOT_TESTED, "unknown") if row.missing else Cell(BY_AUTHOR, "muted")}]
         in_part = f"{row.title} (in part)" if row.tests and row.missing else row.title
+        head = {"section": row.section, "row": _wrapped(in_part), "level": row.level}
         for place, values in enumerate(lines):
-            head = {"section": row.section, "row": _wrapped(in_part), "level": row.level} if place == 0 else {}
-            yield Row({"section": "", "row": "", "level": "", **head, **values}, first=place == 0)
+            yield Row({**head, **values}, first=place == 0)
 
 
 def open_table(results: ExperimentResults) -> Table:
@@ -161,17 +160,17 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
         "scheme": style.label,
         "test": _wrapped(test.title),
         "verdict": Cell(WORDS[outcome.verdict] or NOTHING, TONES[outcome.verdict]),
-        "replay": replay(results, style, row),
+        "replay": _wrapped(replay(results, style, row)),
     }
     if one is None:
         return shown
     metric = test.by_key(one.metric)
+    interval = interval_text(metric, one)
     measured = f"{metric.label}, {one.group}" if one.group else metric.label
     return shown | {
         "measure": _wrapped(measured),
         "mark": threshold_text(metric, one),
-        "found": metric.show(one.value),
-        "interval": interval_text(metric, one) or None,
+        "found": f"{metric.show(one.value)}\n({interval})" if interval else metric.show(one.value),
     }
 
 
