@@ -320,6 +320,8 @@ class ExperimentSet(Strict):
     """The document that the rows are of: ``RFC 9743``."""
     rows: tuple[Row, ...] = ()
     """What a document asks for, section by section: the page is then a report on these."""
+    note: str = ""
+    """Of a set with rows: what has to be known of its marks."""
     intervals: bool = False
     """Whether a verdict needs the whole 95 % interval of a mean on one side of its mark; else it is *undecided*. By
     default the mean decides."""

@@ -42,7 +42,7 @@ EXPLAINED: Final = (
     "where the mark is measured too, the interval of the difference in runs of one number; else it is undecided. An "
     "experiment fails with its worst mark, which is the one shown, and a row with its worst experiment. With one "
     "repetition there is no interval, and the mean decides. Many marks are tested: of twenty that are met exactly, one "
-    "interval lies on the wrong side by chance. Every mark is ours; the document names none."
+    "interval lies on the wrong side by chance."
 )
 CONFIRMED_EXPLAINED: Final = (
     "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
@@ -250,7 +250,7 @@ def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
         "names": ", ".join(style.label for style in results.styles),
         "described": _described(results),
         "counts": _counts(results),
-        "explained": EXPLAINED,
+        "explained": f"{EXPLAINED} {results.source.note}".strip(),
         "summary": summary_table(results),
         "open": open_table(results),
         "trained": trained(results),
@@ -276,7 +276,7 @@ def markdown(results: ExperimentResults) -> str:
         f"{_described(results)} {results.extent}; root seed {results.parameters['seed']}, "
         f"{PLACES[made['backend']]}, {made['started']}. `{made['command']}`\n",
         "\n".join(_counts(results)) + "\n",
-        f"{EXPLAINED}\n",
+        f"{EXPLAINED} {results.source.note}\n",
         summary_table(results).markdown(),
     ]
     if (rest := open_table(results)).rows:
