@@ -94,15 +94,20 @@ def decisive(outcome: Outcome) -> Criterion | None:
     return min(outcome.criteria, key=lambda one: (ranks[one.verdict], one.margin), default=None)
 
 
-def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement) -> str:
-    """The command that runs a row again."""
+def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, test: Test | None = None) -> str:
+    """The command that runs a row again; of other documents than RFC 9743, an experiment of it."""
     asked = results.parameters
     texts = dict(zip((one.key for one in results.styles), asked["schemes"], strict=True))
-    words = [texts[style.key], "--only", row.section]
+    if results.name == "rfc9743":
+        words = [*command("rfc9743").split(), texts[style.key], "--only", row.section]
+    else:
+        files = {name: file.removesuffix(".yaml") for name, file in zip(row.names, row.tests, strict=True)}
+        names = [files[test.name]] if test is not None else list(files.values())[:1]
+        words = [*command("evaluate").split(), "--experiment", *names, "--schemes", texts[style.key]]
     words += ["--quick"] if asked["quick"] else []
     words += ["--runs", str(asked["runs"])] if asked["runs"] else []
     words += ["--seed", str(asked["seed"])] if asked["seed"] != 1 else []
-    return f"{command('rfc9743')} {shlex.join(words)}"
+    return shlex.join(words)
 
 
 def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
@@ -160,7 +165,7 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
         "scheme": style.label,
         "test": _wrapped(test.title),
         "verdict": Cell(WORDS[outcome.verdict] or NOTHING, TONES[outcome.verdict]),
-        "replay": _wrapped(replay(results, style, row)),
+        "replay": _wrapped(replay(results, style, row, test)),
     }
     if one is None:
         return shown
