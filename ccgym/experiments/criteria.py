@@ -134,8 +134,8 @@ def _judged(
                 _by_run(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max, one.below)
             ]
             yield Criterion(
-                low=own and own.low,
-                high=own and own.high,
+                low=None if own is None else own.low,
+                high=None if own is None else own.high,
                 undecided=any(_open(found, bound) for bound in bounds if bound is not None),
                 metric=metric,
                 group=group_text(one, group, evidence),

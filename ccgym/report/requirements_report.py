@@ -291,9 +291,9 @@ def markdown(results: ExperimentResults) -> str:
         parts += ["## A sample with real packets\n", f"{said}\n", confirmed_table(results).markdown()]
     for row in results.source.rows:
         parts += [f"## {row.section} {row.title}\n", f"{row.asks}{'' if row.level == '–' else f' **{row.level}**'}\n"]
-        said = [("Marks", row.reason), ("Not tested yet", row.missing and f"needs {row.missing}")]
-        said += [("For the author", row.author)]
-        parts += [f"{word}: {text}\n" for word, text in said if text]
+        missing = f"needs {row.missing}" if row.missing else ""
+        words = (("Marks", row.reason), ("Not tested yet", missing), ("For the author", row.author))
+        parts += [f"{word}: {text}\n" for word, text in words if text]
         for test in tests_of(results, row):
             parts += [f"### {test.title}\n", f"{test.spec.question} {_sentence(test.spec.setting)}\n"]
             parts += [f"Passes: {_sentence(test.spec.threshold)}\n", criteria_table(results, test).markdown()]
