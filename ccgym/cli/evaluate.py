@@ -21,6 +21,7 @@ from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
     STATUS_LEFT,
+    UNNAMED,
     HelpFormatter,
     Parser,
     add_output,
@@ -32,6 +33,7 @@ from ccgym.cli.common import (
     console,
     directory_name,
     error_console,
+    has_errors,
     named_as_typed,
     option,
     run,
@@ -229,7 +231,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     path = chosen_path(arguments, "--experiment NAME|FILE")
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
-    if _has_errors(path, shown_on):
+    if has_errors([path], shown_on):
         return STATUS_ERROR
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
@@ -309,18 +311,6 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
 
 
-def _has_errors(path: NetworkPath, shown_on: Console) -> bool:
-    """Show what the detector found about the path; whether any of it forbids continuing."""
-    findings = path.check()
-    for finding in findings:
-        wrong = finding.severity == "error"
-        (error_console() if wrong else shown_on).print(str(finding), style="red" if wrong else "yellow")
-    if any(finding.severity == "error" for finding in findings):
-        error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
-        return True
-    return False
-
-
 def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     """Where results go. A default directory that another experiment has taken is left to it."""
     if arguments.out is not None:
@@ -330,7 +320,7 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
 
     parameters = json.loads(json.dumps(experiment.parameters()))
     name = directory_name(experiment.path)
-    if arguments.mahimahi is not None:
+    if experiment.path.name == UNNAMED:
         name = f"mahimahi-{digest(parameters['path'])[:8]}"
     if experiment.real:
         name = f"{name}-{experiment.backend}"
