@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ def test_a_sweep_from_the_command_line(
     assert main([*words, "--runs", "3"]) == 0
     said = capsys.readouterr().out
     assert "8 were there already" in said
-    assert "TCP Cubic − " in said
+    assert re.search(r"TCP Cubic .*\n− ", said)
 
 
 # --- Time is up ----------------------------------------------------------------------------------------------------
