@@ -89,7 +89,8 @@ def series(run: Run, record: RunRecord) -> bytes:
         return np.asarray(values, dtype=np.float64)[every - 1 :: every][:count]
 
     def mean(values: Any) -> _Floats:
-        return np.asarray(values, dtype=np.float64)[: count * every].reshape(count, every).mean(axis=1)
+        whole = np.asarray(values, dtype=np.float64)[: count * every]
+        return np.asarray(whole.reshape(count, every).mean(axis=1), dtype=np.float64)
 
     rows = []
     for spec, flow in zip(run.contender.flows, record.series["flows"], strict=True):
