@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Keep what Pantheon made itself: runs of its unchanged test.py through its tunnel, and what it and we read from them.
 
-  record_pantheon_tunnel.py --pantheon DIR --python2 COMMAND NAME DATA RAW [--keep logs|statistics|nothing] [--note TEXT]
+  record_pantheon_tunnel.py --pantheon DIR --python2 COMMAND NAME DATA RAW [--keep logs|statistics] [--note TEXT]
 
 DATA is what test.py filled (--data-dir), RAW holds the raw logs of the tunnel that it left in its tmp; the options of
-Pantheon are those of record_pantheon.py. Writes recorded/pantheon_tunnel/NAME.json and, of what is kept, NAME.tar.gz: the
-directory after plot.py without figures, with all logs or only with statistics.
+Pantheon are those of record_pantheon.py. Writes recorded/pantheon_tunnel/NAME.json and, of what is kept, NAME.tar.gz:
+the directory after plot.py without figures, with all logs or only with statistics.
 """
 
 import argparse
