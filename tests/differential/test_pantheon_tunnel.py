@@ -23,7 +23,7 @@ from tests.differential.pantheon_cases import statistics
 RECORDED = Path(__file__).parent / "recorded" / "pantheon_tunnel"
 
 SMALL = ("local", "remote", "without_tunnel")
-"""Directories with all logs: two flows over mahimahi, a test between two hosts with clock offsets, and one with -f 0."""
+"""Directories with all logs: two flows over mahimahi, a test between two hosts with clock offsets, one with -f 0."""
 
 LARGE = ("published", "three", "cellular")
 """Directories of megabytes, of which numbers are kept."""

@@ -55,8 +55,7 @@ def test_perf_is_that_of_plot_py(case: tuple[Path, ResultSet, Any]) -> None:
         for run, flows in runs.items():
             assert set(ours[scheme][run]) == set(flows)
             for flow, numbers in flows.items():
-                # Pantheon reads logs, which have microseconds; the simulator has nanoseconds.
-                assert ours[scheme][run][flow] == pytest.approx(numbers, rel=1e-6, abs=5.01e-4)
+                assert ours[scheme][run][flow] == pytest.approx(numbers, rel=1e-12, abs=1e-12)
 
 
 def test_the_table_is_that_of_report_py(case: tuple[Path, ResultSet, Any]) -> None:
