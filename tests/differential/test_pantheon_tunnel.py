@@ -122,7 +122,8 @@ def test_raw_logs_alone_give_the_numbers_of_plot_py(small: tuple[Path, Any], tmp
 def test_statistics_alone_show_a_published_directory(tmp_path: Path) -> None:
     directory, recorded = unpacked("published", tmp_path), recorded_of("published")
     assert not list(directory.glob("*_datalink_run*.log")), "an archive without packet logs"
-    results = read(directory, tmp_path / "out")
+    assert analyze([str(directory), "--out", str(tmp_path / "out")]) == 0
+    results = ResultSet.load(tmp_path / "out")
     assert table(results) == recorded["pantheon"]["table"]
     assert len(results.cells) == 20
     for cell in results.cells:
@@ -130,6 +131,9 @@ def test_statistics_alone_show_a_published_directory(tmp_path: Path) -> None:
         assert cell.record.total.throughput_mbps == pytest.approx(theirs["tput"], abs=5.01e-3)
         assert cell.record.total.delay_p95_ms == pytest.approx(theirs["delay"], abs=5.01e-4)
         assert cell.record.total.loss == pytest.approx(theirs["loss"], abs=5.01e-5)
+    assert (tmp_path / "out" / "pantheon_summary_mean.svg").exists()
+    explore = (tmp_path / "out" / "explore.html").read_text()
+    assert all(row[0] in explore for row in recorded["pantheon"]["table"])
     page = (tmp_path / "out" / "pantheon_report.html").read_text()
     metadata = recorded["metadata"]
     for said in (
