@@ -51,7 +51,7 @@ def _empty() -> IntArray:
 
 
 def _whole_microseconds(ns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    return (ns + np.uint64(500)) // np.uint64(1000) * np.uint64(1000)
+    return np.asarray((ns + np.uint64(500)) // np.uint64(1000) * np.uint64(1000))
 
 
 @dataclass(frozen=True)
