@@ -1,7 +1,7 @@
 """How far runs are, in a file of the results directory that other processes may read: ``ccgym watch`` does.
 
-``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and once more at the end. Nothing
-depends on it: a file that cannot be written is left out.
+``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and once more at the end.
+Nothing depends on it: a file that cannot be written is left out.
 """
 
 from __future__ import annotations
