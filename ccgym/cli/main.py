@@ -25,6 +25,7 @@ _DELEGATED: Final = {
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
     "site": ("ccgym.cli.site:main", "results of experiments as a static site, with a database"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
+    "watch": ("ccgym.cli.watch:main", "how far the runs in another terminal are"),
 }
 """Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
 

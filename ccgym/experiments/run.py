@@ -25,6 +25,7 @@ from ccgym.evaluation.engine import (
 )
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
 from ccgym.evaluation.run_record import RunRecord
@@ -160,19 +161,21 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
     found: dict[str, dict[str, RunOutcome]] = {test.name: {} for test in tests}
     # The runs of a condition's repetition share their seed.
     budget = None if request.budget_s is None else Budget(request.budget_s, lambda run: (run.number, run.seed))
-    for test, runs in _batches(tests, needed, balanced=budget is not None):
-        counting.part = test.title
-        outcomes = measure(
-            runs,
-            reduce=_reduction(test, plans[test.name]),
-            store=store,
-            jobs=request.jobs,
-            observer=counting,
-            repeat_limited=request.repeat_limited,
-            retries=request.retries,
-            budget=budget,
-        )
-        found[test.name] |= {one.run.digest: one for one in outcomes}
+    with ProgressFile(store.directory, sum(map(len, needed.values()))) as progress:
+        for test, runs in _batches(tests, needed, balanced=budget is not None):
+            counting.part = test.title
+            outcomes = measure(
+                runs,
+                reduce=_reduction(test, plans[test.name]),
+                store=store,
+                jobs=request.jobs,
+                observer=counting,
+                repeat_limited=request.repeat_limited,
+                retries=request.retries,
+                budget=budget,
+                progress=progress,
+            )
+            found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)
 
 
