@@ -25,12 +25,12 @@ from typing import Any
 
 from ccgym.cli.common import STATUS_ERROR
 from ccgym.emulation import doctor
+from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.emulation.remote import ntp_answer
 from ccgym.emulation.remote_end import described, message, packed_half
 from ccgym.errors import CcgymError
-from ccgym.evaluation.provenance import git_summary
 from ccgym.schemes.onnx_runtime import provide_library
 
 

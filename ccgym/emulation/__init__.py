@@ -7,6 +7,7 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``job``             jobs as JSON documents, and processes that do them
 ``plan``            the job of a run process
 ``process``         starting, watching and ending it
+``checkout``        which checkout of ccgym runs
 ``remote``          a run between two machines
 ``remote_end``      the machine far away, controlled over SSH
 ``ntp``             how far the clock is off, asked of a time server

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ccgym.config.hosts import Hosts, Side
+from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.ntp import clock_offset_s
 from ccgym.emulation.plan import Plan, TunnelEnd
 from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
@@ -24,13 +25,12 @@ MTU: Final = 1464
 8 bytes, as in Pantheon's."""
 
 
-def run_between(plan: Plan, hosts: Hosts, git: str, halt: threading.Event | None = None) -> RunOutcome:
+def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:
     """Run a plan between this machine and another one, and join what both saw.
 
     Args:
         plan: The run; its path has no elements.
         hosts: The two machines.
-        git: The summary of the checkout here.
         halt: Set by another thread to give up.
 
     Raises:
@@ -57,7 +57,7 @@ def run_between(plan: Plan, hosts: Hosts, git: str, halt: threading.Event | None
         )
 
     with RemoteEnd(hosts) as there:
-        notes = _of_checkouts(git, there.hello(halt)["git"])
+        notes = _of_checkouts(git_summary(), there.hello(halt)["git"])
         begun.ask()
 
         def begin_there(port: int | None) -> None:

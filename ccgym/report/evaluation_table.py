@@ -179,6 +179,23 @@ def run_facts(cell: CellResult) -> str:
     return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
 
 
+def clock_text(cell: CellResult) -> str:
+    """Of a run between two machines, what their clocks were to one another and how exactly that is known."""
+    clocks = (cell.record.path_report or {}).get("clocks")
+    if not clocks:
+        return ""
+    offset, drift, bound = (float(clocks[name]) for name in ("offset_ms", "drift_ppm", "bound_ms"))
+    known = (
+        f"Receiver's clock against the sender's: {offset:+.3f} ms at the start, drift {drift:+.2f} ppm. "
+        f"What crossed the path both ways holds that to ±{bound:.3f} ms, half of its shortest round trip"
+    )
+    if clocks["applied"] == "ntp":
+        return f"{known}; the offset is the time server's."
+    measured = clocks.get("ntp_offset_ms")
+    refused = "" if measured is None else f" (the time server's {measured:+.3f} ms lies outside of it)"
+    return f"{known}, and the offset is its middle{refused}."
+
+
 def repeatability(results: ResultSet) -> str:
     """In a line, what to expect of the same command again."""
     if results.backend == RECORDED:

@@ -23,7 +23,7 @@ from PIL import Image
 from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.evaluation_table import evaluation_table, explanation, run_facts
+from ccgym.report.evaluation_table import clock_text, evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.pantheon_words import (
     figures_title,
@@ -266,6 +266,7 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
     sheet.heading(statistics_title(cell, label), size=14)
     facts = run_facts(cell) + (f" · emulator-limited: {cell.limited}" if cell.limited else "")
     sheet.paragraph(facts, size=8.5, color=MUTED)
+    sheet.paragraph(clock_text(cell), size=8.5, color=MUTED)
     if cell.invalid:
         sheet.paragraph(f"This run does not count: {cell.invalid}.", size=8.5, color=MUTED)
     sheet.skip(0.1)

@@ -13,7 +13,6 @@ from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation.backends import REMOTE
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
-from ccgym.evaluation.provenance import git_summary
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
@@ -62,7 +61,7 @@ class BetweenHosts(RealPath):
         hosts = _hosts(NetworkPath.from_any(path))
         specs = [_fitting(flow_spec(flow, f"flows[{place}]"), place) for place, flow in enumerate(flows)]
         run = prepare(path, specs, duration, seed, record)
-        outcome = run_between(self.plan(run), hosts, git_summary(), self._halt)
+        outcome = run_between(self.plan(run), hosts, self._halt)
         return run.run_record(outcome.result, self.name, outcome.report)
 
 
