@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from ccgym.errors import ConfigError, did_you_mean, shown
 
@@ -40,6 +41,8 @@ PANTHEON: Final = (
     "sender", "tunnel_server", "local_addr", "local_if", "remote_if", "ntp_addr", "local_desc", "remote_desc",
 )  # fmt: skip
 """Those of Pantheon's ``test.py``."""
+OWN: Final = ("remote_addr", "tunnel_port", "ssh")
+"""Those that it does not have."""
 
 
 def add_remote(group: argparse._ArgumentGroup) -> None:
@@ -54,7 +57,7 @@ def add_remote(group: argparse._ArgumentGroup) -> None:
     add_remote_options(group, _OPTIONS)
 
 
-def add_remote_options(group: argparse._ArgumentGroup | argparse.ArgumentParser, names: Any) -> None:
+def add_remote_options(group: argparse._ArgumentGroup | argparse.ArgumentParser, names: Iterable[str]) -> None:
     """Options next to ``--remote``."""
     for name in names:
         placeholder, text = _OPTIONS[name]

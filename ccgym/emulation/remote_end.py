@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
-from ccgym.config.hosts import Hosts
+from ccgym.config.hosts import SSH, Hosts
 from ccgym.emulation.job import Memory
 from ccgym.emulation.process import GRACE_S, TURN_S
 from ccgym.errors import CcgymError, PlatformError, RealPathError, shown
@@ -52,6 +52,7 @@ class RemoteEnd:
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
         self._where = f"remote {hosts.remote_path}"
+        self._trial = f"{'ssh' if hosts.ssh == SSH else hosts.ssh} {hosts.host} true"
         self._messages: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._errors = Memory("ssh")
         self._noise: list[str] = []
@@ -142,7 +143,7 @@ class RemoteEnd:
                     f"no word within {timeout_s:.0f} s{self._quoted()}",
                     where=self._where,
                     expected=f"its {kind}",
-                    hint=f"does `{shlex.join([*self._hosts.ssh_words, self._hosts.host, 'true'])}` end at once?",
+                    hint=f"does `{self._trial}` end at once?",
                 )
         if message is None:
             raise self._gone()
@@ -194,7 +195,7 @@ class RemoteEnd:
             return RealPathError(
                 f"{meaning}{self._quoted()}",
                 where=self._where,
-                expected=f"that `{shlex.join([*self._hosts.ssh_words, self._hosts.host, 'true'])}` works by itself",
+                expected=f"that `{self._trial}` works by itself",
                 hint="connect once by hand, which shows that machine's key; `ssh-copy-id` lets this user in with a key",
             )
         if status in _NOT_FOUND:
