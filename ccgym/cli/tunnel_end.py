@@ -25,21 +25,18 @@ from typing import Any
 
 from ccgym.cli.common import STATUS_ERROR
 from ccgym.emulation import doctor
-from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.emulation.remote import ntp_answer
-from ccgym.emulation.remote_end import described, message, packed_half
+from ccgym.emulation.remote_end import described, greeting, message, packed_half
 from ccgym.errors import CcgymError
 from ccgym.schemes.onnx_runtime import provide_library
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve one request and return the exit status."""
-    from ccgym import _core
-
     try:
-        _say("hello", {"version": _core.__version__, "git": git_summary()})
+        _say("hello", greeting())
         request = _first_line()
         if request:
             _serve(json.loads(request))

@@ -93,10 +93,10 @@ class Hosts:
         return self.local_if if side == "local" else self.remote_if
 
     def name(self, side: Side) -> str:
-        """What a machine is called, and its interface, as Pantheon's titles have them."""
-        named = {"local": self.local_desc or "local host", "remote": self.remote_desc or self.remote_path}
-        interface = self.interface(side)
-        return (named[side] or "remote host") + (f" on {interface}" if interface else "")
+        """What a machine is called, as Pantheon's titles have it."""
+        if side == "local":
+            return self.local_desc or "local host"
+        return self.remote_desc or self.remote_path or "remote host"
 
     @property
     def ends(self) -> tuple[Side, Side]:
@@ -110,8 +110,9 @@ class Hosts:
 
     @property
     def text(self) -> str:
-        """``A (local) → B (remote)``, as Pantheon's reports have it."""
-        return " → ".join(f"{self.name(side)} ({side})" for side in self.ends)
+        """``A on ens5 (local) → B on ppp0 (remote)``, as Pantheon's reports have it."""
+        on = {side: f" on {interface}" if (interface := self.interface(side)) else "" for side in self.ends}
+        return " → ".join(f"{self.name(side)}{on[side]} ({side})" for side in self.ends)
 
 
 class HostPath(NetworkPath):

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from ccgym.config.hosts import SSH, Hosts
+from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.job import Memory
 from ccgym.emulation.process import GRACE_S, TURN_S
 from ccgym.errors import CcgymError, PlatformError, RealPathError, shown
@@ -93,14 +94,13 @@ class RemoteEnd:
         Raises:
             RealPathError: It cannot be reached, has no ccgym, or another version of it.
         """
-        from ccgym import _core
-
         said: Mapping[str, Any] = self.wait("hello", HELLO_S, halt)
-        if said.get("version") != _core.__version__:
+        own = greeting()["version"]
+        if said.get("version") != own:
             raise RealPathError(
                 f"ccgym {said.get('version')} is there",
                 where=self._where,
-                expected=f"ccgym {_core.__version__}, as here",
+                expected=f"ccgym {own}, as here",
                 hint="bring both machines to the same version",
             )
         return said
@@ -234,6 +234,13 @@ def remote_command(hosts: Hosts) -> str:
     home, _, rest = folder.partition("/") if folder.startswith("~") else ("", "", folder)
     quoted = f"{home}/{shlex.quote(rest)}" if home and rest else home or shlex.quote(rest)
     return f"{quoted}/.venv/bin/ccgym {COMMAND}"
+
+
+def greeting() -> dict[str, str]:
+    """What ``ccgym tunnel-end`` says first: see :meth:`RemoteEnd.hello`."""
+    from ccgym import _core
+
+    return {"version": _core.__version__, "git": git_summary()}
 
 
 def message(kind: str, content: Any) -> str:

@@ -37,8 +37,11 @@ def generated() -> str:
 
 
 def tested(results: ResultSet) -> tuple[str, str]:
-    """Where the schemes were tested: a phrase, and the path."""
-    return "Data path:" if _hosts(results) else _TESTED[results.backend], str(results.provenance["path"])
+    """Where the schemes were tested: a phrase, and the path where the phrase does not name it."""
+    hosts = _hosts(results)
+    if hosts is not None:
+        return f"Data path: {hosts.text}.", ""
+    return _TESTED[results.backend], str(results.provenance["path"])
 
 
 def _hosts(results: ResultSet) -> Hosts | None:
