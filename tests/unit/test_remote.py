@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ccgym import _core
@@ -33,6 +34,7 @@ from ccgym.evaluation.backends import backend
 from ccgym.evaluation.backends import remote as remote_backend
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.pantheon.analysis import path_text
+from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.prepared_run import prepare
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import path_digest
@@ -381,6 +383,19 @@ def test_reports_have_pantheons_words(stand_in: StandIn, tmp_path: Path) -> None
     assert (tmp_path / "pantheon_report.pdf").exists()
     assert results.backend == "remote"
     assert not any(flag["level"] == "warning" for flag in results.flags)
+
+
+def test_raw_logs_are_in_each_ends_own_clock_and_merge_to_the_same_packets(stand_in: StandIn, tmp_path: Path) -> None:
+    evaluated(tmp_path, "--no-figures", "--logs", "all", "--raw-logs")
+    for link in ("datalink", "acklink"):
+        merged = PantheonDirectory.open(tmp_path).runs[0].read(link)
+        (tmp_path / f"bbr_{link}_run1.log").unlink()
+        raw = PantheonDirectory.open(tmp_path).runs[0]
+        assert raw.logs[link].merged is None
+        again = raw.read(link)
+        assert merged is not None
+        assert again is not None
+        assert np.abs(again.delay_ns - merged.delay_ns).max() <= 2000, "rounded to the microsecond at both ends"
 
 
 def test_offsets_that_were_not_applied_are_not_said_to_be(stand_in: StandIn, tmp_path: Path) -> None:
