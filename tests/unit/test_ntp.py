@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,21 +11,9 @@ import pytest
 
 from ccgym.emulation import ntp
 from ccgym.errors import RealPathError
-
-PACKET = struct.Struct("!BBbb11I")
-FROM_1900_S = 2_208_988_800
+from tests.time_server import FROM_1900_S, answer
 
 Reply = Callable[[bytes], list[bytes]]
-
-
-def stamp(epoch_s: float) -> tuple[int, int]:
-    return (int(epoch_s) + FROM_1900_S) % 2**32, int(epoch_s % 1 * 2**32)
-
-
-def answer(question: bytes, ahead_s: float, *, mode: int = 4, stratum: int = 2, mark: bytes | None = None) -> bytes:
-    now = stamp(time.time() + ahead_s)
-    text = PACKET.pack(0x20 | mode, stratum, 0, 0, *[0] * 7, *now, *now)
-    return text[:24] + (question[40:48] if mark is None else mark) + text[32:]
 
 
 @pytest.fixture
