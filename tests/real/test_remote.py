@@ -1,7 +1,7 @@
 """Runs between two machines, which are two network namespaces here, with an emulated path between them.
 
-This machine is `near`, behind the path; the other one is outside of it, and has another monotonic clock. The clock of the
-day is the same at both, so the true offset is 0 and the true delays are those of the path. A script stands for SSH.
+This machine is `near`, behind the path; the other one is outside of it, and has another monotonic clock. The clock of
+the day is the same at both, so the true offset is 0 and the true delays are those of the path. A script stands for SSH.
 """
 
 from __future__ import annotations
@@ -76,6 +76,13 @@ def evaluate_words(ssh: str, out: Path) -> list[str]:
     ]
 
 
+def innermost(pid: int) -> int:
+    """The last descendant of a process; in its own namespace it has another number."""
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pid = int(children[-1])
+    return pid
+
+
 @contextmanager
 def machines(folder: Path, up_ms: float, down_ms: float) -> Iterator[Machines]:
     """Two machines, with these delays from the near one to the other, and back."""
@@ -89,13 +96,13 @@ def machines(folder: Path, up_ms: float, down_ms: float) -> Iterator[Machines]:
     file.write_text(json.dumps({"chain": chain}))
     shell = [sys.executable, "-m", "ccgym.cli.main", "shell", "--path", str(file), "--"]
     with subprocess.Popen(
-        [*shell, "sh", "-c", "echo $$ $MAHIMAHI_BASE; exec sleep 600"],
+        [*shell, "sh", "-c", "echo $MAHIMAHI_BASE; exec sleep 600"],
         env=ENVIRONMENT, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
-            pid, outside = process.stdout.readline().split()
-            yield Machines(["nsenter", f"--net=/proc/{pid}/ns/net"], outside, folder)
+            outside = process.stdout.readline().strip()
+            yield Machines(["nsenter", f"--net=/proc/{innermost(process.pid)}/ns/net"], outside, folder)
         finally:
             process.terminate()
 
@@ -171,16 +178,8 @@ def test_a_time_server_that_contradicts_the_packets_is_not_believed(tmp_path: Pa
 def test_data_from_there_and_the_tunnel_from_there(tmp_path: Path) -> None:
     # Here is outside of the path now: the other machine is behind it, sends, and connects.
     with machines(tmp_path, 20, 20) as two:
-        words = [
-            "--schemes",
-            "cubic,bbr",
-            "--sender",
-            "remote",
-            "--tunnel-server",
-            "local",
-            "--local-addr",
-            two.outside,
-        ]
+        words = ["--schemes", "cubic,bbr", "--sender", "remote", "--tunnel-server", "local"]
+        words += ["--local-addr", two.outside]
         results = two.evaluate(tmp_path / "out", *words, here=[], ssh=two.ssh("near"))
     assert results.provenance["path"] == "far (remote) → local host (local)"
     for cell in results.cells:
@@ -191,15 +190,8 @@ def test_data_from_there_and_the_tunnel_from_there(tmp_path: Path) -> None:
 def test_a_firewall_between_is_named(tmp_path: Path) -> None:
     with machines(tmp_path, 1, 1) as two:
         words = [*two.near, *evaluate_words(two.ssh("outside"), tmp_path / "out"), "--schemes", "cubic"]
-        # No machine has this address.
-        done = subprocess.run(
-            [*words, "--remote-addr", "203.0.113.1"],
-            env=ENVIRONMENT,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        words += ["--remote-addr", "203.0.113.1"]  # no machine has this address
+        done = subprocess.run(words, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "firewall" in done.stdout + done.stderr
 
