@@ -33,6 +33,7 @@ pub mod shell;
 pub mod steer;
 pub mod system;
 pub mod tcp;
+pub mod tunnel;
 pub mod udp;
 
 pub use clock::Clock;
