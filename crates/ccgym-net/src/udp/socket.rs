@@ -55,7 +55,7 @@ pub fn enlarge(socket: &UdpSocket) -> Result<()> {
 }
 
 /// Make a socket ready for our own endpoints. Traffic class and batches are used as far as the kernel has them.
-pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
+pub(crate) fn prepare(socket: &UdpSocket) -> Result<()> {
     enlarge(socket)?;
     let step = || "preparing a UDP socket".to_owned();
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).context(step)?;
@@ -74,7 +74,7 @@ pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
 }
 
 /// What arrives.
-pub(super) struct RxBatch {
+pub(crate) struct RxBatch {
     inbox: Inbox,
     /// The clock after the last call.
     now: Timestamp,
@@ -140,7 +140,7 @@ pub fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// What leaves: datagrams that wait for one call, neighbors of equal size and address as batches.
-pub(super) struct TxBatch {
+pub(crate) struct TxBatch {
     bytes: Vec<u8>,
     batches: Vec<GsoBatch>,
     outgoing: Outgoing,
