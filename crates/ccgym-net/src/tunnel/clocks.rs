@@ -9,8 +9,9 @@
 
 /// Clocks of machines are nearer to each other than this: crystals are within 100 ppm, and adjusted by at most 500.
 const MAX_DRIFT: f64 = 1e-3;
-/// Bands whose widths differ by less are equally wide, ns.
-const SAME: f64 = 1.0;
+/// Bands whose widths differ by less are equally wide, ns: stamps of a busy machine are no better. Of several slopes the
+/// flattest is taken, so that a short run does not make a drift of its jitter.
+const SAME: f64 = 20_000.0;
 /// Steps of a search: each leaves two thirds.
 const STEPS: usize = 90;
 
@@ -139,14 +140,10 @@ mod tests {
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;
+    type Stamps = Vec<(u64, u64)>;
 
     /// Packets every millisecond for some seconds, each with the delay that `delay` gives, by two clocks.
-    fn packets(
-        offset: i64,
-        drift: f64,
-        seconds: u64,
-        delay: impl Fn(u64) -> (u64, u64),
-    ) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn packets(offset: i64, drift: f64, seconds: u64, delay: impl Fn(u64) -> (u64, u64)) -> (Stamps, Stamps) {
         let b = |a: u64| (a as i64 + offset + (drift * a as f64) as i64) as u64;
         let sent = |k: u64| SECOND + k * 1_000_000;
         let count = seconds * 1000;
@@ -162,7 +159,7 @@ mod tests {
         let (there, back) = packets(7_200_000_000_000, 50e-6, 20, delay);
         let found = relate(there, back).unwrap();
         assert!((found.offset_ns - 7_200e9).abs() < 20_000.0, "{found:?}");
-        assert!((found.drift - 50e-6).abs() < 0.5e-6, "{found:?}");
+        assert!((found.drift - 50e-6).abs() < 1.5e-6, "{found:?}");
         assert!((found.bound_ns - 20e6).abs() < 20_000.0, "{found:?}");
         assert!((found.to_a(7_205e9 + 5e9 * 50e-6) - 5e9).abs() < 30_000.0);
     }

@@ -144,7 +144,7 @@ impl Link {
             self.say(Message::Ping(self.shared.clock.now().0))?;
             let until = Instant::now() + BETWEEN_PINGS;
             while let Some(said) = self.hear(until)? {
-                self.note(said).map(|other| others.push(other));
+                others.extend(self.note(said));
             }
         }
         Ok(others)
