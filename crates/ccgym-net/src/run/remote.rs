@@ -97,7 +97,7 @@ impl This {
 
     /// The end with the senders says when time zero is.
     fn send(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
-        let round_trip = Duration::from_nanos(link.first_estimate().map_or(0, |(round_trip, _)| round_trip));
+        let round_trip = Duration::from_nanos(link.first_estimate().0);
         let patience = if self.prepared.plan.programs.is_empty() { 1 } else { PROGRAMS_TAKE };
         let lead = (LEAD + round_trip * ROUND_TRIPS) * patience;
         let run = Clock::starting_in(lead);
@@ -134,7 +134,7 @@ impl This {
             Some(at) => Some(at),
             None => link.hears(deadline, |message| zero(&(message, 0)))?,
         };
-        let (round_trip, offset) = link.first_estimate().unwrap_or_default();
+        let (round_trip, offset) = link.first_estimate();
         let Some(at) = found else {
             return Err(unanswered("the senders do not say when to start", Duration::from_nanos(round_trip)));
         };
@@ -164,7 +164,7 @@ impl This {
                 zero: run.monotonic(Timestamp::ZERO) - self.clock.monotonic(Timestamp::ZERO),
                 epoch_ms: self.clock.epoch_ms(Timestamp::ZERO),
             },
-            device_drops: drops.outgoing + drops.incoming + log.refused,
+            device_drops: drops.outgoing + drops.incoming + log.dropped,
             rejected: log.rejected,
             log,
             senders: ended.senders,

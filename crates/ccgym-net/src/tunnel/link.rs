@@ -21,7 +21,7 @@ use crate::shell::flow_of;
 use crate::shell::offload::Layout;
 use crate::system::port::{Offload, LARGEST_PACKET};
 use crate::system::{act_on_time, Port};
-use crate::udp::{RxBatch, TxBatch};
+use crate::udp::{kernel_drops, RxBatch, TxBatch};
 use crate::Clock;
 
 /// Max wait, ms, so that a request to halt is seen.
@@ -30,9 +30,10 @@ const HALT_CHECK: u8 = 20;
 const TRAIN: usize = 32;
 /// Flow of packets that are of none, such as those of ICMP.
 pub const NO_FLOW: u32 = u32::MAX;
-/// How often the other end is asked for the time, and how long apart.
-const PINGS: u32 = 10;
+/// How often the other end has to tell the time, how long apart it is asked, and for how long.
+const PONGS: usize = 10;
 const BETWEEN_PINGS: Duration = Duration::from_millis(20);
+const ASKING: Duration = Duration::from_secs(15);
 
 /// Every packet that one end sent into the tunnel and that came out there. Times are nanoseconds since that end began.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -51,8 +52,8 @@ pub struct TunnelLog {
     pub answered: Vec<(u64, u64)>,
     /// Datagrams that were none of the tunnel's.
     pub rejected: u64,
-    /// Packets that the device here did not take.
-    pub refused: u64,
+    /// Packets that arrived here and were lost here: the socket or the device had no room.
+    pub dropped: u64,
 }
 
 /// What a thread shares with its maker.
@@ -137,10 +138,20 @@ impl Link {
         Ok(None)
     }
 
-    /// Ask the other end for its time, a few times. What else it says meanwhile is returned.
+    /// Ask the other end for its time until it has told it a few times. What else it says meanwhile is returned.
+    ///
+    /// # Errors
+    /// It tells nothing: until here it was heard, but may not hear.
     pub fn ask(&mut self) -> Result<Vec<(Message, u64)>> {
         let mut others = Vec::new();
-        for _ in 0..PINGS {
+        let deadline = Instant::now() + ASKING;
+        while self.asked.len() < PONGS {
+            if Instant::now() > deadline {
+                let found = format!("{} answers of {PONGS}", self.asked.len());
+                return Err(NetError::new("asking the other end of the tunnel for its time", found)
+                    .expected(format!("that many within {} s", ASKING.as_secs()))
+                    .hint("the other machine says what went wrong there, or the path between them loses too much"));
+            }
             self.say(Message::Ping(self.shared.clock.now().0))?;
             let until = Instant::now() + BETWEEN_PINGS;
             while let Some(said) = self.hear(until)? {
@@ -160,13 +171,14 @@ impl Link {
 
     /// Least round trip of the questions so far, and the offset of the clock there by it, ns.
     #[must_use]
-    pub fn first_estimate(&self) -> Option<(u64, i64)> {
+    pub fn first_estimate(&self) -> (u64, i64) {
         let both = self.asked.iter().zip(&self.answered);
         both.map(|(&(sent, came), &(left, back))| {
             let round_trip = back.saturating_sub(sent).saturating_sub(left.saturating_sub(came));
             (round_trip, (came as i64 - sent as i64) / 2 + (left as i64 - back as i64) / 2)
         })
         .min()
+        .unwrap_or_default()
     }
 
     /// End it; every packet.
@@ -175,8 +187,9 @@ impl Link {
         let sent = self.outgoing.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
         let arrived = self.incoming.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
         let (asked, answered) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.answered));
-        let TunnelLog { arrived, rejected, refused, .. } = arrived;
-        Ok(TunnelLog { arrived, rejected, refused, asked, answered, ..sent })
+        let TunnelLog { arrived, rejected, dropped, .. } = arrived;
+        let dropped = dropped + u64::from(kernel_drops(self.shared.socket.as_fd()));
+        Ok(TunnelLog { arrived, rejected, dropped, asked, answered, ..sent })
     }
 }
 
@@ -254,9 +267,9 @@ impl Shared {
                             let headers = packet.len().min(20);
                             match self.port.send(&Offload::default(), &packet[..headers], &packet[headers..]) {
                                 Ok(true) => {}
-                                Ok(false) => log.refused += 1,
+                                Ok(false) => log.dropped += 1,
                                 // The kernel takes no such packet.
-                                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => log.refused += 1,
+                                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => log.dropped += 1,
                                 Err(e) => return Err(NetError::new("writing the tunnel's device", e)),
                             }
                         }

@@ -12,7 +12,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::batch_calls::{GsoBatch, Inbox, Incoming, Outgoing};
 use crate::error::{Context, NetError, Result};
-use crate::system::set_option;
+use crate::system::{get_option, set_option};
 use crate::Clock;
 
 /// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
@@ -71,6 +71,15 @@ pub(crate) fn prepare(socket: &UdpSocket) -> Result<()> {
     // Since Linux 5.0.
     let _ = set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(())
+}
+
+/// Datagrams that the kernel has dropped at a socket: its buffer was full, or a filter refused them.
+pub(crate) fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
+    const DROPS: usize = 8 * 4;
+    let mut info = [0; 64];
+    // Since Linux 4.12; without it nothing is known.
+    let filled = get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info);
+    filled.ok().and_then(|info| info.get(DROPS..)?.first_chunk().copied()).map_or(0, u32::from_ne_bytes)
 }
 
 /// What arrives.
