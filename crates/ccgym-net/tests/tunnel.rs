@@ -224,8 +224,9 @@ fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
     for flow in 0..3 {
         let received = &result.outcome.flows[flow].received;
         assert!(received.bytes > 200_000, "flow {flow}: {received:?}");
+        // The delay, and what the flows' common queue of 60 packets makes of it.
         let least = least_ms(&result, flow as u32);
-        assert!(least > 4.0 && least < 8.0, "flow {flow}: {least} ms");
+        assert!(least > 4.0 && least < 45.0, "flow {flow}: {least} ms");
     }
     assert_eq!(result.report.unavailable.len(), 1);
     assert!(result.report.unavailable[0].1.contains("nosuch"), "{:?}", result.report.unavailable);
@@ -276,8 +277,8 @@ fn an_end_that_is_alone_says_what_to_do() {
 }
 
 #[test]
-fn ends_agree_about_an_hour_ahead_of_each_other() {
-    // What the other tests assume: the clocks of both ends do differ.
+fn the_clock_of_the_receivers_machine_is_another_one() {
+    // What the other tests assume.
     if !root() {
         return;
     }
