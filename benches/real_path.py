@@ -2,8 +2,8 @@
 
 One kernel flow for three seconds through delay, loss and a link of 4.8 Gbit/s, ours and mahimahi's in turns; the best
 of three counts. Then our own endpoints, and the tunnel of runs between two machines, with both ends here. One JSON line
-each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path failed: ours, or mahimahi's where it is
-installed.
+each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path failed: ours, or mahimahi's where it
+is installed.
 """
 
 from __future__ import annotations
