@@ -42,6 +42,7 @@ _NOT_OF_SWEEPS: Final = {
     "grow": "an experiment always adds to what its directory holds",
     "raw_logs": "run the path in question alone, with --trace and --raw-logs",
     "logs": "run the path in question alone, with --trace and --logs",
+    "remote": "what lies between two machines cannot be varied: run it alone",
     "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with many paths, and what to do."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ccgym.config.catalog import PublishedResult
+from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import Backend, backend
@@ -90,7 +91,8 @@ def run_experiment(
     if held_parameters(out) is None:  # Before anything is written.
         runs_on = backend(experiment.backend)
         runs_on.require(experiment.path, experiment.runtime_ns)
-        if experiment.real and any(_available(one, runs_on) for one in experiment.schemes):
+        described = experiment.real and hosts_of(experiment.path) is None
+        if described and any(_available(one, runs_on) for one in experiment.schemes):
             observer.notice(_probed(experiment, runs_on))
     with RunStore(out, "evaluation") as store, ProgressFile(out) as progress:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
@@ -196,7 +198,8 @@ def _result_set(
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )
-    return replace(results, flags=flag_dicts(flags(results, path_facts(experiment.path, results))))
+    facts = None if hosts_of(experiment.path) is not None else path_facts(experiment.path, results)
+    return replace(results, flags=flag_dicts(flags(results, facts)))
 
 
 def _cell(outcome: RunOutcome) -> CellResult:

@@ -26,7 +26,7 @@ from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import differences_table
-from ccgym.report.evaluation_table import FRAMES, evaluation_table, explanation, run_facts
+from ccgym.report.evaluation_table import FRAMES, clock_text, evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.pantheon_words import (
     figures_title,
@@ -305,6 +305,7 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
     sheet.heading(statistics_title(cell, label), size=14)
     facts = run_facts(cell) + (f" · emulator-limited: {cell.limited}" if cell.limited else "")
     sheet.paragraph(facts, size=8.5, color=MUTED)
+    sheet.paragraph(clock_text(cell), size=8.5, color=MUTED)
     if cell.invalid:
         sheet.paragraph(f"This run does not count: {cell.invalid}.", size=8.5, color=MUTED)
     sheet.skip(0.1)

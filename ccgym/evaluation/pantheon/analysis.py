@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from ccgym.config.hosts import Hosts
 from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
@@ -213,27 +214,11 @@ def _flow(
     )
 
 
-def ends(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Where data came from and where it went, in a test between two hosts; None in one over mahimahi."""
-    if metadata.get("mode") != "remote":
-        return None
-    local, remote = _host(metadata, "local", "local host"), _host(metadata, "remote", "remote host")
-    return (local, remote) if metadata.get("sender_side", "local") == "local" else (remote, local)
-
-
-def _host(metadata: Mapping[str, Any], side: str, unnamed: str) -> str:
-    """What a host is called, and its interface, as Pantheon's titles have them."""
-    name = str(metadata.get(f"{side}_desc") or metadata.get("remote_path" if side == "remote" else "", "") or unnamed)
-    interface = metadata.get(f"{side}_if")
-    return f"{name} on {interface}" if interface else name
-
-
 def path_text(metadata: Mapping[str, Any]) -> str:
     """The path of a test, as far as its metadata say: mahimahi's command line, or the hosts at its ends."""
-    hosts = ends(metadata)
+    hosts = Hosts.of_metadata(metadata)
     if hosts is not None:
-        near, far = ("local", "remote") if metadata.get("sender_side", "local") == "local" else ("remote", "local")
-        return f"{hosts[0]} ({near}) → {hosts[1]} ({far})"
+        return hosts.text
     words = [
         metadata.get("prepend_mm_cmds"),
         "mm-link",
