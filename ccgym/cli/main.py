@@ -23,7 +23,9 @@ _DELEGATED: Final = {
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
+    "site": ("ccgym.cli.site:main", "results of experiments as a static site, with a database"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
+    "watch": ("ccgym.cli.watch:main", "how far the runs in another terminal are"),
 }
 """Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
 

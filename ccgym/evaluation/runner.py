@@ -23,6 +23,7 @@ from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, w
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
     SERIES_STEP_NS,
@@ -93,7 +94,7 @@ def run_experiment(
         described = experiment.real and hosts_of(experiment.path) is None
         if described and any(_available(one, runs_on) for one in experiment.schemes):
             observer.notice(_probed(experiment, runs_on))
-    with RunStore(out, "evaluation") as store:
+    with RunStore(out, "evaluation") as store, ProgressFile(out) as progress:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
@@ -104,6 +105,7 @@ def run_experiment(
             repeat_limited=repeat_limited,
             retries=retries,
             budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
+            progress=progress,
         )
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:

@@ -346,6 +346,11 @@ def legible(color: str, *, dark: bool = False) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 
 
+def page_colors(color: str) -> list[str]:
+    """A color on a light and on a dark page."""
+    return [legible(color), legible(color, dark=True)]
+
+
 def luminance(*rgb: float) -> float:
     """Relative luminance of a color (WCAG 2), its parts from 0 to 1."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
