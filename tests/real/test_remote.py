@@ -35,8 +35,8 @@ ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
 }
-WIRE_MS = 1.0
-"""A full packet in the tunnel takes so long over the link."""
+NEAR_MS = 3.0
+"""A full packet takes a millisecond over the link; threads of a busy machine, a time server's among them, add to it."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,8 @@ def test_an_asymmetric_path_needs_a_time_server(tmp_path: Path) -> None:
     # From the packets alone nothing tells that one way is shorter: half of the difference is on each.
     assert 10 + 20 < least_ms(tmp_path / "alone") < 10 + 20 + 4
     assert not any("NTP" in sentence for sentence in repeated(alone))
-    # 10 ms and a packet's time on the link.
-    assert 10 < least_ms(tmp_path / "asked") < 10 + WIRE_MS + 3
-    assert 50 < least_ms(tmp_path / "asked", link="acklink") < 50 + WIRE_MS + 3
+    assert abs(least_ms(tmp_path / "asked") - 10) < NEAR_MS
+    assert abs(least_ms(tmp_path / "asked", link="acklink") - 50) < NEAR_MS
     assert "NTP offsets were measured against 127.0.0.1" in repeated(asked)[-1]
     assert "Local clock offset: " in (tmp_path / "asked" / "cubic_stats_run1.log").read_text()
 
