@@ -184,10 +184,11 @@ class RunNumbers:
     """The native core's counters, per flow and per path element."""
     # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
-    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``; ``pantheon`` in a run of Pantheon's."""
+    """Where packets traveled: ``sim``, ``emulated``, ``mahimahi``, ``remote``; ``pantheon`` in a run of Pantheon's."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
-    flows that were ``unavailable``, ``notes``. None in the simulator."""
+    flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were. None in the
+    simulator."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from ccgym.experiments.results import ExperimentResults, Verdict
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING
 
 FILLS: Final[dict[Verdict, str]] = {
@@ -22,11 +22,11 @@ FILLS: Final[dict[Verdict, str]] = {
     "none": "#f4f4f4",
 }
 EDGES: Final[dict[Verdict, str]] = {
-    "pass": "#2a7a45",
-    "fail": "#b3261e",
+    "pass": GOOD,
+    "fail": BAD,
     "undecided": "#8a6100",
-    "incomplete": "#6b6b6b",
-    "none": "#6b6b6b",
+    "incomplete": MUTED,
+    "none": MUTED,
 }
 """Color of its verdict."""
 MARKS: Final[dict[Verdict, str]] = {
