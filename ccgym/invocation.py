@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 COMMANDS: Final = (
     "analyze", "certificate", "compare", "convert", "describe", "doctor", "evaluate", "export", "gap", "pantheon",
-    "path", "paths", "portrait", "receiver", "record", "schema", "schemes", "sender", "shell", "trace", "train", "tree",
-    "version", "windows",
+    "path", "paths", "portrait", "receiver", "record", "schema", "schemes", "sender", "shell", "site", "trace", "train",
+    "tree", "version", "watch", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""
 
