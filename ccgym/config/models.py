@@ -466,6 +466,17 @@ class Flow(declared.FlowBase):
             "delay of data. Give this or `rtt`."
         ),
     )
+    route: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "Names of the links that it crosses, in the order in which its data does; acknowledgements come back over "
+            "the same ones. Absent: all links of the path, in their order."
+        ),
+    )
+    reverse: bool = Field(
+        default=False,
+        description="Whether its data goes the other way over its links: where the acknowledgements of other flows go.",
+    )
     profile: Literal["tcp", "udp", "ns3"] = Field(
         default="tcp",
         description=(

@@ -259,7 +259,8 @@ def path_digest(path: NetworkPath) -> str:
     if known is None:
         compiled = path.compile()
         traces = trace_digests(path)
-        known = _PATH_DIGESTS[path] = digest([compiled.uplink, compiled.downlink, traces])
+        links = [compiled.links] if compiled.links else []
+        known = _PATH_DIGESTS[path] = digest([compiled.uplink, compiled.downlink, *links, traces])
     return known
 
 

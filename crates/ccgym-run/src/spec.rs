@@ -28,6 +28,9 @@ pub struct RunSpec {
     pub uplink: Vec<ElementSpec>,
     /// Elements that acknowledgements cross, in travel order.
     pub downlink: Vec<ElementSpec>,
+    /// Links with names that flows have routes over, in place of `uplink` and `downlink`, which are empty then.
+    #[serde(default)]
+    pub links: Vec<LinkSpec>,
     /// Flows, in order of their index.
     pub flows: Vec<FlowSpec>,
     /// What to record.
@@ -39,6 +42,18 @@ pub struct RunSpec {
     /// The path's capacity and base RTT, for schemes that may know them.
     #[serde(default)]
     pub facts: Option<KnownPath>,
+}
+
+/// One of several links: a whole path of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// The name by which routes mention it.
+    pub name: String,
+    /// Elements that the data of flows which are not reversed crosses, in travel order.
+    pub uplink: Vec<ElementSpec>,
+    /// Elements that their acknowledgements cross, in travel order.
+    pub downlink: Vec<ElementSpec>,
 }
 
 /// A flow, however it is steered. Rates have their units; plain times are seconds.
@@ -65,6 +80,17 @@ pub struct FlowSpec {
     /// of data. Give this or `rtt`.
     #[serde(default)]
     pub extra_rtt: TimeSpan,
+    /// Names of the links that it crosses, in the order in which its data does; acknowledgements come back over the same
+    /// ones. Absent: all links of the path, in their order.
+    #[serde(default)]
+    pub route: Vec<String>,
+    /// Whether its data goes the other way over its links: where the acknowledgements of other flows go.
+    #[serde(default)]
+    pub reverse: bool,
+    /// Capacity and base RTT of its own route; those of the run if absent.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub facts: Option<KnownPath>,
     /// Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as ns-3.37).
     #[serde(default)]
     pub profile: Profile,
@@ -273,11 +299,11 @@ impl RunSpec {
     pub fn init_context(&self, index: usize, cca: &dyn CongestionControl) -> InitContext {
         let flow = &self.flows[index];
         let size = u64::from(flow.mss + flow.header);
-        let path = self.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
+        let path = self.facts_of(index).filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
             capacity: facts.capacity.clone(),
             base_rtt: facts.base_rtt + flow.extra_rtt,
             flows: self.flows.len() as u32,
-            loss_before: loss_before_link(&self.uplink),
+            loss_before: self.route(index).map_or(0.0, |route| loss_before_link(self.elements(&route.there))),
         });
         InitContext {
             now: flow.start,
@@ -289,16 +315,24 @@ impl RunSpec {
         }
     }
 
-    /// Build the elements of both directions: up, then down.
+    /// Capacity and base RTT of the route of flow `index`.
+    #[must_use]
+    pub fn facts_of(&self, index: usize) -> Option<&KnownPath> {
+        self.flows[index].facts.as_ref().or(self.facts.as_ref())
+    }
+
+    /// Build the elements of each direction, in their order.
     ///
     /// # Errors
     /// Which element cannot be built, and why.
-    pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SpecError> {
-        let build = |specs, place: &str, first_index| {
+    pub fn chains(&self, traces: Traces<'_>) -> Result<Vec<Chain>, SpecError> {
+        let directions = self.directions().into_iter().enumerate();
+        let build = |(i, (name, specs)): (usize, (String, &[ElementSpec]))| {
+            let first_index = ((i as u64 / 2) << 40) + ((i as u64 % 2) << 32);
             Chain::new(specs, self.seed, first_index, traces)
-                .map_err(|error| SpecError { place: format!("{place}{}", error.place), ..error })
+                .map_err(|error| SpecError { place: format!("{name}{}", error.place), ..error })
         };
-        Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
+        directions.map(build).collect()
     }
 
     /// Check every value that the types leave open.
@@ -308,7 +342,15 @@ impl RunSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         SpecError::ensure(self.duration > TimeSpan::ZERO, "duration", 0, "a positive number of nanoseconds")?;
         SpecError::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
+        let plain = self.uplink.is_empty() && self.downlink.is_empty();
+        let expected = "an uplink and a downlink, or links with names";
+        SpecError::ensure(plain || self.links.is_empty(), "links", "links beside an uplink or a downlink", expected)?;
+        for (i, link) in self.links.iter().enumerate() {
+            let unique = !self.links[..i].iter().any(|other| other.name == link.name);
+            SpecError::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;
+        }
         for (i, f) in self.flows.iter().enumerate() {
+            self.route(i)?;
             let at = |key: &str| format!("flows[{i}].{key}");
             SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
             let fits = f.mss > 0 && f.mss + f.header <= 65_535;
@@ -332,7 +374,8 @@ impl RunSpec {
                 SourceSpec::Media(media) => media.validate(&at, f.profile)?,
             }
         }
-        if let Some(KnownPath { capacity, .. }) = &self.facts {
+        let facts = self.flows.iter().map(|flow| &flow.facts).chain([&self.facts]);
+        for KnownPath { capacity, .. } in facts.flatten() {
             let starts = capacity.first().is_some_and(|(from, _)| *from == Timestamp::ZERO);
             SpecError::ensure(starts, "facts.capacity", format!("{:?}", capacity.first()), "steps from time 0")?;
         }
@@ -342,15 +385,17 @@ impl RunSpec {
 
 /// Whether something on a path keeps a flow that wants all of it from growing without end: a link in either direction, or
 /// what drops data.
-#[must_use]
-pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {
+pub fn limits_flows<'a>(
+    there: impl Iterator<Item = &'a ElementSpec> + Clone,
+    back: impl Iterator<Item = &'a ElementSpec>,
+) -> bool {
     let link = |element: &ElementSpec| matches!(element, ElementSpec::Link { .. });
     let drops = |element: &ElementSpec| match element {
         ElementSpec::OnOff { hold, .. } => !hold,
         ElementSpec::Intermittent { .. } => true,
         other => other.loss().is_some_and(|loss| loss.steps().iter().any(|(_, p)| *p > 0.0)),
     };
-    uplink.iter().chain(downlink).any(link) || uplink.iter().any(drops)
+    there.clone().chain(back).any(link) || there.clone().any(drops)
 }
 
 impl FlowSpec {
@@ -395,9 +440,8 @@ impl FlowSpec {
 
 /// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
 /// does not count: sending more cannot make up for it.
-#[must_use]
-pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
-    let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
+pub fn loss_before_link<'a>(there: impl Iterator<Item = &'a ElementSpec>) -> f64 {
+    let before = there.take_while(|element| !matches!(element, ElementSpec::Link { .. }));
     let kept = before.map(|element| match element {
         ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,
         _ => 1.0,

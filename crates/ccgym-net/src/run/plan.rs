@@ -96,6 +96,11 @@ impl Plan {
             let found = format!("{} flows", self.spec.flows.len());
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
+        if self.spec.is_network() || !self.spec.links.is_empty() {
+            let found = "links with names, or flows in both directions";
+            let expected = "one path that all data crosses in the same direction; networks can be simulated only";
+            return Err(NetError::new(step(), found).expected(expected));
+        }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let others =
                 [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));

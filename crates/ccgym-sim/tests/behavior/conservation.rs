@@ -199,10 +199,10 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
 
     // Nothing is lost or made: the run ends long after the last packet.
     let (sent, received) = (total(&|f| f.sender.sent_packets), total(&|f| f.received.packets));
-    let (came, dropped, copies) = check_chain("uplink", &outcome.uplink, sent);
+    let (came, dropped, copies) = check_chain("uplink", &outcome.links[0].elements, sent);
     assert_eq!((came, data.entered.len() as u64), (received, sent));
     check_log("uplink", data, dropped, copies);
-    let (came, dropped, ack_copies) = check_chain("downlink", &outcome.downlink, acks.entered.len() as u64);
+    let (came, dropped, ack_copies) = check_chain("downlink", &outcome.links[1].elements, acks.entered.len() as u64);
     assert_eq!(came, acks.entered.len() as u64 + ack_copies - dropped);
     check_log("downlink", acks, dropped, ack_copies);
     assert!(acks.entered.len() as u64 <= received);

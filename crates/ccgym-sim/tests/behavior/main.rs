@@ -27,3 +27,4 @@ mod guard;
 mod hostile;
 mod hostile_receivers;
 mod intervals;
+mod networks;
