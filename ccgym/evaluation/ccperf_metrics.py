@@ -207,6 +207,10 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "total_retransmissions_l4": Metric(float(counters["retransmissions"]), "packets"),
         "total_rtos_l4": Metric(float(counters["rtos"]), "timeouts"),
     }
+    if (application := counters.get("application")) is not None:
+        table["mean_sending_rate_l7"] = mbps(application["written_bytes"])
+        table["mean_throughput_l7"] = mbps(application["read_bytes"])
+        table["mean_one_way_delay_l7"] = Metric(application["mean_delay_ms"], "ms")
     return dict(sorted(table.items()))
 
 

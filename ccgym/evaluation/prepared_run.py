@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ccgym.config.models import MediaSource
+from ccgym.config.models import MediaSource, RequestsSource
 from ccgym.config.path import CompiledPath, NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics
+from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics, transfer_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
@@ -102,10 +102,16 @@ class PreparedRun:
         capacity = capacities[names[0]]
         links = counters.get("links", {})
         log = metrics = None
-        media: list[MediaMetrics | None] = [None] * len(self.flows)
+        # What only some sources have.
+        measured: list[dict[str, Any]] = [
+            transfer_metrics(result.transfers(place)) if isinstance(spec.source, RequestsSource) else {}
+            for place, spec in enumerate(self.flows)
+        ]
         if self.record.packets:
             packets = result.packets("data")
-            media = [self._media_metrics(result, packets, place) for place in range(len(self.flows))]
+            for place, numbers in enumerate(measured):
+                media = self._media_metrics(result, packets, place)
+                numbers.update({} if media is None else vars(media))
             log = PacketLog.from_packets(packets, len(self.flows))
             # What all flows got together is no share of a link that only some of them cross.
             alone = capacity is not None and not links
@@ -120,7 +126,7 @@ class PreparedRun:
             duration_s=self.duration_ns / 1e9,
             trajectory_hash=counters["trajectory_hash"],
             flows=tuple(
-                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, media[place], self.duration_ns)
+                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, measured[place], self.duration_ns)
                 for place, spec in enumerate(self.flows)
             ),
             link=self._of_link(names[0], links[names[0]], capacity)
@@ -275,7 +281,7 @@ def _flow_record(
     place: int,
     metrics: RunMetrics | None,
     ccperf: CcperfMetrics | None,
-    media: MediaMetrics | None,
+    of_source: Mapping[str, Any],
     duration_ns: int,
 ) -> FlowRecord:
     pantheon = None if metrics is None else metrics.flows[place + 1]
@@ -310,7 +316,7 @@ def _flow_record(
         mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
         completion_s=None if finish is None else (finish - spec.start_ns) / 1e9,
         bottleneck=counters.get("bottleneck"),
-        **({} if media is None else vars(media)),
+        **of_source,
     )
 
 

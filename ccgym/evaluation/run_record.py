@@ -125,6 +125,13 @@ class FlowRecord:
     """Fraction of the captured frames that did not arrive whole: skipped, lost in part, or on their way at the end."""
     bit_rate_mbps: float | None = None
     """Mean payload rate of the encoder, Mbit/s."""
+    transfers: int | None = None
+    """Responses that were acknowledged in full, of a source that answers requests; this and the next two are None for
+    other sources."""
+    transfer_ms: float | None = None
+    """Mean time from the arrival of a request to the last acknowledgement of its response, ms."""
+    transfer_p95_ms: float | None = None
+    """95th percentile of the same, ms."""
     bottleneck: str | None = None
     """Name of the slowest link that its data crosses, on a path of several links or with flows in both directions."""
 

@@ -5,8 +5,8 @@ multiple of ``step`` between two bounds with the same probability. With ``every:
 ten seconds, so that the value is a list of steps.
 
 ``walk`` is ccperf's random walk between two bounds (https://ccperf.net/experiments/random_walk): every step changes by
-ΔX_t = ρ·ΔX_{t−1} + N(0, σ²), with ρ the ``correlation`` and σ the ``noise``, and the value is held between the bounds. It
-begins at ``start``, in the middle unless given.
+ΔX_t = ρ·ΔX_{t−1} + N(0, σ²), with ρ the ``correlation`` and σ the ``noise``, and the value is held between the bounds.
+It begins at ``start``, in the middle unless given.
 """
 
 from __future__ import annotations

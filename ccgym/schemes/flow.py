@@ -35,8 +35,8 @@ from ccgym.units import format_time
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
-LATER: Final = frozenset({"route", "reverse"})
-"""Fields that flows had not before there were several links."""
+LATER: Final = ("route", "reverse", "send_buffer", "recovery")
+"""Fields that flows have not had from the start."""
 
 
 class Flow(models.Flow):
@@ -57,7 +57,11 @@ class Flow(models.Flow):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came later and is absent: a flow keeps the digest that it always had."""
         plain: dict[str, Any] = handler(self)
-        return {name: value for name, value in plain.items() if value or name not in LATER}
+        fields = models.Flow.model_fields
+        absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
+        if isinstance(plain.get("source"), dict):
+            plain["source"] = {name: value for name, value in plain["source"].items() if value is not None}
+        return {name: value for name, value in plain.items() if name not in absent}
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from ccgym.config.models import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
@@ -68,6 +69,14 @@ class RealPath:
                 expected="one path, which the data of all flows crosses in the same direction",
                 hint="networks are simulated only: --backend sim",
             )
+        for place, flow in enumerate(run.flows):
+            if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
+                raise ConfigError(
+                    "a source that answers requests" if flow.send_buffer is None else "a send buffer",
+                    where=f"flows[{place}]",
+                    expected="another source, without a send buffer",
+                    hint="these are simulated only: --backend sim",
+                )
         policies = run.policies
         origins = ((place, spec.choice) for place, spec in enumerate(run.flows))
         programs = {place: words for place, one in origins if (words := one.origin.program_words(one)) is not None}

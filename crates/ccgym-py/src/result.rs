@@ -161,6 +161,16 @@ impl SimResult {
             "downlink": counters(&o.links[1].elements, duration),
             "link": o.flows.first().and_then(|flow| link_counters(&o.links[flow.bottleneck], duration)),
         });
+        for (flow, value) in o.flows.iter().zip(summary["flows"].as_array_mut().into_iter().flatten()) {
+            if let Some(application) = &flow.application {
+                let segments = application.read_segments.max(1) as f64;
+                value["application"] = json!({
+                    "written_bytes": application.written_bytes,
+                    "read_bytes": application.read_bytes,
+                    "mean_delay_ms": application.delay_ns as f64 / 1e6 / segments,
+                });
+            }
+        }
         if self.is_network() {
             for (flow, value) in o.flows.iter().zip(summary["flows"].as_array_mut().into_iter().flatten()) {
                 value["bottleneck"] = json!(o.links[flow.bottleneck].name);
@@ -189,6 +199,16 @@ impl SimResult {
         d.set_item("captured_ns", frames.iter().map(|f| f.captured.0).collect::<Vec<_>>().into_pyarray(py))?;
         d.set_item("packets", frames.iter().map(|f| f.packets).collect::<Vec<_>>().into_pyarray(py))?;
         d.set_item("bytes", frames.iter().map(|f| f.bytes).collect::<Vec<_>>().into_pyarray(py))?;
+        Ok(d)
+    }
+
+    /// Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it is none.
+    fn transfers<'py>(&self, py: Python<'py>, flow: usize) -> PyResult<Bound<'py, PyDict>> {
+        let transfers = self.outcome.flows.get(flow).map_or(&[][..], |flow| &flow.transfers);
+        let d = PyDict::new(py);
+        d.set_item("asked_ns", transfers.iter().map(|t| t.asked.0).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("bytes", transfers.iter().map(|t| t.bytes).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("finished_ns", transfers.iter().map(|t| t.finished.0).collect::<Vec<_>>().into_pyarray(py))?;
         Ok(d)
     }
 

@@ -5,6 +5,8 @@
 //! | [`spec`] | the description: a path, the flows on it, what to record |
 //! | [`source`] | applications: when a flow has something to send |
 //! | [`media`] | one of them: a video encoder |
+//! | [`requests`] | another: a server that answers requests |
+//! | [`send_buffer`] | what an application has written and is not yet acknowledged |
 //! | [`recorder`] | packet logs and series while it runs |
 //! | [`route`] | which links a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
@@ -21,7 +23,9 @@ pub mod logs;
 pub mod media;
 pub mod outcome;
 pub mod recorder;
+pub mod requests;
 pub mod route;
+pub mod send_buffer;
 pub mod source;
 pub mod spec;
 pub mod truth;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::Frame;
 use crate::recorder::{PacketLog, Series};
+use crate::requests::Transfer;
+use crate::send_buffer::Application;
 
 /// What the receiver of a flow counted within the run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +49,10 @@ pub struct FlowOutcome {
     pub finished: Timestamp,
     /// The frames of a video encoder; none of other applications.
     pub frames: Vec<Frame>,
+    /// The responses of a server; none of other applications.
+    pub transfers: Vec<Transfer>,
+    /// What the applications of a flow with a send buffer wrote and read.
+    pub application: Option<Application>,
     /// Which direction has the slowest link on the way of its data: an index into [`Outcome::links`].
     pub bottleneck: usize,
 }

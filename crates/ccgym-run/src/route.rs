@@ -58,7 +58,9 @@ impl RunSpec {
             let names = || self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
             let known = self.links.iter().position(|link| link.name == *name).ok_or_else(|| {
                 let expected = match self.links.is_empty() {
-                    true => "no route, since the path has one link; leave it out, or give the path links with names".into(),
+                    true => {
+                        "no route, since the path has one link; leave it out, or give the path links with names".into()
+                    }
                     false => format!("names of links: {}", names()),
                 };
                 SpecError::new(&place, format!("{name:?}"), expected)
@@ -82,7 +84,11 @@ impl RunSpec {
                 Some(link) => (&link.uplink, &link.downlink),
                 None => (&self.uplink, &self.downlink),
             };
-            if direction % 2 == 0 { up } else { down }
+            if direction % 2 == 0 {
+                up
+            } else {
+                down
+            }
         })
     }
 }

@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn capacity_is_the_mean_over_the_interval() {
         let model = model();
-        let at = |from, to| mean_capacity(&model.routes[0].capacity, Timestamp::from_millis(from), Timestamp::from_millis(to));
+        let at = |from, to| {
+            mean_capacity(&model.routes[0].capacity, Timestamp::from_millis(from), Timestamp::from_millis(to))
+        };
         assert_eq!((at(0, 0), at(1000, 1000)), (8e6, 16e6));
         assert_eq!(at(100, 600), 8e6);
         assert!((at(500, 1500) - 12e6).abs() < 1e-6);

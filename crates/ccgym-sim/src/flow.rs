@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::{Received, Route};
 
@@ -122,8 +123,10 @@ pub struct Flow {
     /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
     /// needs an event of its own.
     pub(crate) eager: bool,
-    /// Whether the application hands over a finite amount.
-    pub(crate) finite: bool,
+    /// Whether the application acts on what is acknowledged, or ends.
+    pub(crate) watched: bool,
+    /// What a greedy application may have written and is not yet acknowledged, if that is bounded.
+    pub(crate) buffer: Option<SendBuffer>,
     pub(crate) inbox: Inbox,
     /// Feedback on its way home, in order of arrival.
     pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,

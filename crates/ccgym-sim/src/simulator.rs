@@ -15,6 +15,8 @@ use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{cold_path, HalfHost, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
+use ccgym_run::requests::Requests;
+use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::spec::{limits_flows, SourceSpec};
 use ccgym_run::truth::GroundTruthModel;
@@ -109,7 +111,8 @@ impl Simulator {
                 receiver_timers: f.ack_every > 1 || half.is_some(),
                 half,
                 eager: false,
-                finite: matches!(f.source, SourceSpec::Bytes { .. }),
+                watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
+                buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
                 inbox: Inbox::default(),
                 feedback: VecDeque::new(),
                 received: Received::default(),
@@ -135,7 +138,7 @@ impl Simulator {
         }
         let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
         for flow in &mut flows {
-            flow.eager = eager && !flow.receiver_timers;
+            flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none();
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -295,8 +298,9 @@ impl Simulator {
                     self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
                     flow.sender.on_ack(now, ack);
                     flow.inbox.pop();
-                    if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                        flow.finished = now;
+                    if flow.watched {
+                        cold_path();
+                        self.settle(index);
                     }
                 }
                 _ if flow.is_release_due(now) => {}
@@ -327,13 +331,23 @@ impl Simulator {
         let flow = &mut self.flows[index];
         if !flow.started {
             flow.started = true;
-            flow.source.start(now, &mut flow.sender, flow.mss, flow.header);
+            match &mut flow.buffer {
+                Some(buffer) => buffer.fill(now, &mut flow.sender),
+                None => flow.source.start(now, &mut flow.sender, flow.mss, flow.header),
+            }
         }
         if flow.stop <= now {
             flow.stop = Timestamp::NEVER;
+            let group = flow.source.requests().and_then(|requests| requests.group());
             flow.source.stop();
             flow.sender.stop();
+            // The others need not wait for it.
+            if let Some(group) = group {
+                self.ask_group(group);
+            }
         }
+        let flow = &mut self.flows[index];
+        let mut settled = false;
         if flow.source.next_event() <= now {
             flow.source.on_event(now, &mut flow.sender);
         }
@@ -342,19 +356,59 @@ impl Simulator {
             let newest = feedback.arrivals.last().map_or(0, |arrived| arrived.number);
             self.hash = (self.hash ^ now.0 ^ newest.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
             flow.sender.on_feedback(now, &feedback);
-            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                flow.finished = now;
-            }
+            settled = true;
         }
         if flow.sender.next_timeout() <= now {
             flow.sender.on_timeout(now);
             // Of an unreliable flow the last packets may be settled as lost.
-            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                flow.finished = now;
-            }
+            settled = true;
         }
+        if settled && flow.watched {
+            self.settle(index);
+        }
+        let flow = &mut self.flows[index];
         if flow.receiver_timers && flow.receiver_due() <= now {
             self.fire_receiver(index, now);
+        }
+    }
+
+    /// Packets of flow `index` were settled: what that means for its application.
+    fn settle(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if let Some(buffer) = flow.buffer.as_mut().filter(|_| !flow.sender.is_stopped()) {
+            buffer.fill(now, &mut flow.sender);
+        }
+        if !flow.finished.is_set() && flow.source.is_done() && flow.sender.is_finished() {
+            flow.finished = now;
+        }
+        flow.source.on_settled(now, &flow.sender);
+        if let Some(group) = flow.source.requests().filter(|requests| requests.is_idle()).and_then(|r| r.group()) {
+            self.ask_group(group);
+        }
+    }
+
+    /// If all flows of a group have answered, each gets its next request at the same time.
+    fn ask_group(&mut self, group: u32) {
+        let all = 0..self.flows.len();
+        let mut members: Vec<usize> = Vec::new();
+        for index in all {
+            let flow = &mut self.flows[index];
+            let Some(requests) = flow.source.requests().filter(|requests| requests.group() == Some(group)) else {
+                continue;
+            };
+            if !requests.is_idle() || !flow.started {
+                return;
+            }
+            members.push(index);
+        }
+        let Some(&first) = members.first() else { return };
+        let think = self.flows[first].source.requests().map_or(TimeSpan::ZERO, Requests::think);
+        for index in members {
+            if let Some(requests) = self.flows[index].source.requests() {
+                requests.ask(self.now + think);
+            }
+            self.reschedule(index);
         }
     }
 

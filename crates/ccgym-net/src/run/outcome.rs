@@ -55,6 +55,8 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
                 min_rtt: report.min_rtt,
                 finished: report.finished,
                 frames: report.frames.clone(),
+                transfers: Vec::new(),
+                application: None,
                 bottleneck: 0,
             })
             .collect(),

@@ -104,12 +104,18 @@ impl Plan {
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let others =
                 [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
-            if others && matches!(flow.source, SourceSpec::Media(_)) {
+            let ours = matches!(flow.source, SourceSpec::Media(_) | SourceSpec::Poisson { .. });
+            if others && ours {
                 return Err(NetError::new(
                     format!("checking flows[{i}].source"),
-                    format!("media over {}", flow.scheme),
+                    format!("media or poisson over {}", flow.scheme),
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
+            }
+            if matches!(flow.source, SourceSpec::Requests(_)) || flow.send_buffer.is_some() {
+                let found = "requests or a send buffer";
+                return Err(NetError::new(format!("checking flows[{i}]"), found)
+                    .expected("another source, without a send buffer; these can be simulated only"));
             }
             if flow.scheme.starts_with(PROGRAM_PREFIX) {
                 let step = || format!("checking flows[{i}]");

@@ -56,7 +56,8 @@ impl Simulator {
         let held = self.links.iter().map(ccgym_link::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
-        let series = self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len(), s.links.len()));
+        let series =
+            self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len(), s.links.len()));
         // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
         let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();

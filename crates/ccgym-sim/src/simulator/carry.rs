@@ -72,6 +72,9 @@ impl Simulator {
         let (new, reply) = flow.receive(arrived, packet);
         if arrived <= self.end {
             flow.received.count(packet, new, flow.header);
+            if let Some(buffer) = &mut flow.buffer {
+                buffer.read(arrived, flow.receiver.segments_in_order());
+            }
             if let Some(series) = &mut self.series {
                 series.received(index, arrived, packet, new, flow.header);
             }

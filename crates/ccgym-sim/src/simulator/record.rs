@@ -3,6 +3,7 @@
 use ccgym_core::Timestamp;
 use ccgym_link::{Chain, PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
+use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::{FlowOutcome, LinkOutcome, Outcome};
 
 use super::Simulator;
@@ -75,6 +76,8 @@ impl Simulator {
                     min_rtt: f.sender.rtt().min(),
                     finished: f.finished,
                     frames: f.source.frames().to_vec(),
+                    transfers: f.source.transfers().to_vec(),
+                    application: f.buffer.as_ref().map(SendBuffer::application),
                     bottleneck: f.itinerary.bottleneck,
                 })
                 .collect(),

@@ -2,6 +2,7 @@
 
 mod agent_batch;
 mod agent_labels;
+mod applications;
 mod bounds;
 mod classics_against_ns3;
 mod common;

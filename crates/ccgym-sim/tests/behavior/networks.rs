@@ -120,9 +120,8 @@ fn elements() -> impl Strategy<Value = Vec<Value>> {
         (1u64..3_000_000, any::<bool>()).prop_map(|(max, reorder)| json!({"kind": "jitter", "reorder": reorder,
             "distribution": {"kind": "uniform", "max": max}})),
     ];
-    (link, delay, prop::option::of(trouble)).prop_map(|(link, delay, trouble)| {
-        [vec![link, delay], trouble.into_iter().collect()].concat()
-    })
+    (link, delay, prop::option::of(trouble))
+        .prop_map(|(link, delay, trouble)| [vec![link, delay], trouble.into_iter().collect()].concat())
 }
 
 fn a_flow() -> impl Strategy<Value = Value> {
