@@ -44,6 +44,8 @@ pub struct Simulator {
     end: Timestamp,
     /// Each direction of each link ([`Route`] has their order); with each packet under way, its record in the log.
     links: Vec<Pipeline<(Parcel, u32)>>,
+    /// Whether packets may wait in one of them.
+    waits: bool,
     /// Names of the directions.
     names: Vec<String>,
     flows: Vec<Flow>,
@@ -157,6 +159,7 @@ impl Simulator {
         Ok(Self {
             now: Timestamp::ZERO,
             end,
+            waits: !chains.iter().all(|chain| chain.eager),
             links: chains.into_iter().map(Pipeline::new).collect(),
             names: spec.directions().into_iter().map(|(name, _)| name).collect(),
             tournament,
@@ -257,7 +260,7 @@ impl Simulator {
                 self.now = key.0;
                 // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
                 // sends may be due before its own next event.
-                let alone = self.flows.len() == 1 && self.links.iter().all(|link| link.chain().eager);
+                let alone = self.flows.len() == 1 && !self.waits;
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
                 self.handle_flow(slot, limit);
             }
@@ -268,6 +271,9 @@ impl Simulator {
 
     #[inline]
     fn other_due(&self) -> Timestamp {
+        if !self.waits {
+            return self.next_sample;
+        }
         self.links.iter().fold(self.next_sample, |due, link| due.min(link.due()))
     }
 
