@@ -29,3 +29,4 @@ mod hostile;
 mod hostile_receivers;
 mod intervals;
 mod networks;
+mod parking_lot_against_ns3;
