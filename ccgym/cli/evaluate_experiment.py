@@ -10,12 +10,20 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, named_as_typed, option
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    STATUS_ERROR,
+    STATUS_FAILED_RUN,
+    STATUS_LEFT,
+    has_errors,
+    named_as_typed,
+    option,
+)
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -23,6 +31,7 @@ from ccgym.units import parse_positive_time, parse_time
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ccgym.config.path import NetworkPath
     from ccgym.evaluation.run import Contender
     from ccgym.experiments.comparison import Comparison
     from ccgym.experiments.request import Request
@@ -33,6 +42,7 @@ _NOT_OF_SWEEPS: Final = {
     "grow": "an experiment always adds to what its directory holds",
     "raw_logs": "run the path in question alone, with --trace and --raw-logs",
     "logs": "run the path in question alone, with --trace and --logs",
+    "remote": "what lies between two machines cannot be varied: run it alone",
     "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with many paths, and what to do."""
@@ -156,6 +166,8 @@ def run_and_show(
     """
     from ccgym.experiments.request import claim_directory
 
+    if has_errors(_paths(spec), shown_on):
+        return STATUS_ERROR
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
 
@@ -193,6 +205,17 @@ def run_and_show(
     if result.failures:
         return STATUS_FAILED_RUN
     return STATUS_LEFT if request.budget_s is not None and result.left else 0
+
+
+def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
+    """The paths that an experiment is run over, as far as they are not drawn."""
+    from ccgym.experiments.expand import paths
+    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.spec import ExperimentSet
+
+    if isinstance(spec, ExperimentSet):
+        return paths(spec.experiments)
+    return [spec.path] if isinstance(spec, GapSpec) else []  # a scorecard's are those of the catalog
 
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:

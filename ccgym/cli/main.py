@@ -23,9 +23,14 @@ _DELEGATED: Final = {
     "record": ("ccgym.cli.record:main", "train several seeds, confirm each, export the median one"),
     "sender": ("ccgym.cli.endpoint:sender", "send a flow over UDP by any scheme or policy"),
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
+    "site": ("ccgym.cli.site:main", "results of experiments as a static site, with a database"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
+    "watch": ("ccgym.cli.watch:main", "how far the runs in another terminal are"),
 }
 """Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
+
+_INTERNAL: Final = {"tunnel-end": "ccgym.cli.tunnel_end:main"}
+"""Commands that ccgym starts on other machines, which no help lists."""
 
 _KINDS: Final = {
     "": "",
@@ -93,8 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     import sys
 
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _DELEGATED:
-        module, _, function = _DELEGATED[words[0]][0].partition(":")
+    commands = _INTERNAL | {name: place for name, (place, _) in _DELEGATED.items()}
+    if words and words[0] in commands:
+        module, _, function = commands[words[0]].partition(":")
         return int(getattr(importlib.import_module(module), function)(words[1:]))
     args = build_parser().parse_args(words)
     args.words = words[words.index(args.command) + 1 :]

@@ -339,6 +339,11 @@ class NetworkPath(BaseModel):
                 hint=did_you_mean(stem, path_names(), error.hint),
             ) from None
 
+    def known(self) -> NetworkPath:
+        """The path of the catalog with the same elements, which has a name and published results; else itself."""
+        same = (path for name in self.names() if (path := self.named(name)).chain == self.chain)
+        return next(same, self)
+
     # --- Facts ----------------------------------------------------------------------------------------------------
 
     @property

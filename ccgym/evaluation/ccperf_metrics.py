@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,49 @@ class Metric:
 
 
 MetricTable = dict[str, Metric]
+
+BETTER: Final[Mapping[str, Literal["higher", "lower", "one"]]] = {
+    **dict.fromkeys(
+        (
+            "mean_delivery_rate_l4",
+            "mean_network_power_l4",
+            "mean_throughput_l4",
+            "mean_utility_mpdf_l4",
+            "mean_utility_pf_l4",
+            "mean_utilization_bw_l4",
+            "mean_sending_rate_l1",
+            "mean_agg_throughput_l4",
+            "mean_agg_utility_mpdf_l4",
+            "mean_agg_utility_pf_l4",
+            "mean_agg_utilization_bw_l4",
+            "mean_entropy_fairness_throughput_l4",
+            "mean_geometric_fairness_throughput_l4",
+            "mean_jains_fairness_throughput_l4",
+            "mean_normalized_entropy_fairness_throughput_l4",
+            "mean_product_fairness_throughput_l4",
+        ),
+        "higher",
+    ),
+    **dict.fromkeys(
+        (
+            "cov_in_flight_l4",
+            "cov_throughput_l4",
+            "flow_completion_time_l4",
+            "mean_est_qdelay_l4",
+            "mean_recovery_time_l4",
+            "mean_srtt_l4",
+            "total_retransmissions_l4",
+            "total_rtos_l4",
+            "mean_qdisc_delay_l2",
+            "mean_qdisc_length_l2",
+            "total_qdisc_drops_l2",
+        ),
+        "lower",
+    ),
+    # A window of one bandwidth-delay product fills the link and no queue.
+    **dict.fromkeys(("mean_utilization_bdp_l4", "mean_agg_utilization_bdp_l4"), "one"),
+}
+"""Which values of a metric are the better ones: high, low, or near 1. The others describe, and have no better side."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
@@ -142,6 +143,7 @@ def measure(
     repeat_limited: int = 0,
     retries: int = 0,
     budget: Budget | None = None,
+    progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.
 
@@ -157,12 +159,14 @@ def measure(
         retries: How often a run of real packets that ends in an error is tried again. A simulation would end in the
             same one.
         budget: Time for what is missing; None: as much as it takes.
+        progress: Gets what other processes may read of it; None: they may not.
 
     Raises:
         CcgymError: The backend cannot run one of the paths here.
     """
     if not runs:
         return []
+    progress = progress or ProgressFile(None)
     observer = observer or Silent()
     real = runs[0].real
     runs_on = backend(runs[0].backend)
@@ -185,6 +189,7 @@ def measure(
     what = RUNNING if real else SIMULATING
     kept = [outcome.stored for outcome in outcomes.values() if outcome.stored is not None]
     observer.begin(what, len(kept) + len(missing), len(kept))
+    progress.begin(what, len(kept) + len(missing), len(kept))
     begins = dict(zip((run.digest for run in missing), _begins(missing, outcomes.values()), strict=True))
 
     at_a_time = jobs or (1 if real else os.cpu_count() or 1)
@@ -195,6 +200,7 @@ def measure(
         if budget is not None and not budget.admits(run, at_a_time):
             return RunOutcome(run, left=True)
         clock = time.perf_counter()
+        progress.run_begins(run.name)
         outcome = _execute(run, runs_on, store, reduce, begins[run.digest], repeat_limited, retries)
         if budget is not None:
             budget.ended(time.perf_counter() - clock)
@@ -205,6 +211,7 @@ def measure(
             outcomes[run.digest] = _outcome(run, future)
             if not outcomes[run.digest].left:
                 observer.advance(what, 1, run.name)
+                progress.run_ends(run.name, outcomes[run.digest].error)
     # Equal runs may have different names.
     return [replace(outcomes[run.digest], run=run) for run in runs]
 

@@ -193,13 +193,14 @@ class RunNumbers:
     """The native core's counters, per flow and per path element."""
     # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
-    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``; ``pantheon`` in a run of Pantheon's."""
+    """Where packets traveled: ``sim``, ``emulated``, ``mahimahi``, ``remote``; ``pantheon`` in a run of Pantheon's."""
     links: Mapping[str, LinkRecord] = field(default_factory=dict)
     """The links of a path of several, or with flows in both directions, by name; ``NAME:reverse`` is the direction that
     acknowledgements take, and the data of reverse flows. Empty for other paths."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
-    flows that were ``unavailable``, ``notes``. None in the simulator."""
+    flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were. None in the
+    simulator."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@
 ``transfers``      flows that begin as a Poisson process
 ``expand``         conditions of sweeps, scenarios of conditions, seeds
 ``sample``         the counts of a run over time
+``detail``         what is kept of first runs for pages: ccperf's tables, the flows over time
 ``metrics``        numbers of a run, one file each
 ``criteria``       what their means have to be
 ``results``        what came out

@@ -44,6 +44,9 @@ class RunResult:
     trajectory: str
     series: Series | None = None
     """What figures show of it over time; of first runs only."""
+    kept: str = ""
+    """The file with its flows over time and all tables (:mod:`ccgym.experiments.detail`), relative to the results
+    directory; of first runs only."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +210,7 @@ class Outcome:
             "conditions": [asdict(one) for one in self.conditions],
             "runs": [
                 {"condition": run.condition, "run": run.run, "seed": run.seed, "values": dict(run.values),
-                 "trajectory": run.trajectory}
+                 "trajectory": run.trajectory, **({"kept": run.kept} if run.kept else {})}
                 for run in self.runs
             ],
         }  # fmt: skip

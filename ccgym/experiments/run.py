@@ -13,13 +13,24 @@ from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.collapse import collapsed
-from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.engine import (
+    RUNNING,
+    SIMULATING,
+    Observer,
+    Reduced,
+    Reduction,
+    RunOutcome,
+    Silent,
+    measure,
+)
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import RunStore
+from ccgym.experiments import detail
 from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
@@ -150,19 +161,21 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
     found: dict[str, dict[str, RunOutcome]] = {test.name: {} for test in tests}
     # The runs of a condition's repetition share their seed.
     budget = None if request.budget_s is None else Budget(request.budget_s, lambda run: (run.number, run.seed))
-    for test, runs in _batches(tests, needed, balanced=budget is not None):
-        counting.part = test.title
-        outcomes = measure(
-            runs,
-            reduce=_reduction(test, plans[test.name]),
-            store=store,
-            jobs=request.jobs,
-            observer=counting,
-            repeat_limited=request.repeat_limited,
-            retries=request.retries,
-            budget=budget,
-        )
-        found[test.name] |= {one.run.digest: one for one in outcomes}
+    with ProgressFile(store.directory, sum(map(len, needed.values()))) as progress:
+        for test, runs in _batches(tests, needed, balanced=budget is not None):
+            counting.part = test.title
+            outcomes = measure(
+                runs,
+                reduce=_reduction(test, plans[test.name]),
+                store=store,
+                jobs=request.jobs,
+                observer=counting,
+                repeat_limited=request.repeat_limited,
+                retries=request.retries,
+                budget=budget,
+                progress=progress,
+            )
+            found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)
 
 
@@ -260,7 +273,7 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
 
 
 def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
-    """Keeps the metrics of a run, and of first runs their series."""
+    """Keeps the metrics of a run, and of first runs their series, tables and flows over time."""
     scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
     for one in plan:
         for number, run in one.alone.items():
@@ -272,18 +285,21 @@ def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     parameters = {name: part.parameters for name, part in test.spec.parts().items()}
     series = test.spec.series and [test.spec.series, SERIES_VERSION]
     named = digest([test.spec.metrics, parameters, series, versions])
+    pages = test.spec.games is None  # leagues have thousands of runs, and no page for each
 
-    def reduce(run: Run, record: RunRecord) -> dict[str, Any]:
+    def reduce(run: Run, record: RunRecord) -> Any:
         scenario, wanted = scenarios[run.digest]
         measured = Measured(scenario.path, record)
         values = {metric.key: metric.of(measured) for metric in wanted}
-        keep = test.spec.series is not None and run.number == 1
-        return {
+        first = run.number == 1
+        data = {
             "values": {key: None if value is None else float(value) for key, value in values.items()},
-            "series": measured.sample.series(test.spec.series / 1e9) if keep and test.spec.series else None,
+            "series": measured.sample.series(test.spec.series / 1e9) if first and test.spec.series else None,
+            "detail": detail.detail(run, record) if first and pages else None,
         }
+        return Reduced(data, detail.series(run, record)) if first and pages else data
 
-    return Reduction(f"metrics-{named[:16]}", 1, reduce)
+    return Reduction(f"metrics-{named[:16]}", 1 + detail.VERSION, reduce)
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
@@ -367,6 +383,7 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict
                 values={**values, **compared},
                 trajectory=outcome.stored.trajectory_hash,
                 series=outcome.data["series"],
+                kept=outcome.file if outcome.data["detail"] is not None else "",
             )
             runs.setdefault(one.tested.key, []).append(result)
     return runs

@@ -19,6 +19,7 @@
 ``experiment_report``   the report on experiments
 ``gap_report``          the report on a gap
 ``league_report``       the report on a league
+``site``                the static site of experiments, and its database
 ======================  ======================================================================
 
 Only this package and the pictures of environments import matplotlib.

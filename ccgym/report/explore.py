@@ -25,7 +25,7 @@ from ccgym.evaluation.results import SERIES_STEP_NS, CellResult, ResultSet, Sche
 from ccgym.invocation import command
 from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
 from ccgym.report.page import write_page
-from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, legible
+from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, page_colors
 from ccgym.report.table import Column, Row, Table, number
 from ccgym.units import NS_PER_S
 
@@ -206,7 +206,7 @@ def page_data(results: ResultSet, directory: Path) -> dict[str, Any]:
             }
             for column in METRICS
         ],
-        "flowColors": [_colors(color) for color in FLOW_COLORS],
+        "flowColors": [page_colors(color) for color in FLOW_COLORS],
         "capacityColor": [CAPACITY_EDGE, "#5d5348"],
         "schemes": [_scheme(summary) for summary in results.schemes],
         "runs": runs,
@@ -274,7 +274,7 @@ def _scheme(summary: SchemeSummary) -> dict[str, Any]:
     return {
         "key": summary.style.key,
         "label": summary.style.label,
-        "colors": _colors(summary.style.color),
+        "colors": page_colors(summary.style.color),
         "mark": _mark(summary.style.marker),
         "numbers": [spread(column) for column in METRICS],
         "published": published and [published.delay_p95_ms, published.throughput_mbps],
@@ -295,11 +295,6 @@ def _number(cell: CellResult, name: str) -> float | None:
     else:
         value = getattr(record.link, name)
     return None if value is None else float(value)
-
-
-def _colors(color: str) -> list[str]:
-    """A color on a light and on a dark page."""
-    return [legible(color), legible(color, dark=True)]
 
 
 def _mark(marker: str) -> dict[str, Any]:

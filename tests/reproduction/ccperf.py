@@ -178,6 +178,11 @@ def _table(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
+def ns3_values() -> Iterator[dict[str, str]]:
+    """Every row of our ns-3 runs, those of TcpBbr included."""
+    return _table(NS3)
+
+
 def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
     """The experiments of our ns-3 runs with these numbers of flows, in the order of the table."""
     wanted = set(flows)

@@ -24,6 +24,7 @@ from tests.reproduction.ccperf import (
     loss_draws,
     ns3_experiments,
     ns3_rows,
+    ns3_values,
     published_rows,
     simulated,
 )
@@ -134,6 +135,33 @@ def more_flows() -> str:
     return table(head, lines)
 
 
+def deviations() -> str:
+    """Every value of ns-3's runs of these schemes, by metric and scheme: median and largest relative error."""
+    rows = [row for row in ns3_rows((1, 2, 4, 8)) if row.ours is not None]
+    names = sorted({row.metric for row in rows})
+    lines = []
+    for metric in names:
+        cells = []
+        for scheme in SCHEMES:
+            errors = [abs(row.error) for row in rows if row.metric == metric and _scheme(row) == scheme]
+            cells.append(f"{_share(median(errors))} / {_share(max(errors))} ({len(errors)})" if errors else "–")
+        lines.append([f"`{metric}`", *cells])
+    heads = [name.removeprefix("Tcp") for name in SCHEMES]
+    note = f"{len(rows)} of {sum(1 for _ in ns3_values())} values: median / largest relative error (values)."
+    return f"{note}\n\n{table(['metric', *heads], lines)}"
+
+
+def _scheme(row: Row) -> str:
+    """The flow's, of what is of one; else the first flow's, which is the tested one."""
+    place = int(row.scope.removeprefix("flow_")) - 1 if row.scope.startswith("flow_") else 0
+    return row.experiment.algorithms[place]
+
+
+def _share(error: float) -> str:
+    """Against a zero there is no relative error."""
+    return "∞" if error == float("inf") else f"{100 * error:.2g} %" if error < 1 else f"{100 * error:.0f} %"
+
+
 def published() -> str:
     rows = published_rows()
     names = dict.fromkeys((row.metric, row.scope.startswith("flow")) for row in rows)
@@ -231,6 +259,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "more": more_flows,
     "draws": draws,
     "published": published,
+    "deviations": deviations,
     "kernel": kernel,
     "quinn": quinn,
 }

@@ -42,7 +42,7 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     """
     if table not in TABLES:
         raise ConfigError(shown(table), where="--table", expected=f"one of {', '.join(TABLES)}")
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow()
     if table == "flows":
         columns = _columns(result_table(ResultSet.load(directory)))
         columns["seed"] = pyarrow.array(columns["seed"], pyarrow.uint64())  # all 64 bits are in use
@@ -50,17 +50,29 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     else:
         parts = [pyarrow.table(_columns(one)) for one in _of_runs(directory, table)]
     whole = pyarrow.concat_tables(parts, promote_options="default")
-    whole = whole.replace_schema_metadata({"ccgym": _core.__version__, "table": table})
+    write_arrow(whole, file, table)
+    return int(whole.num_rows)
+
+
+def write_arrow(table: Any, file: Path, name: str) -> None:
+    """Write a table of pyarrow's to a file, whole or not at all, in the format that the suffix says.
+
+    Args:
+        table: The table.
+        file: A ``.parquet``, ``.arrow`` or ``.feather`` file.
+        name: What the file says that the table is.
+    """
+    pyarrow = import_pyarrow()
+    table = table.replace_schema_metadata({"ccgym": _core.__version__, "table": name})
     content = io.BytesIO()
     if file.suffix == ".parquet":
         from pyarrow.parquet import write_table as write_parquet
 
-        write_parquet(whole, content, compression="zstd")
+        write_parquet(table, content, compression="zstd")
     else:
-        with pyarrow.ipc.new_file(content, whole.schema) as writer:
-            writer.write_table(whole)
+        with pyarrow.ipc.new_file(content, table.schema) as writer:
+            writer.write_table(table)
     atomic_write(file, content.getvalue())
-    return int(whole.num_rows)
 
 
 def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
@@ -92,7 +104,8 @@ def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _import_pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """The module pyarrow; :class:`PlatformError` where it is not installed."""
     try:
         import pyarrow
         import pyarrow.ipc

@@ -1,8 +1,6 @@
 // The page to explore: everything is in `results`, as ccgym/report/explore.py writes it. "Entities" are runs and schemes:
 // of both there are numbers and series. Charts are drawn when they come into view.
 const data = JSON.parse(document.getElementById("results").textContent);
-const $ = (id) => document.getElementById(id);
-const root = document.documentElement;
 const { runs, schemes, panels, metrics, step } = data;
 
 const entities = new Map();
@@ -24,52 +22,11 @@ for (const run of runs) {
 const end = Math.max(step, ...runs.map((run) => run.count * step));
 const state = { a: null, b: null, from: 0, to: end, hidden: new Set(), thin: new Set(), view: null };
 
-// --- Small things ---------------------------------------------------------------------------------------------------
-
-function make(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
-function drawn(tag, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
-
-const color = (pair) => pair[root.dataset.theme === "dark" ? 1 : 0];
-const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-const minus = (text) => text.replace("-", "−");
-
-function short(value) {
-  if (value === null || value === undefined) return "–";
-  const size = Math.abs(value);
-  return minus(size >= 1000 ? value.toFixed(0) : size >= 100 ? value.toFixed(1) : size >= 1 ? value.toFixed(2) :
-    String(Number(value.toPrecision(3))));
-}
-
-/** At most `count` round numbers from `low` to `high`. */
-function ticks(low, high, count) {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const width = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
-  const found = [];
-  for (let k = Math.ceil(low / width); k * width <= high * (1 + 1e-12); k++) found.push(Number((k * width).toPrecision(12)));
-  return found;
-}
-
 // --- Series ---------------------------------------------------------------------------------------------------------
 
 let floats = null;
 function valuesAt(place, count) {
-  if (floats === null) {
-    const text = atob(data.values);
-    const bytes = new Uint8Array(text.length);
-    for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
-    floats = new Float32Array(bytes.buffer);
-  }
+  floats ??= floatsOf(data.values);
   return Array.from(floats.subarray(place, place + count), (value) => (Number.isNaN(value) ? null : value));
 }
 
@@ -163,13 +120,6 @@ function newCell(entity, panel, place, named) {
 }
 
 const chartHeight = (panel) => (["throughput", "delay"].includes(panel.name) ? 220 : 160);
-
-function chartAxes(size) {
-  const axis = { stroke: style("--muted"), grid: { stroke: style("--grid"), width: 1 },
-    ticks: { stroke: style("--grid"), width: 1, size: 5 }, font: "12px system-ui, sans-serif" };
-  const label = (_, values) => values.map((value) => (value === null ? "" : minus(String(Number(value.toPrecision(10))))));
-  return [{ ...axis, size: 28, values: label }, { ...axis, size, values: label }];
-}
 
 function drawChart(cell) {
   const { lines, panel, figure } = cell;
@@ -441,18 +391,7 @@ function drawCdf() {
     $("cdf").replaceChildren(make("p", { className: "muted", textContent: "not recorded" }));
     return;
   }
-  const grid = new Set();
-  for (const [, values] of found) {
-    for (let k = 0; k <= 200; k++) grid.add(values[Math.min(values.length - 1, Math.floor(k * values.length / 200))]);
-  }
-  const x = [...grid].sort((a, b) => a - b);
-  const share = (values) => {
-    let k = 0;
-    return x.map((limit) => {
-      while (k < values.length && values[k] <= limit) k++;
-      return k / values.length;
-    });
-  };
+  const x = quantileGrid(found.map(([, values]) => values));
   const { title, unit } = panels[place];
   const paints = found.map(([entity]) => color((entity.of ?? entity).colors));
   const series = found.map(([entity], index) => ({
@@ -467,7 +406,7 @@ function drawCdf() {
     width: $("cdf").clientWidth, height: 320, axes, legend: { live: true },
     series: [{ label: "at", value: (_, value) => `${short(value)} ${unit}` }, ...series],
     scales: { x: { time: false }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-  }, [x, ...found.map(([, values]) => share(values))], $("cdf"));
+  }, [x, ...found.map(([, values]) => shareBelow(values, x))], $("cdf"));
 }
 
 function fillQuantities() {
@@ -522,18 +461,11 @@ function readAddress() {
   return true;
 }
 
-function setTheme(theme) {
-  root.dataset.theme = theme;
+const toggleTheme = onTheme(() => {
   drawPlane();
   fillLegend();
   showSeries();
-}
-
-function toggleTheme() {
-  const theme = root.dataset.theme === "dark" ? "light" : "dark";
-  try { localStorage.setItem("ccgym-theme", theme); } catch { /* not kept then */ }
-  setTheme(theme);
-}
+});
 
 const KEYS = {
   j: () => chooseRun(1),
@@ -569,9 +501,7 @@ const delays = runs.map((run) => run.numbers[1]).filter((value) => value > 0);
 $("log").checked = delays.length > 0 && Math.max(...delays) / Math.min(...delays) > 4; // Pantheon's rule
 $("log").addEventListener("change", wholePlane);
 $("plane-reset").addEventListener("click", wholePlane);
-$("theme").addEventListener("click", toggleTheme);
 $("keys").addEventListener("click", () => $("help").showModal());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
 addEventListener("hashchange", readAddress);
 bindTables();
 fillChoices();

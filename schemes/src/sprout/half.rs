@@ -47,7 +47,7 @@ pub struct Header {
 
 impl Header {
     pub fn pack(self) -> u32 {
-        u32::from(self.recent) << 8 | u32::from(self.time_to_next_ms)
+        (u32::from(self.recent) << 8) | u32::from(self.time_to_next_ms)
     }
 
     pub fn unpack(header: u32) -> Self {

@@ -274,11 +274,11 @@ pub mod tests {
         out
     }
     fn number(field: u64, value: f64) -> Vec<u8> {
-        [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()
+        [varint((field << 3) | 1), value.to_le_bytes().to_vec()].concat()
     }
     fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
         let body = parts.concat();
-        [varint(field << 3 | 2), varint(body.len() as u64), body].concat()
+        [varint((field << 3) | 2), varint(body.len() as u64), body].concat()
     }
     fn bound(field: u64, point: &Point) -> Vec<u8> {
         let of_file = [0, 1, 2, 3].map(|axis| number(21 + axis as u64, point[axis]));
@@ -288,7 +288,7 @@ pub mod tests {
         message(field, &[bound(11, lower), bound(12, upper)])
     }
     fn leaf((increment, multiple, gap): (i64, f64, f64)) -> Vec<u8> {
-        let zigzag = (increment << 1 ^ increment >> 63) as u64;
+        let zigzag = ((increment << 1) ^ (increment >> 63)) as u64;
         let rule = [varint(31 << 3), varint(zigzag), number(32, multiple), number(33, gap)];
         message(3, &rule)
     }

@@ -43,7 +43,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             down,
             clock,
             flows: spec.flows.len() as u32,
-            packets: spec.record.packets || programs::any(prepared),
+            packets: spec.record.packets || programs::any(spec),
             link_events: spec.record.link_events,
             step: spec.record.series,
             packet_memory: USUAL_PACKET_MEMORY,
@@ -61,7 +61,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     };
     let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
     let (mut path, mut ended) = flows.finish(prepared, clock, |at| emulator.stop(at))?;
-    let programs = programs::measure(prepared, &mut path, &mut ended)?;
+    let programs = programs::measure(spec, &mut path, &mut ended)?;
     let report = PathReport {
         backend: "emulated".into(),
         uplink_release: Some((&path.up.release).into()),

@@ -121,7 +121,7 @@ impl Parts {
             let list = if self.packed {
                 field(7, &values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())
             } else {
-                values.iter().flat_map(|x| [&[7 << 3 | 5], &x.to_le_bytes()[..]].concat()).collect()
+                values.iter().flat_map(|x| [&[(7 << 3) | 5], &x.to_le_bytes()[..]].concat()).collect()
             };
             field(5, &[field(1, name.as_bytes()), list].concat())
         };
@@ -170,7 +170,7 @@ fn varint(mut value: u64) -> Vec<u8> {
 }
 
 fn field(number: u8, message: &[u8]) -> Vec<u8> {
-    [vec![number << 3 | 2], varint(message.len() as u64), message.to_vec()].concat()
+    [vec![(number << 3) | 2], varint(message.len() as u64), message.to_vec()].concat()
 }
 
 #[test]

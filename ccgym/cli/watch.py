@@ -1,0 +1,162 @@
+"""``ccgym watch``: how far runs in another terminal are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ccgym.cli.common import HelpFormatter, Parser, console, run
+from ccgym.cli.progress import clock_text
+from ccgym.errors import ResultsError
+from ccgym.evaluation.progress_file import PROGRESS_FILE, RunProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+DESCRIPTION: Final = """\
+Show how far the runs of `ccgym evaluate` in another terminal are: those under way, the rate, the time
+left, failures. It ends when they do; control-C ends only the watching.
+"""
+
+EXAMPLES: Final = """\
+examples:
+  ccgym watch
+      the runs that began last, of all in results/
+  ccgym watch results/weaknesses --once
+      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
+"""
+
+TURN_S: Final = 0.5
+"""How often it looks."""
+SILENCE_S: Final = 20.0
+"""Without a terminal, seconds between two lines."""
+SHOWN_RUNS: Final = 12
+SHOWN_FAILURES: Final = 5
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``ccgym watch``."""
+    made = Parser(
+        prog="ccgym watch",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument(
+        "directory",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="DIRECTORY",
+        help="a results directory, or one of such: then the one whose runs began last (default: results)",
+    )
+    made.add_argument("--once", action="store_true", help="say it once, on one line")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``ccgym watch`` and return its exit status; see :mod:`ccgym.cli.common`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _watch(parser().parse_args(words), console()))
+
+
+def _watch(arguments: argparse.Namespace, shown_on: Console) -> int:
+    directory, now = newest(arguments.directory)
+    if arguments.once or not shown_on.is_terminal:
+        shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
+        said = time.monotonic()
+        while now.state == "running" and not arguments.once:
+            time.sleep(TURN_S)
+            now = RunProgress.load(directory) or now
+            if now.state != "running" or time.monotonic() - said >= SILENCE_S:
+                said = time.monotonic()
+                shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
+    else:
+        from rich.live import Live
+
+        with Live(view(directory, now), console=shown_on, refresh_per_second=4) as live:
+            while now.state == "running":
+                time.sleep(TURN_S)
+                now = RunProgress.load(directory) or now
+                live.update(view(directory, now))
+    return 1 if now.state == "interrupted" else 0
+
+
+def newest(given: Path) -> tuple[Path, RunProgress]:
+    """The results directory, and how far its runs are.
+
+    Args:
+        given: It, or a directory of such: then the one whose runs began last.
+
+    Raises:
+        ResultsError: Nothing is said there of any runs.
+    """
+    own = RunProgress.load(given)
+    if own is not None:
+        return given, own
+    found = [(one.parent, RunProgress.load(one.parent)) for one in given.glob(f"*/{PROGRESS_FILE}")]
+    known = [(directory, progress) for directory, progress in found if progress is not None]
+    if not known:
+        raise ResultsError(
+            "no runs have begun there",
+            where=str(given),
+            expected="a results directory that `ccgym evaluate` writes to",
+            hint="name the directory that --out named",
+        )
+    return max(known, key=lambda one: one[1].started)
+
+
+def line(directory: Path, now: RunProgress) -> str:
+    """All of it on one line."""
+    parts = [f"{directory}: {now.kept + now.done} of {now.total} runs", _state(now)]
+    if now.rate is not None:
+        parts.append(_rate(now.rate))
+    if now.state == "running" and now.eta_s is not None:
+        parts.append(f"{clock_text(now.eta_s)} left")
+    if now.failed:
+        parts.append(f"{now.failed} failed")
+    return ", ".join(parts)
+
+
+def view(directory: Path, now: RunProgress) -> RenderableType:
+    """All of it for a terminal."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(max(1, now.total), now.kept + now.done, width=32), f"{now.kept + now.done}/{now.total}", _state(now)
+    )
+    facts = [f"{now.kept} were there already"] if now.kept else []
+    facts += [_rate(now.rate)] if now.rate is not None else []
+    facts += [f"{now.run_s / now.done:.2f} s each"] if now.done else []
+    facts += [f"{clock_text(now.eta_s)} left"] if now.state == "running" and now.eta_s is not None else []
+    lines: list[RenderableType] = [Text(str(directory), style="bold"), bar, Text(", ".join(facts), style="dim")]
+    begun = sorted(now.running.items(), key=lambda one: one[1])
+    for name, since in begun[:SHOWN_RUNS]:
+        lines.append(Text(f"  {max(0.0, time.time() - since):6.1f} s  {name}"))
+    if len(begun) > SHOWN_RUNS:
+        lines.append(Text(f"           and {len(begun) - SHOWN_RUNS} more", style="dim"))
+    lines += [Text(f"failed: {one}", style="bold red") for one in now.failures[-SHOWN_FAILURES:]]
+    if now.failed > SHOWN_FAILURES:
+        lines.append(Text(f"{now.failed} failed in all", style="bold red"))
+    return Group(*lines)
+
+
+def _state(now: RunProgress) -> str:
+    if now.state == "running":
+        return f"{len(now.running)} under way"
+    if now.state == "ended":
+        return "ended" if now.left == 0 else f"ended, {now.left} are left"
+    return "interrupted: the same command goes on"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f} runs/s" if rate >= 1 else f"{60 * rate:.1f} runs/min"

@@ -1,0 +1,124 @@
+"""What is kept of a run besides its metrics, for pages: all of ccperf's tables, and the flows over time."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ccgym.evaluation.ccperf_metrics import CcperfMetrics, MetricTable
+from ccgym.evaluation.run import Run
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.files import read_json
+
+VERSION: Final = 1
+"""Rises with what is kept."""
+MAX_POINTS: Final = 150
+"""Points of a series; several samples become one."""
+FLOW_SERIES: Final = ("throughput_mbps", "srtt_ms", "in_flight")
+"""The series of a flow: payload that arrived, Mbit/s; smoothed round-trip time; packets in flight."""
+
+_Floats = npt.NDArray[np.float64]
+
+
+def detail(run: Run, record: RunRecord) -> dict[str, Any]:
+    """The flows and tables of a run as plain data.
+
+    Returns:
+        ``flows``: per flow its ``scheme``, ``start_s``, ``stop_s``, ``base_rtt_ms``, and where the path has a link the
+        ``optimum`` of it alone: ``throughput_mbps`` (payload), ``srtt_ms``, ``in_flight`` (packets). ``tables``: by
+        ccperf's scope, ``flow_1``, ``btl_forward`` and ``net``, its metrics, each ``[value, unit, bin in
+        seconds]``. ``path``: the path in words, ``duration_s``, ``seed``.
+    """
+    compiled = run.path.compile(run.duration_ns)
+    base_rtt = int(compiled.facts["base_rtt"])
+    capacity = None if record.capacity is None else record.capacity.average_mbps(run.duration_ns)
+    flows = []
+    for place, (spec, flow) in enumerate(zip(run.contender.flows, record.flows, strict=True)):
+        own_rtt = base_rtt + int(spec.native(base_rtt, f"flows[{place}]")["extra_rtt"])
+        flows.append(
+            {
+                "scheme": flow.scheme,
+                "start_s": flow.start_s,
+                "stop_s": flow.stop_s,
+                "base_rtt_ms": own_rtt / 1e6,
+                "optimum": None
+                if capacity is None
+                else {
+                    "throughput_mbps": capacity * spec.mss / spec.packet_bytes,
+                    "srtt_ms": own_rtt / 1e6,
+                    "in_flight": capacity * own_rtt / 8e3 / spec.packet_bytes,
+                },
+            }
+        )
+    return {
+        "path": record.path,
+        "duration_s": record.duration_s,
+        "seed": run.seed,
+        "flows": flows,
+        "tables": _tables(record.ccperf()),
+    }
+
+
+def _tables(metrics: CcperfMetrics) -> dict[str, dict[str, list[Any]]]:
+    named: dict[str, MetricTable] = {f"flow_{number}": table for number, table in enumerate(metrics.flows, 1)}
+    named |= {"btl_forward": metrics.link, "net": metrics.network}
+    return {
+        scope: {name: [_short(one.value), one.unit, one.bin_s] for name, one in table.items()}
+        for scope, table in named.items()
+        if table
+    }
+
+
+def series(run: Run, record: RunRecord) -> bytes:
+    """The flows over time as the content of an ``.npz`` file.
+
+    ``ends_s``: ends of the intervals. ``values``: a row per flow and quantity of :data:`FLOW_SERIES`, and a last one,
+    the bottleneck's mean queue in packets; NaN where nothing is known.
+    """
+    assert record.series is not None, "experiments sample their runs"
+    times: npt.NDArray[np.int64] = record.series["t_ns"].astype(np.int64)
+    every = max(1, -(-times.size // MAX_POINTS))
+    count = times.size // every
+    ends_s = times[every - 1 :: every][:count] / 1e9
+
+    def sampled(values: Any) -> _Floats:
+        return np.asarray(values, dtype=np.float64)[every - 1 :: every][:count]
+
+    def mean(values: Any) -> _Floats:
+        whole = np.asarray(values, dtype=np.float64)[: count * every]
+        return np.asarray(whole.reshape(count, every).mean(axis=1), dtype=np.float64)
+
+    rows = []
+    for spec, flow in zip(run.contender.flows, record.series["flows"], strict=True):
+        srtt = sampled(flow["srtt_ns"]) / 1e6
+        arrived = np.diff(sampled(flow["received_unique_bytes"]), prepend=0.0)
+        rows += [
+            arrived * 8 / 1e6 / np.diff(ends_s, prepend=0.0),
+            np.where(srtt > 0, srtt, np.nan),
+            mean(flow["in_flight_bytes"]) / spec.packet_bytes,
+        ]
+    rows.append(mean(record.series["link"]["queue_packets"]))
+    content = io.BytesIO()
+    np.savez_compressed(content, ends_s=ends_s.astype(np.float32), values=np.asarray(rows, dtype=np.float32))
+    return content.getvalue()
+
+
+def read_kept(file: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.float32]]]:
+    """What :func:`detail` and :func:`series` made of a run, from the file that it is kept in.
+
+    Raises:
+        UnreadableError: The file is damaged.
+        OSError: It is not there.
+    """
+    kept = read_json(file)["body"]["data"]["detail"]
+    with np.load(file.with_suffix(".npz")) as arrays:
+        return kept, {name: arrays[name] for name in arrays.files}
+
+
+def _short(value: float | None) -> float | None:
+    """Five digits are more than a page shows."""
+    return None if value is None or not np.isfinite(value) else float(f"{value:.5g}")

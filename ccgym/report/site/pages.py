@@ -1,0 +1,291 @@
+"""The pages of the site: overview, experiments, schemes; and the scripts that they load."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.ccperf_metrics import BETTER
+from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.provenance import provenance
+from ccgym.experiments.detail import FLOW_SERIES
+from ccgym.files import atomic_write
+from ccgym.report.experiment_report import TONES, WORDS
+from ccgym.report.explore import UPLOT
+from ccgym.report.page import TEMPLATES, write_page
+from ccgym.report.site.database import write_database
+from ccgym.report.site.results import StoredExperiments
+from ccgym.report.style import FLOW_COLORS, page_colors
+from ccgym.report.table import NOTHING, Cell, Column, Row, Table
+
+INDEX: Final = "index.html"
+
+_FIGURES: Final = (
+    "operating_point_over_time",
+    "operating_point_distribution",
+    "in_flight",
+    "plane",
+    "comparison",
+)
+"""Scripts of figures in ``templates/site/figures``, in the order in which pages show them."""
+
+_FILES: Final = {
+    "ccgym.sqlite": "SQLite: experiments, conditions, schemes, outcomes, runs, and the tables below with their columns",
+    "values.parquet": "a row per run and metric of its experiment",
+    "ccperf.parquet": "a row per first run, scope (flow, bottleneck, network) and metric of ccperf's",
+    "series.parquet": "a row per first run, flow and interval: throughput, sRTT, packets in flight, queue",
+}
+
+
+def write_site(
+    found: Sequence[StoredExperiments],
+    directory: Path,
+    title: str,
+    command: Sequence[str],
+    started: float,
+    observer: Observer,
+) -> Path:
+    """Write the site, and return its first page.
+
+    Args:
+        found: The results.
+        directory: Where to; made if it does not exist. Pages of experiments that are not in ``found`` stay.
+        title: What the site is called.
+        command: The words of the command that makes it.
+        started: When that began, seconds since the epoch.
+        observer: Receives the progress.
+    """
+    steps = sum(len(one.tests) for one in found)
+    observer.begin("pages", steps + 2)
+    for folder in ("assets", "data", "schemes", *(one.name for one in found)):
+        (directory / folder).mkdir(parents=True, exist_ok=True)
+    _write_assets(directory / "assets")
+    common = {"site_title": title, "sections": ()}
+    for one in found:
+        for test in one.tests:
+            values = {**common, "up": "../", **_test_values(one, test, directory)}
+            write_page(directory / _page(one, test), "site/test", values)
+            observer.advance("pages", note=str(test["title"]))
+    made = provenance(title, command, started, 0.0, str(found[0].document["provenance"]["backend"]))
+    for scheme in _schemes(found):
+        values = {**common, "up": "../", "provenance": made, **_scheme_values(found, scheme)}
+        write_page(directory / "schemes" / f"{scheme['key']}.html", "site/scheme", values)
+    observer.advance("pages", note="schemes")
+    files = [file.name for file in write_database(found, directory)]
+    observer.advance("pages", note="database")
+    values = {**common, "up": "", "provenance": made, **_index_values(found), "files": [(f, _FILES[f]) for f in files]}
+    write_page(directory / INDEX, "site/index", values)
+    return directory / INDEX
+
+
+def _write_assets(directory: Path) -> None:
+    folder = TEMPLATES / "site"
+    parts = [TEMPLATES / "charts.js", folder / "plots.js", *(folder / "figures" / f"{one}.js" for one in _FIGURES)]
+    script = "\n".join(file.read_text(encoding="utf-8") for file in (*parts, folder / "site.js"))
+    atomic_write(directory / "site.js", f'"use strict";\n(() => {{\n{script}}})();\n')
+    license_text = (UPLOT / "LICENSE").read_text(encoding="utf-8").strip().replace("*/", "* /")
+    chart_library = (UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")
+    atomic_write(directory / "uplot.js", f"/*! {license_text} */\n{chart_library}")
+    atomic_write(directory / "uplot.css", (UPLOT / "uPlot.min.css").read_text(encoding="utf-8"))
+
+
+def _page(one: StoredExperiments, test: Mapping[str, Any]) -> str:
+    return f"{one.name}/{test['name']}.html"
+
+
+def _schemes(found: Sequence[StoredExperiments]) -> list[Mapping[str, Any]]:
+    """Every scheme, once."""
+    return list({scheme["key"]: scheme for one in reversed(found) for scheme in one.schemes}.values())
+
+
+# --- Overview --------------------------------------------------------------------------------------------------------
+
+
+def _index_values(found: Sequence[StoredExperiments]) -> dict[str, Any]:
+    sets = [{"name": one.name, "title": one.title, "tests": [_entry(one, test) for test in one.tests]} for one in found]
+    rows = [_score(found, scheme) for scheme in _schemes(found)]
+    runs = sum(len(outcome["runs"]) for one in found for outcome in one.document["outcomes"])
+    return {
+        "sets": sets,
+        "tests": [test for one in sets for test in one["tests"]],
+        "schemes": rows,
+        "runs": runs,
+        "scoreboard": sorted(rows, key=lambda row: (-row["passed"], row["label"].lower())),
+    }
+
+
+def _entry(one: StoredExperiments, test: Mapping[str, Any]) -> dict[str, Any]:
+    outcomes = one.outcomes(test["name"])
+    conditions = _conditions(outcomes)
+    words = [one.title, *(test[word] for word in ("title", "question", "setting", "threshold", "source", "name"))]
+    words += [metric["label"] for metric in test["metrics"]] + [scheme["label"] for scheme in one.schemes]
+    words += [condition["key"] for condition in conditions[:500]]
+    judged = [outcome["verdict"] for outcome in outcomes.values() if outcome["verdict"] != "none"]
+    return {
+        "page": _page(one, test),
+        "title": test["title"],
+        "question": test["question"],
+        "conditions": len(conditions),
+        "verdicts": f"passed by {judged.count('pass')} of {len(judged)} schemes" if judged else "",
+        "text": " ".join(words).lower(),
+    }
+
+
+def _score(found: Sequence[StoredExperiments], scheme: Mapping[str, Any]) -> dict[str, Any]:
+    """How many experiments a scheme passed of those that judge it: altogether, and in each set."""
+    cells = []
+    for one in found:
+        verdicts = [outcome["verdict"] for outcome in one.document["outcomes"] if outcome["scheme"] == scheme["key"]]
+        cells.append((verdicts.count("pass"), len(verdicts) - verdicts.count("none")))
+    whole = sum(passed for passed, _ in cells), sum(judged for _, judged in cells)
+    return {
+        "key": scheme["key"],
+        "label": scheme["label"],
+        "passed": whole[0],
+        "text": _of(*whole),
+        "cells": [{"passed": passed, "text": _of(passed, judged)} for passed, judged in cells],
+    }
+
+
+def _of(passed: int, judged: int) -> str:
+    return f"{passed} of {judged}" if judged else NOTHING
+
+
+# --- Schemes ---------------------------------------------------------------------------------------------------------
+
+
+def _scheme_values(found: Sequence[StoredExperiments], scheme: Mapping[str, Any]) -> dict[str, Any]:
+    sets = []
+    for one in found:
+        tests = []
+        for test in one.tests:
+            outcome = one.outcomes(test["name"]).get(scheme["key"])
+            if outcome is not None:
+                verdict = outcome["verdict"]
+                shown = {"headline": outcome["headline"], "verdict": WORDS[verdict], "tone": TONES[verdict]}
+                tests.append({"page": _page(one, test), "title": test["title"], **shown})
+        if tests:
+            sets.append({"title": one.title, "tests": tests})
+    score = _score(found, scheme)
+    passed = (
+        f"passed {score['text']} experiments with criteria" if score["text"] != NOTHING else "no experiment judges it"
+    )
+    return {"scheme": scheme, "sets": sets, "passed": passed}
+
+
+# --- Experiments -----------------------------------------------------------------------------------------------------
+
+
+def _conditions(outcomes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """All conditions of an experiment, each once."""
+    return list({one["key"]: one for outcome in outcomes.values() for one in outcome["conditions"]}.values())
+
+
+def _test_values(one: StoredExperiments, test: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    outcomes = one.outcomes(test["name"])
+    conditions = _conditions(outcomes)
+    schemes = [scheme for scheme in one.schemes if scheme["key"] in outcomes]
+    made = one.document["provenance"]
+    said = (("Setting", test["setting"]), ("Passes", test["threshold"] or test["brief"]), ("Source", test["source"]))
+    stem = f"{one.name}_{test['name']}"
+    shown = []
+    for place, condition in enumerate(conditions):
+        file = f"{stem}_{place}.js"
+        atomic_write(directory / "data" / file, _condition_script(one, outcomes, place, condition["key"]))
+        seeds = {
+            run["seed"]
+            for outcome in outcomes.values()
+            for run in outcome["runs"]
+            if run["condition"] == condition["key"] and run["run"] == 1
+        }
+        shown.append(
+            {
+                "key": condition["key"],
+                "at": dict(condition["at"]) or {"condition": "the only one"},
+                "file": f"../data/{file}",
+                "seed": ", ".join(map(str, sorted(seeds))),
+            }
+        )
+    return {
+        "test": test,
+        "set_title": one.title,
+        "schemes": schemes,
+        "conditions": shown,
+        "provenance": made,
+        "place": PLACES[made["backend"]],
+        "words": [(name, text) for name, text in said if text],
+        "verdicts": _verdicts(schemes, outcomes),
+        "data": {
+            "metrics": test["metrics"],
+            "schemes": [{"key": s["key"], "label": s["label"], "colors": page_colors(s["color"])} for s in schemes],
+            "conditions": shown,
+            "coordinates": list(dict.fromkeys(name for one in shown for name in one["at"])),
+            "values": {key: _values(test, outcome, conditions) for key, outcome in outcomes.items()},
+            "commands": _commands(one, schemes),
+            "better": dict(BETTER),
+            "series": list(FLOW_SERIES),
+            "flowColors": [page_colors(color) for color in FLOW_COLORS],
+        },
+    }
+
+
+def _verdicts(schemes: Sequence[Mapping[str, Any]], outcomes: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What each scheme came to, and the criterion with the smallest margin of those that it did not meet."""
+    rows = []
+    for scheme in schemes:
+        outcome = outcomes[scheme["key"]]
+        missed = [one for one in outcome["criteria"] if one["passed"] is False]
+        where = ", ".join(dict.fromkeys(one["group"] for one in missed if one["group"]))
+        values = {"scheme": scheme["label"], "numbers": outcome["headline"], "missed": where}
+        verdict = outcome["verdict"]
+        rows.append(Row({**values, "verdict": Cell(WORDS[verdict] or None, TONES[verdict])}))
+    columns = [Column("scheme", "scheme", align="left"), Column("numbers", "numbers"), Column("verdict", "verdict")]
+    if any(row.values["missed"] for row in rows):
+        columns.append(Column("missed", "not met", align="left"))
+    return Table(columns, rows, kind="stack")
+
+
+def _values(
+    test: Mapping[str, Any], outcome: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]
+) -> list[list[list[float] | None]]:
+    """By condition and metric: mean, standard deviation, runs; None where nothing is known."""
+    known = {one["key"]: one["metrics"] for one in outcome["conditions"]}
+
+    def of(condition: str, metric: str) -> list[float] | None:
+        spread = known.get(condition, {}).get(metric)
+        return None if spread is None else [spread["mean"], spread["std"], spread["count"]]
+
+    return [[of(one["key"], metric["key"]) for metric in test["metrics"]] for one in conditions]
+
+
+def _commands(one: StoredExperiments, schemes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The command that makes the numbers of each scheme again."""
+    words = shlex.split(one.document["provenance"].get("command") or "")
+    texts = dict(zip((s["key"] for s in one.schemes), one.document["parameters"]["schemes"], strict=True))
+    if "--schemes" in words:
+        place = words.index("--schemes")
+        words = [*words[:place], *words[place + 2 :]]
+    return {s["key"]: shlex.join([*words, "--schemes", texts[s["key"]]]) if words else "" for s in schemes}
+
+
+def _condition_script(
+    one: StoredExperiments, outcomes: Mapping[str, Mapping[str, Any]], place: int, condition: str
+) -> str:
+    """A script that hands the first runs of a condition to the page."""
+    runs = {}
+    for key, outcome in outcomes.items():
+        if (kept := one.kept(outcome, condition)) is not None:
+            arrays = {"ends": kept.arrays["ends_s"], "values": kept.arrays["values"]}
+            runs[key] = {"numbers": kept.numbers, **{name: _floats(values) for name, values in arrays.items()}}
+    return f"ccgym.condition({place}, {json.dumps(runs, ensure_ascii=False)});\n"
+
+
+def _floats(values: Any) -> str:
+    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()

@@ -1,0 +1,149 @@
+"""Results of experiments, as ``ccgym evaluate --experiment`` left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ccgym.errors import ResultsError
+from ccgym.evaluation.directory import MARKERS
+from ccgym.experiments.detail import read_kept
+from ccgym.experiments.results import FORMAT, FORMAT_VERSION
+from ccgym.files import UnreadableError, read_json
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """The first run of a scheme in a condition, in detail."""
+
+    numbers: Mapping[str, Any]
+    """What :func:`ccgym.experiments.detail.detail` made of it."""
+    arrays: Mapping[str, Any]
+    """What :func:`ccgym.experiments.detail.series` made of it."""
+
+
+@dataclass(frozen=True)
+class StoredExperiments:
+    """The results of one file of experiments."""
+
+    directory: Path
+    document: Mapping[str, Any]
+    """What :meth:`ccgym.experiments.results.ExperimentResults.to_json` made."""
+
+    @classmethod
+    def load(cls, directory: Path) -> StoredExperiments:
+        """Read a results directory.
+
+        Raises:
+            ResultsError: It holds no results of experiments, or they cannot be read.
+        """
+        expected = "a directory that `ccgym evaluate --experiment` filled"
+        if not (directory / MARKERS["experiment"][0]).exists():
+            raise ResultsError("no results of experiments are there", where=str(directory), expected=expected)
+        for file in sorted(directory.glob("*.json")):
+            try:
+                document = read_json(file)
+            except (UnreadableError, OSError) as error:
+                raise ResultsError(f"the file cannot be read: {error}", where=str(file), expected=expected) from None
+            if isinstance(document, dict) and document.get("format") == FORMAT:
+                if document.get("version") != FORMAT_VERSION:
+                    raise ResultsError(
+                        f"version {document.get('version')} of the format",
+                        where=str(file),
+                        expected=f"version {FORMAT_VERSION}",
+                        hint="run the same command again with this version of ccgym",
+                    )
+                return cls(directory, document)
+        raise ResultsError(
+            "the experiment has not ended: there are runs, but no results",
+            where=str(directory),
+            expected=expected,
+            hint="run the same command again: it goes on where it stopped",
+        )
+
+    @property
+    def name(self) -> str:
+        """Name in files."""
+        return str(self.document["experiment"])
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        title = str(self.document["provenance"]["path"])
+        return title[:1].upper() + title[1:]
+
+    @property
+    def schemes(self) -> Sequence[Mapping[str, Any]]:
+        """The schemes with label, color and marker, in order."""
+        return tuple(self.document["schemes"])
+
+    @property
+    def tests(self) -> Sequence[Mapping[str, Any]]:
+        """The experiments of the file."""
+        return tuple(self.document["tests"])
+
+    def outcomes(self, test: str) -> dict[str, Mapping[str, Any]]:
+        """The outcomes of an experiment by scheme."""
+        return {one["scheme"]: one for one in self.document["outcomes"] if one["test"] == test}
+
+    def kept(self, outcome: Mapping[str, Any], condition: str) -> KeptRun | None:
+        """The first run of a scheme in a condition, in detail; None where nothing is kept of it.
+
+        Raises:
+            ResultsError: Its file is damaged.
+        """
+        for run in outcome["runs"]:
+            if run["condition"] == condition and run.get("kept"):
+                file = self.directory / run["kept"]
+                try:
+                    return KeptRun(*read_kept(file))
+                except FileNotFoundError:
+                    return None
+                except (UnreadableError, OSError, KeyError, ValueError) as error:
+                    raise ResultsError(
+                        f"the kept run cannot be read: {error}",
+                        where=str(file),
+                        expected="what `ccgym evaluate --experiment` wrote",
+                        hint="run the same command again: what is damaged is run again",
+                    ) from None
+        return None
+
+
+def find_results(given: Sequence[Path]) -> list[StoredExperiments]:
+    """The results in these directories and one level below them, each once.
+
+    Raises:
+        ResultsError: There is none, one cannot be read, or two have one name.
+    """
+    found: dict[str, StoredExperiments] = {}
+    for directory in _directories(given):
+        one = StoredExperiments.load(directory)
+        if one.name in found:
+            raise ResultsError(
+                f"experiment {one.name} is there twice",
+                where=str(directory),
+                expected="each experiment once",
+                hint=f"leave this directory out, or {found[one.name].directory}",
+            )
+        found[one.name] = one
+    if not found:
+        raise ResultsError(
+            "no results of experiments are there",
+            where=", ".join(map(str, given)),
+            expected="directories of `ccgym evaluate --experiment NAME`",
+            hint="run one first: ccgym evaluate --experiment weaknesses --quick",
+        )
+    return list(found.values())
+
+
+def _directories(given: Sequence[Path]) -> Iterator[Path]:
+    marker = MARKERS["experiment"][0]
+    for directory in given:
+        if not directory.is_dir():
+            raise ResultsError("there is no such directory", where=str(directory), expected="a results directory")
+        if (directory / marker).exists():
+            yield directory
+        else:
+            yield from sorted(one.parent for one in directory.glob(f"*/{marker}"))

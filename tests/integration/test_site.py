@@ -1,0 +1,161 @@
+"""``ccgym site``: pages in a real browser, the database, and that a YAML file is all that an experiment takes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccgym.cli.evaluate import main as evaluate
+from ccgym.cli.site import main as site
+from tests.browser import Browser, program
+
+EXPERIMENT = """
+title: a link of the test's own
+question: Does the queue matter?
+setting: 12 Mbit/s, 40 ms, two flows
+schemes: [cubic, vegas]
+path: {rate: 12mbps, rtt: 40ms, queue: $queue}
+sweep: {queue: [10p, 40p, 160p]}
+flows: [{scheme: $scheme}, {scheme: $scheme}]
+duration: 4s
+runs: 2
+metrics:
+  throughput: {metric: goodput}
+  delay: {metric: queueing_delay}
+criteria: [{metric: throughput, min: 4}]
+"""
+"""All that the site needs to have a page on it."""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two experiments, run: the test's own, and one of ours."""
+    directory = tmp_path_factory.mktemp("results")
+    file = directory / "own_link.yaml"
+    file.write_text(EXPERIMENT, encoding="utf-8")
+    for given, name in ((str(file), "own_link"), ("ccperf", "ccperf")):
+        words = ["--experiment", given, "--out", str(directory / name), "--no-figures"]
+        assert evaluate(words) == 0
+    return directory
+
+
+@pytest.fixture(scope="module")
+def pages(results: Path) -> Path:
+    """The site of both."""
+    assert site([str(results), "--out", str(results / "site"), "--title", "A test's site"]) == 0
+    return results / "site"
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Browser]:
+    if program() is None:
+        pytest.skip("needs chromium: sudo apt-get install chromium")
+    with Browser() as started:
+        yield started
+
+
+@pytest.fixture
+def browser(process: Browser, pages: Path) -> Iterator[Browser]:
+    """A browser in which pages ask for files of the site only, and have nothing to say."""
+    process.requests.clear()
+    process.said.clear()
+    yield process
+    assert process.said == []
+    assert all(one.startswith(pages.as_uri()) for one in process.requests), process.requests
+
+
+def texts(browser: Browser, what: str) -> list[str]:
+    found = browser.run(f"[...document.querySelectorAll({json.dumps(what)})].map((one) => one.textContent.trim())")
+    return [str(one) for one in found]
+
+
+def settled(browser: Browser, expression: str) -> Any:
+    """The value of an expression once it is there: scripts of conditions are loaded when they are wanted."""
+    waiting = f"(async () => {{ for (let k = 0; k < 200; k++) {{ const found = {expression}; if (found) return found; "
+    return browser.run(f"{waiting} await new Promise((done) => setTimeout(done, 20)); }} }})()")
+
+
+def test_the_first_page_has_scores_and_finds_experiments(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "index.html")
+    assert texts(browser, "h1") == ["A test's site"]
+    scores = texts(browser, "#scoreboard ~ .scroll tbody tr td:nth-child(2)")
+    assert sorted(scores) == sorted(["1 of 1", "1 of 1", "–", "–", "–"])
+    browser.run("(() => { const s = document.getElementById('search'); s.value = 'queue 160p vegas'; "
+                "s.dispatchEvent(new Event('input')); })()")  # fmt: skip
+    assert texts(browser, ".entries li:not([hidden]) a") == ["a link of the test's own"]
+    assert texts(browser, "#hits") == ["1 found"]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (800, True), (375, False)])
+def test_an_experiment_shows_every_part_at_every_width(browser: Browser, pages: Path, width: int, dark: bool) -> None:
+    browser.open(pages / "own_link" / "own_link.html", width=width, dark=dark)
+    assert settled(browser, "document.querySelectorAll('#flow-metrics tbody tr').length") > 15
+    heads = texts(browser, "h2, h3")
+    order = ["Verdicts", "Over all conditions", "One run", "Parameters", "Command", "Flows", "Metrics of the flows",
+             "Metrics of the bottleneck", "Metrics of the network", "Figures", "Comparison of schemes"]  # fmt: skip
+    assert [one for one in heads if one in order] == order
+    assert browser.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    # Two flows, three panels and the queue, two distributions; three plots of points; three comparisons.
+    assert browser.run("document.querySelectorAll('#run-figures canvas').length") == 6
+    assert browser.run("document.querySelectorAll('#run-figures svg.plot').length") == 3
+    assert browser.run("document.querySelectorAll('#compared-figures .uplot, #compared-figures svg.plot').length") == 3
+
+
+def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages: Path, results: Path) -> None:
+    browser.open(pages / "own_link" / "own_link.html", part="#condition=2&scheme=vegas")
+    assert "160" in settled(browser, "document.getElementById('parameters').textContent")
+    row = "[...document.querySelectorAll('#net-metrics tr')].find((one) => one.textContent.includes('agg_throughput'))"
+    shown = float(settled(browser, f"{row}?.cells[1].textContent"))
+    document = json.loads((results / "own_link" / "own_link.json").read_text(encoding="utf-8"))
+    outcome = next(one for one in document["outcomes"] if one["scheme"] == "vegas")
+    run = next(one for one in outcome["runs"] if one["condition"] == "queue=160p" and one["run"] == 1)
+    kept = json.loads((results / "own_link" / run["kept"]).read_text(encoding="utf-8"))
+    expected = kept["body"]["data"]["detail"]["tables"]["net"]["mean_agg_throughput_l4"][0]
+    assert shown == pytest.approx(expected, abs=0.006)
+    best = texts(browser, "#compared tbody tr:nth-child(2) td.best")
+    means = {one["scheme"]: one["conditions"][2]["metrics"]["delay"]["mean"] for one in document["outcomes"]}
+    assert best[0].startswith(f"{min(means.values()):.3g}"[:3])
+
+
+def test_the_database_has_the_numbers_of_the_results(pages: Path, results: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'ccgym[arrow]'")
+    document = json.loads((results / "own_link" / "own_link.json").read_text(encoding="utf-8"))
+    runs = {(o["scheme"], r["condition"], r["run"]): r for o in document["outcomes"] for r in o["runs"]}
+    values = [row for row in pyarrow.read_table(pages / "values.parquet").to_pylist() if row["results"] == "own_link"]
+    assert len(values) == 2 * len(runs) == 24
+    for row in values:
+        assert row["value"] == runs[row["scheme"], row["condition"], row["run"]]["values"][row["metric"]]
+    series = pyarrow.read_table(pages / "series.parquet").to_pylist()
+    own = [
+        row for row in series if (row["results"], row["scheme"], row["condition"]) == ("own_link", "cubic", "queue=40p")
+    ]
+    assert {row["flow"] for row in own} == {1, 2}
+    # The bins of both flows together are the whole goodput of the run.
+    mean = sum(row["throughput_mbps"] for row in own) / (len(own) / 2)
+    assert mean == pytest.approx(runs["cubic", "queue=40p", 1]["values"]["throughput"], rel=0.02)
+    with closing(sqlite3.connect(pages / "ccgym.sqlite")) as database:
+        assert database.execute("SELECT count(*) FROM runs WHERE results = 'own_link'").fetchone() == (12,)
+        seeds = database.execute("SELECT DISTINCT seed FROM runs WHERE condition = 'queue=10p' AND run = 1").fetchall()
+        assert seeds == [(str(runs["cubic", "queue=10p", 1]["seed"]),)]
+        rows = dict(database.execute("SELECT name, rows FROM files").fetchall())
+        assert rows["values.parquet"] == len(pyarrow.read_table(pages / "values.parquet"))
+
+
+def test_no_results_and_unfinished_ones_end_in_one_error(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 2
+    assert "no results of experiments" in capsys.readouterr().err
+    unfinished = tmp_path / "own_link"
+    unfinished.mkdir()
+    marker = results / "own_link" / "ccgym_experiment.json"
+    (unfinished / marker.name).write_bytes(marker.read_bytes())
+    assert site([str(unfinished), "--out", str(tmp_path / "site")]) == 2
+    assert "has not ended" in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
