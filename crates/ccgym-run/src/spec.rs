@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
-use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng, SpecError};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
