@@ -73,11 +73,17 @@ class SimResult:
     def frames(self, flow: int) -> dict[str, npt.NDArray[Any]]:
         """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
 
+    def transfers(self, flow: int) -> dict[str, npt.NDArray[Any]]:
+        """Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
+
     def series(self) -> dict[str, Any]:
         """Sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
 
-    def link_events(self, direction: Literal["up", "down"]) -> dict[str, npt.NDArray[Any]]:
-        """Events of the first link of a direction: kind, time_ns, size, flow, arrival_ns."""
+    def link_events(self, direction: str) -> dict[str, npt.NDArray[Any]]:
+        """Events of the first link of a direction (up, down, or a name of one of several links).
+
+        Columns: kind, time_ns, size, flow, arrival_ns.
+        """
 
     def write_tunnel_log(
         self, path: str | os.PathLike[str], direction: Literal["data", "ack"], start_epoch_ms: float

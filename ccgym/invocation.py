@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 COMMANDS: Final = (
     "analyze", "benchmark", "certificate", "compare", "convert", "describe", "doctor", "evaluate", "export", "gap",
-    "pantheon", "path", "paths", "portrait", "receiver", "record", "rfc9743", "schema", "schemes", "sender", "shell",
-    "trace", "train", "tree", "version", "windows",
+    "pantheon", "path", "paths", "portrait", "receiver", "record", "rfc9743", "schema", "schemes", "sender",
+    "shell", "site", "trace", "train", "tree", "version", "watch", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""
 

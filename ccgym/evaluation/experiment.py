@@ -168,7 +168,11 @@ class Experiment:
         return {
             "ccgym": _core.__version__,
             "path_name": self.path_name,
-            "path": {"uplink": compiled.uplink, "downlink": compiled.downlink},
+            "path": {
+                "uplink": compiled.uplink,
+                "downlink": compiled.downlink,
+                **({"links": compiled.links} if compiled.links else {}),
+            },
             "traces": trace_digests(self.path),
             "schemes": [one.text for one in self.schemes],
             **({"contenders": named} if named else {}),

@@ -287,6 +287,21 @@ def media_metrics(
     )
 
 
+def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Numbers of the responses of a flow.
+
+    Args:
+        transfers: ``asked_ns`` and ``finished_ns`` of each response; :data:`NEVER` for one that did not finish.
+    """
+    finished = transfers["finished_ns"] != NEVER
+    took = transfers["finished_ns"][finished].astype(np.int64) - transfers["asked_ns"][finished].astype(np.int64)
+    return {
+        "transfers": int(took.size),
+        "transfer_ms": float(took.mean()) / 1e6 if took.size else None,
+        "transfer_p95_ms": percentile_nearest(took) / 1e6 if took.size else None,
+    }
+
+
 def run_metrics(log: PacketLog, capacity_mbps: float | None = None) -> RunMetrics:
     """Pantheon's numbers for a run.
 

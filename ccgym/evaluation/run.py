@@ -259,8 +259,9 @@ def path_digest(path: NetworkPath) -> str:
     known = _PATH_DIGESTS.get(path)
     if known is None:
         compiled, hosts = path.compile(), hosts_of(path)
-        what = [compiled.uplink, compiled.downlink, trace_digests(path)] if hosts is None else hosts.identity
-        known = _PATH_DIGESTS[path] = digest(what)
+        links = [compiled.links] if compiled.links else []
+        simulated = [compiled.uplink, compiled.downlink, *links, trace_digests(path)]
+        known = _PATH_DIGESTS[path] = digest(simulated if hosts is None else hosts.identity)
     return known
 
 

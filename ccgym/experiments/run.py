@@ -477,7 +477,7 @@ def _rates_and_delays(scenario: Scenario) -> tuple[list[float], list[float]]:
     path = scenario.path
     rates = [
         rate / 1e6
-        for link in path.links
+        for link in path.data_links
         for rate in ([value for _, value in link.rate] if isinstance(link.rate, tuple) else [link.rate])
         if rate is not None
     ]

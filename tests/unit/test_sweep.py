@@ -46,7 +46,7 @@ def test_every_combination_is_a_condition() -> None:
         (20, 0), (40, 0), (20, 0.01), (40, 0.01),
     ]  # fmt: skip
     named = NetworkPath.named("77.72mbps")
-    assert all(one.path.links[0].queue == named.links[0].queue for one in found.values())
+    assert all(one.path.data_links[0].queue == named.data_links[0].queue for one in found.values())
 
 
 def test_what_a_command_line_has_as_a_name_varies() -> None:

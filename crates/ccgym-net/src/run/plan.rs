@@ -131,15 +131,26 @@ impl Plan {
             let found = format!("{} flows", self.spec.flows.len());
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
+        if self.spec.is_network() || !self.spec.links.is_empty() {
+            let found = "links with names, or flows in both directions";
+            let expected = "one path that all data crosses in the same direction; networks can be simulated only";
+            return Err(NetError::new(step(), found).expected(expected));
+        }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let others =
                 [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
-            if others && matches!(flow.source, SourceSpec::Media(_)) {
+            let ours = matches!(flow.source, SourceSpec::Media(_) | SourceSpec::Poisson { .. });
+            if others && ours {
                 return Err(NetError::new(
                     format!("checking flows[{i}].source"),
-                    format!("media over {}", flow.scheme),
+                    format!("media or poisson over {}", flow.scheme),
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
+            }
+            if matches!(flow.source, SourceSpec::Requests(_)) || flow.send_buffer.is_some() {
+                let found = "requests or a send buffer";
+                return Err(NetError::new(format!("checking flows[{i}]"), found)
+                    .expected("another source, without a send buffer; these can be simulated only"));
             }
             if flow.scheme.starts_with(PROGRAM_PREFIX) {
                 let step = || format!("checking flows[{i}]");
