@@ -10,10 +10,11 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.common import (
     PIPE_WIDTH,
@@ -60,6 +61,7 @@ _KINDS: Final = {
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
     "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
     "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
     "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
@@ -153,6 +155,13 @@ def _name_of(path: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", plain).strip("-.") or "path"
 
 
+def runner_and_report(kind: str) -> tuple[Callable[..., Any], ModuleType]:
+    """What runs an experiment of a kind, and the module that shows it."""
+    runner, reporter = _KINDS[kind]
+    module, _, function = runner.partition(":")
+    return getattr(importlib.import_module(module), function), importlib.import_module(reporter)
+
+
 def run_and_show(
     spec: ExperimentSet | Comparison, request: Request, arguments: argparse.Namespace, shown_on: Console
 ) -> int:
@@ -177,10 +186,7 @@ def run_and_show(
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
 
-    runner, reporter = _KINDS[spec.kind]
-    module, _, function = runner.partition(":")
-    run = getattr(importlib.import_module(module), function)
-    report = importlib.import_module(reporter)
+    run, report = runner_and_report(spec.kind)
     try:
         with Progress(shown_on) as progress:
             result = run(spec, request, progress)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError
@@ -86,7 +87,7 @@ class Executed:
 
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
         """The runs that ended well, by scheme."""
-        return _ran(self.plans[test.name], self.found[test.name])
+        return ran_of(self.plans[test.name], self.found[test.name])
 
     @property
     def _ended(self) -> list[RunOutcome]:
@@ -166,7 +167,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
             counting.part = test.title
             outcomes = measure(
                 runs,
-                reduce=_reduction(test, plans[test.name]),
+                reduce=reduction(test, plans[test.name]),
                 store=store,
                 jobs=request.jobs,
                 observer=counting,
@@ -206,13 +207,18 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     """
     checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
-        results = _results(execute(source, request, store, observer or Silent()))
-        document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
-        atomic_write(request.out / f"{source.name}.json", document + "\n")
-        atomic_write(request.out / f"{source.name}.csv", results.to_csv())
-        if compared := results.compared():
-            atomic_write(request.out / f"{source.name}_differences.csv", rows_to_csv(compared))
+        results = results_of(execute(source, request, store, observer or Silent()))
+        write_results(results, request.out)
     return results
+
+
+def write_results(results: ExperimentResults, out: Path) -> None:
+    """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
+    document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
+    atomic_write(out / f"{results.name}.json", document + "\n")
+    atomic_write(out / f"{results.name}.csv", results.to_csv())
+    if compared := results.compared():
+        atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
 
 
 def planned(
@@ -272,7 +278,7 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
     }
 
 
-def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
+def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     """Keeps the metrics of a run, and of first runs their series, tables and flows over time."""
     scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
     for one in plan:
@@ -317,7 +323,8 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     return schemes
 
 
-def _results(ran: Executed) -> ExperimentResults:
+def results_of(ran: Executed) -> ExperimentResults:
+    """What was measured, judged."""
     ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
     return ExperimentResults(
         source=ran.source,
@@ -329,7 +336,9 @@ def _results(ran: Executed) -> ExperimentResults:
         outcomes={
             (test.name, key): outcome
             for test in ran.tests
-            for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
+            for key, outcome in judge(
+                test, ran.schemes, ran.plans[test.name], ran.ran(test), intervals=ran.source.intervals
+            ).items()
         },
         failures=ran.failures,
         left=ran.left,
@@ -363,7 +372,7 @@ def _note(ended: RunOutcome) -> str | None:
     return None
 
 
-def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
+def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
     """The runs that ended well, those of flows alone included, by scheme."""
     runs: dict[str, list[RunResult]] = {}
     for one in plan:
@@ -390,7 +399,12 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict
 
 
 def judge(
-    test: Test, schemes: Sequence[Contender], plan: Sequence[PlannedRun], runs: Mapping[str, Sequence[RunResult]]
+    test: Test,
+    schemes: Sequence[Contender],
+    plan: Sequence[PlannedRun],
+    runs: Mapping[str, Sequence[RunResult]],
+    *,
+    intervals: bool = False,
 ) -> dict[str, Outcome]:
     """The outcome of each scheme, by its key.
 
@@ -399,6 +413,7 @@ def judge(
         schemes: The schemes.
         plan: What was to be run.
         runs: What was run, by scheme.
+        intervals: As in :func:`~ccgym.experiments.criteria.judged`.
     """
     expected: dict[str, int] = {}
     for one in plan:
@@ -416,7 +431,7 @@ def judge(
         judgments[tested.key] = Outcome(
             test=test,
             scheme=tested.key,
-            criteria=tuple(judged(criteria, evidence, baselines)),
+            criteria=tuple(judged(criteria, evidence, baselines, intervals=intervals)),
             conditions=tuple(
                 ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
             ),
