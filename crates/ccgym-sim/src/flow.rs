@@ -44,8 +44,8 @@ impl Reply {
 pub enum Parcel {
     /// Data, toward a receiver.
     Data(Packet),
-    /// A reply, toward a sender.
-    Reply(Reply),
+    /// A reply, toward a sender. Boxed, since it is larger than what is most often under way.
+    Reply(Box<Reply>),
 }
 
 impl Parcel {
@@ -58,13 +58,12 @@ impl Parcel {
         }
     }
 
-    /// With the ECN bits that it has behind a link.
+    /// Behind a link it has these ECN bits.
     #[inline]
-    pub(crate) fn marked(mut self, ecn: Ecn) -> Self {
-        if let Self::Data(packet) = &mut self {
+    pub(crate) fn mark(&mut self, ecn: Ecn) {
+        if let Self::Data(packet) = self {
             packet.ecn = ecn;
         }
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Carrying packets over the links of their route, and handing them over at its end.
 
-use ccgym_core::{Datagram, Packet, Timestamp};
+use ccgym_core::{Datagram, Ecn, Packet, Timestamp};
 use ccgym_link::Pipeline;
 use ccgym_run::recorder::UNLOGGED;
 
@@ -17,7 +17,8 @@ impl Simulator {
             if pipeline.chain().eager {
                 let mut datagram = Datagram { id: 0, flow, size, ecn };
                 let Ok(left) = pipeline.chain_mut().cross(at, &mut datagram) else { return };
-                (at, parcel) = (left, parcel.marked(datagram.ecn));
+                at = left;
+                parcel.mark(datagram.ecn);
             } else {
                 let Some((left, (same, number), ecn)) =
                     pipeline.enter_ahead(self.now, at, flow, size, ecn, (parcel, record))
@@ -27,7 +28,8 @@ impl Simulator {
                     }
                     return;
                 };
-                (at, parcel, record) = (left, same.marked(ecn), number);
+                (at, parcel, record) = (left, same, number);
+                parcel.mark(ecn);
             }
             match self.flows[flow as usize].itinerary.next[link] {
                 ARRIVED => return self.hand_over(at, parcel, record),
@@ -38,8 +40,8 @@ impl Simulator {
 
     /// Carry on what has crossed direction `link` of a link.
     pub(super) fn drain(&mut self, link: usize) {
-        while let Some((at, (parcel, record), ecn)) = self.links[link].pop_exit() {
-            let parcel = parcel.marked(ecn);
+        while let Some((at, (mut parcel, record), ecn)) = self.links[link].pop_exit() {
+            parcel.mark(ecn);
             match self.flows[parcel.label().0 as usize].itinerary.next[link] {
                 ARRIVED => self.hand_over(at, parcel, record),
                 next => self.carry(at, next, parcel, record),
@@ -51,7 +53,7 @@ impl Simulator {
     fn hand_over(&mut self, at: Timestamp, parcel: Parcel, record: u32) {
         match parcel {
             Parcel::Data(packet) => self.deliver_data(at, &packet, record),
-            Parcel::Reply(reply) => self.deliver_reply(at, reply, record),
+            Parcel::Reply(reply) => self.deliver_reply(at, *reply, record),
         }
     }
 
@@ -105,7 +107,17 @@ impl Simulator {
         let (index, size) = (reply.flow(), reply.size());
         let entered = at + self.flows[index as usize].forward_extra;
         let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
-        self.carry(at, self.flows[index as usize].itinerary.back, Parcel::Reply(reply), record);
+        let itinerary = &self.flows[index as usize].itinerary;
+        let link = itinerary.back;
+        // Most often that is all of its way, and it is crossed at once.
+        if itinerary.next[link] == ARRIVED && self.links[link].chain().eager {
+            let mut datagram = Datagram { id: 0, flow: index, size, ecn: Ecn::NotEct };
+            if let Ok(left) = self.links[link].chain_mut().cross(at, &mut datagram) {
+                self.deliver_reply(left, reply, record);
+            }
+            return;
+        }
+        self.carry(at, link, Parcel::Reply(Box::new(reply)), record);
     }
 
     /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.
