@@ -15,6 +15,8 @@
 ``results``        what came out
 ``request``        what is asked on the command line, and the directory of the results
 ``run``            all of it together
+``requirements``   a document's requirements as experiments, and a sample of their runs with real packets
+``catalogue``      sets of experiments that are run one after the other
 ``training``       what a learned policy was trained on
 ``comparison``     what the two below have in common: evaluations side by side
 ``scorecard``      schemes on many paths: scores, rankings, confidence intervals

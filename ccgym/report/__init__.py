@@ -1,26 +1,27 @@
 """Tables, figures and pages of results.
 
-======================  ======================================================================
-``table``               one ``Table`` for terminal, Markdown, CSV and pages
-``differences_table``   which scheme is better, pair by pair
-``evaluation_table``    the table of an evaluation
-``figures``             the figures, one per file, and their registry
-``style``               fonts, colors and sizes for screen and paper; saving of figures
-``run_plot``            throughput and delay of one run in one figure: ``run.plot()``
-``pantheon_words``      what Pantheon's report says, in its words and order
-``coordinates``         coordinates and metrics on axes
-``page``                pages from the templates in ``templates/``
-``pdf``                 ``pantheon_report.pdf``
-``run_figures``         figures of all runs, drawn by several processes
-``drawn``               which figures are up to date
-``explore``             ``explore.html``, an evaluation to look into
-``evaluation_report``   the report of an evaluation
-``scorecard_report``    the report on a scorecard
-``experiment_report``   the report on experiments
-``gap_report``          the report on a gap
-``league_report``       the report on a league
-``site``                the static site of experiments, and its database
-======================  ======================================================================
+=======================  ===============================================================
+``table``                one ``Table`` for terminal, Markdown, CSV and pages
+``differences_table``    which scheme is better, pair by pair
+``evaluation_table``     the table of an evaluation
+``figures``              the figures, one per file, and their registry
+``style``                fonts, colors and sizes for screen and paper; saving of figures
+``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
+``pantheon_words``       what Pantheon's report says, in its words and order
+``coordinates``          coordinates and metrics on axes
+``page``                 pages from the templates in ``templates/``
+``pdf``                  ``pantheon_report.pdf``
+``run_figures``          figures of all runs, drawn by several processes
+``drawn``                which figures are up to date
+``explore``              ``explore.html``, an evaluation to look into
+``evaluation_report``    the report of an evaluation
+``scorecard_report``     the report on a scorecard
+``experiment_report``    the report on experiments
+``gap_report``           the report on a gap
+``league_report``        the report on a league
+``requirements_report``  the report on a document's requirements
+``site``                 the static site of experiments, and its database
+=======================  ===============================================================
 
 Only this package and the pictures of environments import matplotlib.
 
