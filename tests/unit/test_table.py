@@ -84,13 +84,16 @@ def test_numbers_have_a_real_minus(value: float, text: str) -> None:
 
 
 def test_every_page_extends_the_base() -> None:
-    pages = [file for file in TEMPLATES.glob("*.html.j2") if file.name not in ("base.html.j2", "parts.html.j2")]
-    assert len(pages) == 6
+    pages = [file for file in TEMPLATES.rglob("*.html.j2") if file.name not in ("base.html.j2", "parts.html.j2")]
+    assert len(pages) == 11
+    with_scripts = {"explore.html.j2", "site/layout.html.j2", "site/test.html.j2"}
     for file in pages:
-        text = file.read_text(encoding="utf-8")
-        assert text.startswith('{% extends "base.html.j2" %}')
+        text, name = file.read_text(encoding="utf-8"), file.relative_to(TEMPLATES).as_posix()
+        of_site = name.startswith("site/") and name != "site/layout.html.j2"
+        base = "site/layout.html.j2" if of_site else "base.html.j2"
+        assert f'{{% extends "{base}" %}}' in "\n".join(text.splitlines()[:2])
         assert "<style" not in text
-        assert ("<script" in text) == (file.name == "explore.html.j2"), "the one page with scripts of its own"
+        assert ("<script" in text) == (name in with_scripts), "the pages with scripts of their own"
 
 
 def test_pages_sort_by_the_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
