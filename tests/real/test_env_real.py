@@ -16,6 +16,7 @@ from ccgym import emulation
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
+from tests.real_time import TRIES, undecided
 
 pytestmark = pytest.mark.real("netns")
 
@@ -215,6 +216,10 @@ PATHS = [
 ]
 
 
+MAX_LATE = 0.02
+"""So many of the decisions may come too late."""
+
+
 @pytest.mark.parametrize("how", ["environment", "native"])
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path["rate"]))
 def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any], how: str) -> None:
@@ -226,7 +231,13 @@ def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str
     run = pretrained if how == "environment" else native
     rtt = float(path["rtt"].removesuffix("ms"))
     simulated = [run({**path, "rtt": f"{rtt + more / 10}ms"}, "sim") for more in range(11)]
-    real = run(path, "emulated")
+    for _ in range(TRIES):
+        real = run(path, "emulated")
+        # A busy machine decides too late, which the simulator never does.
+        if real.get("late", 0.0) <= MAX_LATE:
+            break
+    else:
+        undecided(f"{100 * real['late']:.0f} % of the decisions came too late in each of {TRIES} runs")
     throughputs = [outcome["throughput_mbps"] for outcome in simulated]
     delays = [outcome["delay_mean_ms"] for outcome in simulated]
     assert 0.9 * min(throughputs) <= real["throughput_mbps"] <= 1.1 * max(throughputs)
@@ -252,10 +263,11 @@ def pretrained(path: dict[str, Any], backend: str) -> dict[str, Any]:
     assert policy is not None
     env = make(path=path, agent=config.deployment.applied_to(config.agent), backend=backend, duration="8s")
     observation, _ = env.reset(seed=3)
-    truncated = False
+    truncated, decisions = False, 0
     while not truncated:
         action, _ = policy.native.decide(observation[np.newaxis])
         observation, _, _, truncated, info = env.step(action[0])
+        decisions += 1
     env.close()
-    summary: dict[str, Any] = info["summary"]
-    return summary
+    missed = info.get("missed_deadlines_total", 0)
+    return {**info["summary"], "late": missed / (decisions + missed)}
