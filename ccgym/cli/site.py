@@ -59,10 +59,10 @@ def _site(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     from ccgym.report.site import find_results, write_site
 
     started = time.time()
-    found = find_results(arguments.directories or [Path("results")])
     shown_on = console()
     line = [*command("site").split(), *words]
     with Progress(shown_on) as progress:
+        found = find_results(arguments.directories or [Path("results")], progress.notice)
         first = write_site(found, arguments.out, arguments.title, line, started, progress)
     shown_on.print(f"site  {first}", soft_wrap=True)
     return 0

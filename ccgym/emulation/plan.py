@@ -30,7 +30,7 @@ class TunnelEnd:
 
     end: Literal["senders", "receivers"]
     secret: str
-    """32 hexadecimal digits that both ends know, and nobody else."""
+    """32 hexadecimal digits, drawn for the run, that only its two ends know."""
     listen: str | None = None
     """``ADDRESS:PORT`` on which it waits for the other end; port 0: any, which it then tells."""
     connect: str | None = None

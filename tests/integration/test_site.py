@@ -159,3 +159,20 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     assert site([str(unfinished), "--out", str(tmp_path / "site")]) == 2
     assert "has not ended" in capsys.readouterr().err
     assert not (tmp_path / "site").exists()
+
+
+def test_below_a_directory_what_cannot_be_used_is_left_out(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marker = results / "own_link" / "ccgym_experiment.json"
+    for name in ("unfinished", "league"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / marker.name).write_bytes(marker.read_bytes())
+    (tmp_path / "league" / "league.json").write_text('{"format": "ccgym-league", "version": 1}')
+    (tmp_path / "ccperf").symlink_to(results / "ccperf")
+    assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 0
+    said = capsys.readouterr().out
+    assert "unfinished: the experiment has not ended" in said
+    assert "league.json: a league" in said
+    assert (tmp_path / "site" / "ccperf" / "ccperf.html").exists()
+    assert site([str(tmp_path / "league"), "--out", str(tmp_path / "site")]) == 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ccgym.errors import ResultsError
+from ccgym.evaluation.directory import FORMAT as MANIFEST_FORMAT
 from ccgym.evaluation.directory import MARKERS
 from ccgym.experiments.detail import read_kept
 from ccgym.experiments.results import FORMAT, FORMAT_VERSION
@@ -42,20 +43,28 @@ class StoredExperiments:
         expected = "a directory that `ccgym evaluate --experiment` filled"
         if not (directory / MARKERS["experiment"][0]).exists():
             raise ResultsError("no results of experiments are there", where=str(directory), expected=expected)
+        others = []
         for file in sorted(directory.glob("*.json")):
             try:
                 document = read_json(file)
             except (UnreadableError, OSError) as error:
                 raise ResultsError(f"the file cannot be read: {error}", where=str(file), expected=expected) from None
-            if isinstance(document, dict) and document.get("format") == FORMAT:
-                if document.get("version") != FORMAT_VERSION:
-                    raise ResultsError(
-                        f"version {document.get('version')} of the format",
-                        where=str(file),
-                        expected=f"version {FORMAT_VERSION}",
-                        hint="run the same command again with this version of ccgym",
-                    )
+            found = document.get("format") if isinstance(document, dict) else None
+            if found == FORMAT and document.get("version") != FORMAT_VERSION:
+                raise ResultsError(
+                    f"version {document.get('version')} of the format",
+                    where=str(file),
+                    expected=f"version {FORMAT_VERSION}",
+                    hint="run the same command again with this version of ccgym",
+                )
+            if found == FORMAT:
                 return cls(directory, document)
+            if found is not None and found != MANIFEST_FORMAT:
+                others.append(file.name)
+        if others:
+            raise ResultsError(
+                f"{', '.join(others)}: a league, which has a page of its own", where=str(directory), expected=expected
+            )
         raise ResultsError(
             "the experiment has not ended: there are runs, but no results",
             where=str(directory),
@@ -111,14 +120,21 @@ class StoredExperiments:
         return None
 
 
-def find_results(given: Sequence[Path]) -> list[StoredExperiments]:
-    """The results in these directories and one level below them, each once.
+def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> list[StoredExperiments]:
+    """The results in these directories and one level below them.
+
+    Args:
+        given: The directories. One that holds results itself has to be usable; of those below another one, what is not
+            is left out.
+        notice: Gets a line for each that is left out.
 
     Raises:
-        ResultsError: There is none, one cannot be read, or two have one name.
+        ResultsError: There is none, one that was named cannot be used, or two have one name.
     """
+    marker = MARKERS["experiment"][0]
     found: dict[str, StoredExperiments] = {}
-    for directory in _directories(given):
+
+    def add(directory: Path) -> None:
         one = StoredExperiments.load(directory)
         if one.name in found:
             raise ResultsError(
@@ -128,6 +144,18 @@ def find_results(given: Sequence[Path]) -> list[StoredExperiments]:
                 hint=f"leave this directory out, or {found[one.name].directory}",
             )
         found[one.name] = one
+
+    for directory in given:
+        if not directory.is_dir():
+            raise ResultsError("there is no such directory", where=str(directory), expected="a results directory")
+        if (directory / marker).exists():
+            add(directory)
+            continue
+        for below in sorted(one.parent for one in directory.glob(f"*/{marker}")):
+            try:
+                add(below)
+            except ResultsError as error:
+                notice(f"left out: {error.where}: {error.found}")
     if not found:
         raise ResultsError(
             "no results of experiments are there",
@@ -136,14 +164,3 @@ def find_results(given: Sequence[Path]) -> list[StoredExperiments]:
             hint="run one first: ccgym evaluate --experiment weaknesses --quick",
         )
     return list(found.values())
-
-
-def _directories(given: Sequence[Path]) -> Iterator[Path]:
-    marker = MARKERS["experiment"][0]
-    for directory in given:
-        if not directory.is_dir():
-            raise ResultsError("there is no such directory", where=str(directory), expected="a results directory")
-        if (directory / marker).exists():
-            yield directory
-        else:
-            yield from sorted(one.parent for one in directory.glob(f"*/{marker}"))

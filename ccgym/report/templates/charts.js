@@ -1,4 +1,4 @@
-// What pages with charts share: elements, numbers as text, colors, axes. They set `root` and `style` up by including it.
+// What pages with charts share: elements, numbers as text, colors, axes, the theme.
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
 
@@ -67,7 +67,7 @@ function quantileGrid(lists) {
   return [...grid].sort((a, b) => a - b);
 }
 
-/** Call `paint` now and whenever the theme or the width of the page changes. `t` and the button switch the theme. */
+/** Call `paint` whenever the theme changes: by the button, by the system, or by the function that is returned. */
 function onTheme(paint) {
   const set = (theme) => { root.dataset.theme = theme; paint(); };
   const toggle = () => {
