@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, named_as_typed, option
+from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, connected, named_as_typed, option
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -164,14 +164,19 @@ def run_and_show(
     shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
+    from ccgym.cli.progress_file import ProgressFile
 
     runner, reporter = _KINDS[spec.kind]
     module, _, function = runner.partition(":")
     run = getattr(importlib.import_module(module), function)
     report = importlib.import_module(reporter)
     try:
-        with Progress(shown_on) as progress:
-            result = run(spec, request, progress)
+        with (
+            connected(arguments) as cluster,
+            Progress(shown_on) as shown_progress,
+            ProgressFile(request.out, shown_progress) as progress,
+        ):
+            result = run(spec, replace(request, cluster=cluster), progress)
             written = report.write(result, request.out, progress, figures=not arguments.no_figures)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")

@@ -9,6 +9,7 @@ from typing import Any
 from ccgym import __version__
 from ccgym.evaluation.backends import SIMULATED, check_name
 from ccgym.evaluation.directory import claim, held_parameters
+from ccgym.evaluation.engine import Elsewhere
 from ccgym.evaluation.experiment import MAX_RUNS, MAX_SEED, check_range
 from ccgym.evaluation.run import Contender, digest
 
@@ -38,6 +39,8 @@ class Request:
     quick: bool = False
     """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
     command: tuple[str, ...] = ()
+    cluster: Elsewhere | None = None
+    """Where runs are made; None: here."""
 
     def __post_init__(self) -> None:
         check_name(self.backend, "backend")

@@ -171,6 +171,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
             repeat_limited=request.repeat_limited,
             retries=request.retries,
             budget=budget,
+            cluster=request.cluster,
         )
         found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)
