@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import best_cwnd, certificate, describe, doctor, gap, portrait, schema, trace, tree
+from ccgym.cli import best_cwnd, certificate, describe, doctor, gap, portrait, schema, trace, tree, watch
 from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
@@ -82,7 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
-    for module in (trace, describe, schema, gap, portrait, tree, best_cwnd, certificate, doctor):
+    for module in (trace, describe, schema, gap, portrait, tree, best_cwnd, certificate, doctor, watch):
         module.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
