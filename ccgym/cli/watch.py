@@ -220,12 +220,14 @@ def _of_training(directory: Path) -> tuple[float, State] | None:
         total = int(yaml.safe_load(config.read_text(encoding="utf-8"))["training"]["steps"])
         last, written = _last_rows(rows)
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise ResultsError(f"cannot be read: {error}", where=str(directory), expected="what `ccgym train` wrote") from None
+        raise ResultsError(
+            f"cannot be read: {error}", where=str(directory), expected="what `ccgym train` wrote"
+        ) from None
     step = int(float(last.get("step", 0)))
     holder = _holder(directory)
     done = (directory / "final" / "model.json").is_file() and step >= total
     alive = holder is not None and _process(holder)
-    per_s = float(last.get("steps_per_second") or 0.0)
+    per_s = float(last.get("sys/steps_per_second") or 0.0)
     return written, State(
         directory=directory,
         state="done" if done else "running" if alive else "stopped",

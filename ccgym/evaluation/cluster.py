@@ -68,7 +68,7 @@ class Cluster:
                 f"no Ray cluster answers: {found}",
                 where=f"--cluster {self.address}",
                 expected=f"{AUTO}, or the address that `ray start --head` printed, as in 10.0.0.1:6379",
-                hint="both ends need the same versions of Python and Ray; `ray status` says what runs",
+                hint="both ends need the same versions of Python and Ray, and the same RAY_AUTH_TOKEN if it asks for one",
             ) from None
         self._ray = ray
         return self
@@ -83,8 +83,8 @@ class Cluster:
             raise ConfigError(
                 f"real packets (--backend {real}) on a cluster",
                 where="--cluster",
-                expected="--backend sim: in real time, runs that share a machine would disturb each other, and Ray says "
-                "nothing about which do",
+                expected="--backend sim: in real time, runs that share a machine would disturb each other, and "
+                "Ray does not say which do",
                 hint="run it without --cluster on a machine of its own",
             )
 

@@ -147,7 +147,9 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
         logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
         files = {series_file(run.name): to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS)))}
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
-        return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes(), files)
+        return Reduced(
+            {"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes(), files
+        )
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:
