@@ -98,12 +98,23 @@ def parser() -> argparse.ArgumentParser:
     add_device(how)
     many = made.add_argument_group("several trainings, on a cluster")
     add_cluster(many, "train")
-    many.add_argument("--seeds", metavar="1,2,3", help="seeds to train, as `ccgym record` does here (default: that of "
-        "the file)")
-    many.add_argument("--grid", action="append", default=[], metavar="KEY=A,B", help="a setting and its values, "
-        "separated by commas; given several times, every combination is trained")
-    many.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIRECTORY", help="where the run directories "
-        "are, on a disk that all machines share (default: runs)")
+    many.add_argument(
+        "--seeds", metavar="1,2,3", help="seeds to train, as `ccgym record` does here (default: that of the file)"
+    )
+    many.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="KEY=A,B",
+        help="a setting and its values, separated by commas; given several times, every combination is trained",
+    )
+    many.add_argument(
+        "--runs",
+        type=Path,
+        default=Path("runs"),
+        metavar="DIRECTORY",
+        help="where the run directories are, on a disk that all machines share (default: runs)",
+    )
     out = made.add_argument_group("output")
     out.add_argument(
         "--run-dir", metavar="DIRECTORY", help="directory of the run (default: runs/<name>-<seed>-<n>, a new one)"
@@ -194,7 +205,9 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
     for text in arguments.grid:
         key, equals, values = text.partition("=")
         if not equals or not all(values.split(",")) or key in grid:
-            raise ConfigError(shown(text), where="--grid", expected="KEY=A,B, as in algorithm.gamma=0.9,0.99, once each")
+            raise ConfigError(
+                shown(text), where="--grid", expected="KEY=A,B, as in algorithm.gamma=0.9,0.99, once each"
+            )
         grid[key] = values.split(",")
     asked = members(arguments.config, _overrides(arguments), seeds, grid, arguments.runs)
     console().print(f"{len(asked)} trainings into {arguments.runs}; how they go: ccgym watch {arguments.runs}")
@@ -203,7 +216,9 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
     rows = []
     for one in asked:
         card = one.card or {}
-        rows.append((one.changed, one.directory.name, f"{card.get('step', 0):,}", str(card.get("weights_sha256", ""))[:16]))
+        rows.append(
+            (one.changed, one.directory.name, f"{card.get('step', 0):,}", str(card.get("weights_sha256", ""))[:16])
+        )
     print_table(("training", "directory", "steps", "weights"), rows, right=("steps",))
     for failure in failures:
         console().print(f"failed: {failure}", style="bold red", soft_wrap=True)

@@ -26,6 +26,7 @@ from ccgym.evaluation.engine import Reduction, measure
 from ccgym.evaluation.luggage import code, difference, make_runs, packed
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender
+from tests.integration.tiny_agent import TINY
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'ccgym[ray]', as in docs/cluster.md"
