@@ -315,8 +315,8 @@ def add_cluster(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: 
     group.add_argument(
         "--cluster",
         metavar="auto|ADDRESS",
-        help=f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on this machine or else one "
-        "that is started for this command (docs/cluster.md; needs the extra `ray`)",
+        help=f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on this machine or else "
+        "one that is started for this command (docs/cluster.md; needs the extra `ray`)",
     )
 
 

@@ -229,6 +229,13 @@ def test_killed_workers_and_drivers_change_nothing_but_time(
     assert not list(there.rglob("*.partial"))
 
 
+SHORT = """\
+algorithm: {n_envs: 4, n_steps: 24, batch_size: 32, net_arch: [8]}
+training: {steps: 384, eval_every: 192, checkpoint_every: 96}
+evaluation: {episodes: 1, baselines: [oracle]}
+"""
+
+
 @pytest.mark.long
 @needs_ray
 def test_trainings_on_a_cluster_come_to_the_same_weights(
@@ -237,10 +244,8 @@ def test_trainings_on_a_cluster_come_to_the_same_weights(
     """Ray Tune over ``train.py``: a seed alone, and the same among others on a cluster."""
     pytest.importorskip("torch", reason="needs torch")
     address, _, environment = ray_cluster
-    (tmp_path / "tiny.yaml").write_text(TINY)
-    short = ["--config", "tiny.yaml", "--steps", "256", "--device", "cpu"]
-    short += ["--set", "algorithm.n_envs=2", "--set", "algorithm.n_steps=64", "--set", "evaluation.episodes=1"]
-    train = [sys.executable, "-m", "ccgym", "train", *short]
+    (tmp_path / "tiny.yaml").write_text(TINY + SHORT)
+    train = [sys.executable, "-m", "ccgym", "train", "--config", "tiny.yaml", "--device", "cpu"]
     alone = [*train, "--seed", "2", "--run-dir", "alone", "--no-export"]
     subprocess.run(alone, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=240)
     many = [*train, "--cluster", address, "--seeds", "1,2"]
