@@ -1,8 +1,9 @@
 """What an emulated path carries, and how punctually, next to the same chain of mahimahi where that is installed.
 
 One kernel flow for three seconds through delay, loss and a link of 4.8 Gbit/s, ours and mahimahi's in turns; the best
-of three counts. One JSON line each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path
-failed: ours, or mahimahi's where it is installed.
+of three counts. Then our own endpoints, and the tunnel of runs between two machines, with both ends here. One JSON line
+each: name, value, unit, and the ratio to mahimahi. The exit status is 1 if a path failed: ours, or mahimahi's where it
+is installed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ccgym import NetworkPath, RealPathError  # noqa: E402
+from ccgym.config.hosts import HostPath, Hosts  # noqa: E402
+from ccgym.emulation.remote import MTU  # noqa: E402
 from ccgym.errors import PlatformError  # noqa: E402
 from ccgym.evaluation.backends import backend  # noqa: E402
 from ccgym.evaluation.prepared_run import Record  # noqa: E402
@@ -33,6 +36,8 @@ CHAINS = {
     "delay_loss_link": "mm-delay 1 mm-loss uplink 0 mm-link {trace} {trace}",
     "link": "mm-link {trace} {trace}",
 }
+TCP_HEADERS = 52
+"""IP and TCP with time stamps, bytes."""
 NOTHING = Record(packets=False, series=0)
 
 
@@ -108,6 +113,13 @@ def endpoints() -> None:
         receiver.wait()
 
 
+def tunnel() -> None:
+    """Full packets of one kernel flow through both ends of a tunnel on this machine, over loopback."""
+    here = Hosts(f"here:{ROOT}", remote_addr="127.0.0.1", ssh="sh -c 'eval \"$1\"'")
+    best = max(gigabits(run(HostPath(here), "remote")) for _ in range(ROUNDS))
+    emit("tunnel_packets_per_second", best * 1e9 / 8 / (MTU - TCP_HEADERS), "packets/s of one kernel flow")
+
+
 def main() -> int:
     """Entry point."""
     wanted = ["emulated", "mahimahi"]
@@ -123,6 +135,7 @@ def main() -> int:
     if "emulated" in working:
         punctuality()
     endpoints()
+    tunnel()
     for where in wanted:
         if where not in working:
             note(f"FAILED: nothing was measured over {where}")

@@ -23,6 +23,7 @@ __all__ = [
     "check_agent",
     "check_scheme",
     "describe_agent",
+    "join_run",
     "limits_flows",
     "load_onnx_runtime",
     "load_run",
@@ -72,11 +73,17 @@ class SimResult:
     def frames(self, flow: int) -> dict[str, npt.NDArray[Any]]:
         """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
 
+    def transfers(self, flow: int) -> dict[str, npt.NDArray[Any]]:
+        """Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
+
     def series(self) -> dict[str, Any]:
         """Sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
 
-    def link_events(self, direction: Literal["up", "down"]) -> dict[str, npt.NDArray[Any]]:
-        """Events of the first link of a direction: kind, time_ns, size, flow, arrival_ns."""
+    def link_events(self, direction: str) -> dict[str, npt.NDArray[Any]]:
+        """Events of the first link of a direction (up, down, or a name of one of several links).
+
+        Columns: kind, time_ns, size, flow, arrival_ns.
+        """
 
     def write_tunnel_log(
         self, path: str | os.PathLike[str], direction: Literal["data", "ack"], start_epoch_ms: float
@@ -549,6 +556,19 @@ def net(job: str) -> int:
     """Do a job (a JSON document, see :mod:`ccgym.emulation.job`) and return its exit status.
 
     Only for processes of their own (:mod:`ccgym.emulation.__main__`): it may enter namespaces and take over signals.
+    """
+
+def join_run(spec: str, senders: bytes, receivers: bytes, options: str) -> tuple[SimResult, str]:
+    """A run between two machines, from what each of them left: the result, and what its path reports (JSON).
+
+    Args:
+        spec: the run's specification, JSON.
+        senders: what the run process of the senders' machine wrote.
+        receivers: the same of the receivers'.
+        options: JSON; ``ntp_offset_ns`` of ``senders`` and ``receivers``: true time minus the wall clock of each.
+
+    Raises:
+        ValueError: They do not fit together.
     """
 
 def load_run(path: str) -> tuple[SimResult, str]:

@@ -116,14 +116,13 @@ def analyzed(
 
     ours = ResultSet.load(directory) if (directory / RESULTS_FILE).exists() else None
     if ours is not None and ours.backend != RECORDED:
-        if out not in (None, directory) or schemes is not None or config is not None:
+        if out not in (None, directory) or config is not None:
             raise ConfigError(
-                "--out, --schemes or --config with a directory of ccgym's own",
+                "--out or --config with a directory of ccgym's own",
                 where=str(directory),
-                expected="the directory alone: its report is made anew in place",
-                hint="a report of fewer schemes: `ccgym evaluate` with --schemes and the same --out",
+                expected="the directory, and --schemes: its report is made anew in place",
             )
-        return ours, directory
+        return (ours if schemes is None else ours.only(schemes)), directory
     opened = PantheonDirectory.open(directory, config)
     target = out or Path("results", directory.resolve().stem if directory.is_file() else directory.resolve().name)
     shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")

@@ -48,6 +48,9 @@ STATUS_INTERRUPTED: Final = 130
 STATUS_BROKEN_PIPE: Final = 141
 """Exit status when the output was closed."""
 
+UNNAMED: Final = "mahimahi path"
+"""Name of a path that is given as a command line of mahimahi and that the catalog does not have."""
+
 PIPE_WIDTH: Final = 160
 """Columns of tables when the output is not a terminal."""
 
@@ -290,7 +293,25 @@ def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
         )
     if arguments.trace is not None:
         return option("--trace", NetworkPath.from_any, arguments.trace)
-    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name="mahimahi path"), arguments.mahimahi)
+    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name=UNNAMED).known(), arguments.mahimahi)
+
+
+def has_errors(paths: Iterable[NetworkPath], shown_on: Console) -> bool:
+    """Show what the detector finds about paths and their traces, each finding once; whether any of it forbids to run.
+
+    Args:
+        paths: What is to be run over.
+        shown_on: Where people read warnings; errors go to standard error.
+    """
+    findings = {str(finding): finding for path in paths for finding in path.check()}
+    errors = [finding for finding in findings.values() if finding.severity == "error"]
+    for text, finding in findings.items():
+        (error_console() if finding in errors else shown_on).print(
+            text, style="red" if finding in errors else "yellow", soft_wrap=True
+        )
+    if errors:
+        error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
+    return bool(errors)
 
 
 def directory_name(path: NetworkPath) -> str:

@@ -21,6 +21,7 @@ from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
     STATUS_LEFT,
+    UNNAMED,
     HelpFormatter,
     Parser,
     add_cluster,
@@ -34,11 +35,13 @@ from ccgym.cli.common import (
     console,
     directory_name,
     error_console,
+    has_errors,
     named_as_typed,
     option,
     run,
 )
 from ccgym.cli.evaluation_output import show_results, write_report
+from ccgym.cli.remote import add_remote, remote_path
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -78,6 +81,8 @@ examples:
       any chain of mahimahi shells, as one would type it
   ccgym evaluate --trace 77.72mbps --backend emulated --schemes tcp:bbr,tcp:cubic,bbr,cubic
       the same path with real packets in real time: the kernel's BBR and Cubic next to ours
+  ccgym evaluate --remote me@far.example.org:ccgym --schemes tcp:cubic,bbr --ntp-addr pool.ntp.org
+      no emulation: from this machine to another one, which SSH reaches (docs/remote.md)
   ccgym evaluate --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
       three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
   ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s
@@ -113,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    path = made.add_argument_group("path, or experiment (one of the three)")
+    path = made.add_argument_group("path, or experiment (one of the four, with --remote below)")
     add_path(path)
     path.add_argument(
         "--experiment",
@@ -155,7 +160,6 @@ def parser() -> argparse.ArgumentParser:
     add_seed(what)
     what.add_argument(
         "--backend",
-        default="sim",
         metavar="sim|emulated|mahimahi",
         help="where packets travel: in the simulator (default); as real packets, in real time, over our own emulated "
         "path; or over mahimahi's programs. `ccgym doctor` says what works here",
@@ -180,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SIZE",
         help="max memory of each simulation, as in 8GB; one that needs more ends in an error (default: 4GB)",
     )
+    add_remote(made.add_argument_group("between two machines (docs/remote.md)"))
     output = made.add_argument_group("output")
     add_output(output, "the results", "results/NAME of path or experiment, with -BACKEND where packets are real")
     output.add_argument(
@@ -219,6 +224,8 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     # With --json, standard output belongs to the program that reads it.
     shown_on = error_console() if arguments.json else console()
     _check_choices(arguments)
+    arguments.backend = _backend(arguments)
+    between = remote_path(arguments)
     if arguments.experiment is not None or arguments.sweep:
         from ccgym.cli.evaluate_experiment import evaluate_experiment
 
@@ -231,10 +238,10 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
             expected="it with --experiment",
             hint="for one path give --runs and --runtime",
         )
-    path = chosen_path(arguments, "--experiment NAME|FILE")
+    path = between or chosen_path(arguments, "--experiment NAME|FILE, or --remote HOST")
     experiment = _experiment(arguments, path)
     shown_on.print(path.describe(), soft_wrap=True)
-    if _has_errors(path, shown_on):
+    if has_errors([path], shown_on):
         return STATUS_ERROR
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
@@ -287,6 +294,25 @@ def _logs(arguments: argparse.Namespace) -> LogsPolicy:
     return chosen
 
 
+def _backend(arguments: argparse.Namespace) -> str:
+    """Where packets travel: between two machines where one is named, else as ``--backend`` says."""
+    from ccgym.evaluation.backends import REMOTE, SIMULATED
+
+    if arguments.remote is None and arguments.backend == REMOTE:
+        raise ConfigError("--backend remote without --remote", expected="--remote HOST, which names the other machine")
+    if arguments.remote is None:
+        return arguments.backend or SIMULATED
+    others = {"--trace": arguments.trace, "--mahimahi": arguments.mahimahi, "--backend": arguments.backend}
+    for option_name, value in others.items():
+        if value not in (None, REMOTE):
+            raise ConfigError(
+                f"{option_name} with --remote",
+                expected="one of the two",
+                hint="between two machines packets take the path that is there",
+            )
+    return REMOTE
+
+
 def _budget_s(arguments: argparse.Namespace) -> float | None:
     """The time that ``--budget`` gives, seconds; None where it takes what it takes."""
     return None if arguments.budget is None else option("--budget", parse_positive_time, arguments.budget) / 1e9
@@ -320,18 +346,6 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
 
 
-def _has_errors(path: NetworkPath, shown_on: Console) -> bool:
-    """Show what the detector found about the path; whether any of it forbids continuing."""
-    findings = path.check()
-    for finding in findings:
-        wrong = finding.severity == "error"
-        (error_console() if wrong else shown_on).print(str(finding), style="red" if wrong else "yellow")
-    if any(finding.severity == "error" for finding in findings):
-        error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
-        return True
-    return False
-
-
 def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     """Where results go. A default directory that another experiment has taken is left to it."""
     if arguments.out is not None:
@@ -341,7 +355,7 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
 
     parameters = json.loads(json.dumps(experiment.parameters()))
     name = directory_name(experiment.path)
-    if arguments.mahimahi is not None:
+    if experiment.path.name == UNNAMED:
         name = f"mahimahi-{digest(parameters['path'])[:8]}"
     if experiment.real:
         name = f"{name}-{experiment.backend}"
@@ -373,7 +387,6 @@ def _run(
     arguments: argparse.Namespace, experiment: Experiment, out: Path, words: Sequence[str], shown_on: Console
 ) -> ResultSet:
     from ccgym.cli.progress import Progress
-    from ccgym.cli.progress_file import ProgressFile
     from ccgym.evaluation.backends import BACKENDS
     from ccgym.evaluation.prepared_run import MAX_MEMORY
     from ccgym.evaluation.runner import run_experiment
@@ -394,8 +407,7 @@ def _run(
             )
     with (
         connected(arguments) as cluster,
-        Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as shown_progress,
-        ProgressFile(out, shown_progress) as progress,
+        Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress,
     ):
         return run_experiment(
             experiment,

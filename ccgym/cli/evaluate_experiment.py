@@ -10,12 +10,22 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, STATUS_LEFT, connected, named_as_typed, option
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    STATUS_ERROR,
+    STATUS_FAILED_RUN,
+    STATUS_LEFT,
+    connected,
+    has_errors,
+    named_as_typed,
+    option,
+)
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -23,6 +33,7 @@ from ccgym.units import parse_positive_time, parse_time
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ccgym.config.path import NetworkPath
     from ccgym.evaluation.run import Contender
     from ccgym.experiments.comparison import Comparison
     from ccgym.experiments.request import Request
@@ -33,6 +44,7 @@ _NOT_OF_SWEEPS: Final = {
     "grow": "an experiment always adds to what its directory holds",
     "raw_logs": "run the path in question alone, with --trace and --raw-logs",
     "logs": "run the path in question alone, with --trace and --logs",
+    "remote": "what lies between two machines cannot be varied: run it alone",
     "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with many paths, and what to do."""
@@ -50,6 +62,7 @@ _KINDS: Final = {
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
     "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
     "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
     "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
@@ -143,6 +156,13 @@ def _name_of(path: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", plain).strip("-.") or "path"
 
 
+def runner_and_report(kind: str) -> tuple[Callable[..., Any], ModuleType]:
+    """What runs an experiment of a kind, and the module that shows it."""
+    runner, reporter = _KINDS[kind]
+    module, _, function = runner.partition(":")
+    return getattr(importlib.import_module(module), function), importlib.import_module(reporter)
+
+
 def run_and_show(
     spec: ExperimentSet | Comparison, request: Request, arguments: argparse.Namespace, shown_on: Console
 ) -> int:
@@ -156,6 +176,8 @@ def run_and_show(
     """
     from ccgym.experiments.request import claim_directory
 
+    if has_errors(_paths(spec), shown_on):
+        return STATUS_ERROR
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
 
@@ -164,18 +186,10 @@ def run_and_show(
     shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
     shown_on.print(f"schemes: {', '.join(one.text for one in request.schemes or ())}; into {request.out}\n")
     from ccgym.cli.progress import Progress
-    from ccgym.cli.progress_file import ProgressFile
 
-    runner, reporter = _KINDS[spec.kind]
-    module, _, function = runner.partition(":")
-    run = getattr(importlib.import_module(module), function)
-    report = importlib.import_module(reporter)
+    run, report = runner_and_report(spec.kind)
     try:
-        with (
-            connected(arguments) as cluster,
-            Progress(shown_on) as shown_progress,
-            ProgressFile(request.out, shown_progress) as progress,
-        ):
+        with connected(arguments) as cluster, Progress(shown_on) as progress:
             result = run(spec, replace(request, cluster=cluster), progress)
             written = report.write(result, request.out, progress, figures=not arguments.no_figures)
     except KeyboardInterrupt:
@@ -198,6 +212,17 @@ def run_and_show(
     if result.failures:
         return STATUS_FAILED_RUN
     return STATUS_LEFT if request.budget_s is not None and result.left else 0
+
+
+def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
+    """The paths that an experiment is run over, as far as they are not drawn."""
+    from ccgym.experiments.expand import paths
+    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.spec import ExperimentSet
+
+    if isinstance(spec, ExperimentSet):
+        return paths(spec.experiments)
+    return [spec.path] if isinstance(spec, GapSpec) else []  # a scorecard's are those of the catalog
 
 
 def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import best_cwnd, certificate, describe, doctor, gap, portrait, schema, trace, tree, watch
+from ccgym.cli import benchmark, best_cwnd, certificate, describe, doctor, gap, portrait, rfc9743, schema, trace, tree
 from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
@@ -25,8 +25,12 @@ _DELEGATED: Final = {
     "shell": ("ccgym.cli.shell:main", "run a command inside an emulated path"),
     "site": ("ccgym.cli.site:main", "results of experiments as a static site, with a database"),
     "train": ("ccgym.cli.train:main", "train a policy from a YAML file"),
+    "watch": ("ccgym.cli.watch:main", "how far the runs in another terminal are"),
 }
 """Commands that are programs of their own: ``module:function``, called with the words after the command, and help."""
+
+_INTERNAL: Final = {"tunnel-end": "ccgym.cli.tunnel_end:main"}
+"""Commands that ccgym starts on other machines, which no help lists."""
 
 _KINDS: Final = {
     "": "",
@@ -45,6 +49,7 @@ examples:
   ccgym evaluate --trace 77.72mbps             Pantheon's table, plots and report
   ccgym shell --path 77.72mbps                 your shell inside that path, with real packets
   ccgym gap --trace 77.72mbps --schemes bbr    the simulator against real packets
+  ccgym rfc9743 cubic --quick                  what RFC 9743 asks of a scheme, as a report
   ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
   ccgym schema config                          JSON Schema of a training file, for editors
   ccgym train --config aurora.yaml             a policy that learns
@@ -82,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
-    for module in (trace, describe, schema, gap, portrait, tree, best_cwnd, certificate, doctor, watch):
+    for module in (trace, describe, schema, gap, rfc9743, benchmark, portrait, tree, best_cwnd, certificate, doctor):
         module.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
@@ -94,8 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     import sys
 
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _DELEGATED:
-        module, _, function = _DELEGATED[words[0]][0].partition(":")
+    commands = _INTERNAL | {name: place for name, (place, _) in _DELEGATED.items()}
+    if words and words[0] in commands:
+        module, _, function = commands[words[0]].partition(":")
         return int(getattr(importlib.import_module(module), function)(words[1:]))
     args = build_parser().parse_args(words)
     args.words = words[words.index(args.command) + 1 :]

@@ -1,6 +1,6 @@
 """``ccgym pantheon``: Pantheon's programs by their own words.
 
-``test local`` becomes a command line of ``ccgym evaluate``, which is printed and run; ``plot``, ``report`` and
+``test`` becomes a command line of ``ccgym evaluate``, which is printed and run; ``plot``, ``report`` and
 ``analyze`` are ``ccgym analyze`` on a directory in place. Options: StanfordSNR/pantheon @23e738c,
 ``src/experiments/arg_parser.py`` and ``src/analysis/arg_parser.py``.
 """
@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from ccgym.cli.common import HelpFormatter, Parser, console, run
+from ccgym.cli.remote import OWN, PANTHEON, add_remote_options
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
 
@@ -33,12 +34,15 @@ examples:
       --extra-mm-link-args "--uplink-queue=droptail --uplink-queue-args=packets=94"
   ccgym pantheon test -c mixed.yml local --backend sim
       flows of several schemes in one run, simulated
+  ccgym pantheon test remote me@far.example.org:ccgym --schemes "cubic bbr" --ntp-addr pool.ntp.org \\
+      --local-desc "AWS California 1" --remote-desc "Stanford cellular" --remote-if ppp0
   ccgym pantheon analyze --data-dir data
 """
 
+_EMULATED: Final = ("uplink_trace", "downlink_trace", "prepend_mm_cmds", "append_mm_cmds", "extra_mm_link_args")
 _KEYS: Final = (
-    "runtime", "interval", "run_times", "start_run_id", "random_order", "data_dir", "pkill_cleanup", "uplink_trace",
-    "downlink_trace", "prepend_mm_cmds", "append_mm_cmds", "extra_mm_link_args",
+    "runtime", "interval", "run_times", "start_run_id", "random_order", "data_dir", "pkill_cleanup", *_EMULATED,
+    *PANTHEON,
 )  # fmt: skip
 """Options that a test's configuration file may give, too."""
 
@@ -70,34 +74,50 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_test(programs: Any) -> None:
     test = programs.add_parser(
-        "test", help="run schemes over a path of mahimahi's shells", formatter_class=HelpFormatter, allow_abbrev=False
+        "test", help="run schemes over a path", formatter_class=HelpFormatter, allow_abbrev=False
     )
     test.add_argument("-c", "--config_file", "--config-file", dest="config_file", type=Path, metavar="FILE",
                       help="flows of several schemes in one run, and options, as YAML")  # fmt: skip
     modes = test.add_subparsers(title="modes", dest="mode", metavar="MODE", required=True)
-    local = modes.add_parser("local", help="over an emulated path", formatter_class=HelpFormatter, allow_abbrev=False)
-    local.add_argument("-f", "--flows", type=int, metavar="N", help="flows of each scheme (default: 1)")
-    local.add_argument("-t", "--runtime", metavar="SECONDS", help="length of a run (default: 30)")
-    local.add_argument("--interval", metavar="SECONDS", help="time between the starts of flows (default: 0)")
-    which = local.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="all schemes of Pantheon's report that ccgym has")
-    which.add_argument("--schemes", metavar='"A B C"', help="schemes, separated by blanks")
-    local.add_argument("--run-times", type=int, metavar="N", help="runs of each scheme (default: 1)")
-    local.add_argument("--start-run-id", type=int, metavar="N", help="number of the first run (default: 1); those "
-                       "before it are run, too, unless the directory has them")  # fmt: skip
-    local.add_argument("--random-order", action="store_true", default=None, help="run the schemes in random order")
-    local.add_argument("--data-dir", metavar="DIR", help="where to (default: as ccgym evaluate)")
-    local.add_argument("--pkill-cleanup", action="store_true", default=None, help="refused")
+    local = modes.add_parser(
+        "local", help="over a path of mahimahi's shells", formatter_class=HelpFormatter, allow_abbrev=False
+    )
+    remote = modes.add_parser(
+        "remote", help="between this machine and another one", formatter_class=HelpFormatter, allow_abbrev=False
+    )
+    remote.add_argument("remote", metavar="HOST:DIR", help="the other machine, and the checkout of ccgym there")
+    for mode in (local, remote):
+        _add_flows(mode)
     local.add_argument("--uplink-trace", metavar="TRACE", help="trace of the data direction (default: 12mbps.trace)")
     local.add_argument("--downlink-trace", metavar="TRACE", help="trace of the way back (default: 12mbps.trace)")
     local.add_argument("--prepend-mm-cmds", metavar='"COMMANDS"', help="shells outside mm-link")
     local.add_argument("--append-mm-cmds", metavar='"COMMANDS"', help="shells inside mm-link")
     local.add_argument("--extra-mm-link-args", metavar='"OPTIONS"', help="further options of mm-link")
+    add_remote_options(remote, PANTHEON)
     ours = local.add_argument_group("ccgym's own")
     ours.add_argument("--backend", default="emulated", metavar="sim|emulated|mahimahi",
                       help="where packets travel (default: emulated, real packets over the emulated path; sim takes a "
                       "second per run)")  # fmt: skip
-    ours.add_argument("--seed", metavar="N", help="root of every random stream")
+    between = remote.add_argument_group("ccgym's own")
+    add_remote_options(between, OWN)
+    for group in (ours, between):
+        group.add_argument("--seed", metavar="N", help="root of every random stream")
+
+
+def _add_flows(mode: argparse.ArgumentParser) -> None:
+    """The options of both modes."""
+    mode.add_argument("-f", "--flows", type=int, metavar="N", help="flows of each scheme (default: 1)")
+    mode.add_argument("-t", "--runtime", metavar="SECONDS", help="length of a run (default: 30)")
+    mode.add_argument("--interval", metavar="SECONDS", help="time between the starts of flows (default: 0)")
+    which = mode.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="all schemes of Pantheon's report that ccgym has")
+    which.add_argument("--schemes", metavar='"A B C"', help="schemes, separated by blanks")
+    mode.add_argument("--run-times", type=int, metavar="N", help="runs of each scheme (default: 1)")
+    mode.add_argument("--start-run-id", type=int, metavar="N", help="number of the first run (default: 1); those "
+                      "before it are run, too, unless the directory has them")  # fmt: skip
+    mode.add_argument("--random-order", action="store_true", default=None, help="run the schemes in random order")
+    mode.add_argument("--data-dir", metavar="DIR", help="where to (default: as ccgym evaluate)")
+    mode.add_argument("--pkill-cleanup", action="store_true", default=None, help="refused")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,7 +167,8 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
         ConfigError: An option, or the configuration file, asks for what there is not.
     """
     configured, flows = ({}, []) if arguments.config_file is None else _configuration(arguments.config_file)
-    given = {key: configured.get(key) if getattr(arguments, key) is None else getattr(arguments, key) for key in _KEYS}
+    typed = {key: getattr(arguments, key, None) for key in _KEYS}
+    given = {key: configured.get(key) if value is None else value for key, value in typed.items()}
     if given["pkill_cleanup"]:
         raise ConfigError(
             "an option that kills programs by their names",
@@ -158,11 +179,11 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
     schemes = _schemes(arguments, flows, given["interval"])
     first, times = int(given["start_run_id"] or 1), int(given["run_times"] or 1)
     words = [
-        *("--mahimahi", _chain(given)),
+        *_path(arguments, given),
         *("--schemes", schemes),
         *("--runs", str(first + times - 1)),
         *("--runtime", str(given["runtime"] or 30)),
-        *("--logs", "all", "--backend", arguments.backend),
+        *("--logs", "all"),
     ]
     if not flows:
         words += ["--flows", str(arguments.flows or 1), "--interval", str(given["interval"] or 0)]
@@ -172,6 +193,17 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
         words += ["--out", str(given["data_dir"]), "--grow"]
     if arguments.seed is not None:
         words += ["--seed", arguments.seed]
+    return words
+
+
+def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
+    """Over what packets travel."""
+    if arguments.mode == "local":
+        return ["--mahimahi", _chain(given), "--backend", arguments.backend]
+    chosen = {name: given[name] for name in PANTHEON} | {name: getattr(arguments, name) for name in OWN}
+    words = ["--remote", arguments.remote]
+    for name, value in chosen.items():
+        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
     return words
 
 
@@ -207,7 +239,7 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
     if arguments.all:
         return "pantheon"
     if not (arguments.schemes or "").split():
-        raise ConfigError("no scheme", where="test local", expected='--all, --schemes "A B C" or -c FILE')
+        raise ConfigError("no scheme", where=f"test {arguments.mode}", expected='--all, --schemes "A B C" or -c FILE')
     return ",".join(arguments.schemes.split())
 
 

@@ -111,12 +111,6 @@ class Progress:
             of = f": {note}" if self._run_s is not None else ""
             self._console.print(f"  {what}: {stage.done + stage.kept} of {stage.total}{of}", style="dim")
 
-    def began(self, name: str) -> None:
-        """See :class:`~ccgym.evaluation.engine.Observer`."""
-
-    def ended(self, name: str, error: str | None) -> None:
-        """See :class:`~ccgym.evaluation.engine.Observer`."""
-
 
 @dataclass
 class _Stage:

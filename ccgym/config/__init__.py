@@ -12,6 +12,7 @@
 ``catalog``                  the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
 ``path``                     :class:`NetworkPath`
+``hosts``                    what lies between two machines
 ``configurations``           where configurations are found by name
 ``best_windows``             the best constant windows of paths (``traces/best_windows.csv``)
 ``path_changes``             a whole path with some of it changed

@@ -367,6 +367,11 @@ def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
     return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
 
 
+def read_transfer_size(value: Any, kinds: Mapping[str, Any]) -> Any:
+    """A size is always the same."""
+    return {"kind": "constant", "bytes": value} if isinstance(value, str) or is_number(value) else value
+
+
 def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
     """``greedy`` or ``media``, or a size: a transfer of that many bytes."""
     if value in ("greedy", "media"):

@@ -424,6 +424,78 @@ class RateSource(declared.Declared):
 
     kind: Literal["rate"] = "rate"
     rate: RateSteps = Field(description="Payload rate; in steps, times are since the beginning of the run.")
+    bytes: BytesField | None = Field(
+        default=None, description="Payload bytes after which it ends, in whole segments; absent: it does not."
+    )
+
+
+class PoissonSource(declared.Declared):
+    """An application that produces full segments, or bursts of them, as a Poisson process."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: RateField = Field(description="Mean payload rate.")
+    burst: int = Field(default=1, ge=1, description="Segments that come together.")
+    bytes: BytesField | None = Field(
+        default=None, description="Payload bytes after which it ends, in whole bursts; absent: it does not."
+    )
+
+
+class ConstantTransferSize(declared.Declared):
+    """Always the same."""
+
+    kind: Literal["constant"] = "constant"
+    bytes: BytesField = Field(description="Payload bytes.")
+
+
+class ExponentialTransferSize(declared.Declared):
+    """Exponentially distributed."""
+
+    kind: Literal["exponential"] = "exponential"
+    mean: BytesField = Field(description="Mean.")
+    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+
+
+class ParetoTransferSize(declared.Declared):
+    """Pareto: many small ones, few very large ones."""
+
+    kind: Literal["pareto"] = "pareto"
+    min: BytesField = Field(description="Minimum.")
+    shape: float = Field(ge=0.1, le=100, description="Shape; up to 1 the mean is only finite because of `max`.")
+    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+
+
+class LognormalTransferSize(declared.Declared):
+    """Lognormal."""
+
+    kind: Literal["lognormal"] = "lognormal"
+    median: BytesField = Field(description="Median.")
+    sigma: float = Field(ge=0, le=10, description="Standard deviation of the natural logarithm.")
+    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+
+
+AnyTransferSize: TypeAlias = ConstantTransferSize | ExponentialTransferSize | ParetoTransferSize | LognormalTransferSize
+"""How large transfers are, bytes of payload."""
+
+TransferSizeField: TypeAlias = Annotated[AnyTransferSize, declared.OneOf("transfer size", declared.read_transfer_size)]
+
+
+class RequestsSource(declared.Declared):
+    """A server that answers requests one after the other, each when the response before it was acknowledged in full and
+    the client has thought: request and response, or web pages over one connection."""
+
+    kind: Literal["requests"] = "requests"
+    size: TransferSizeField = Field(description="Payload of a response; a size alone is always the same.")
+    think: TimeField = Field(
+        default=0, description="Mean time from the end of a response to the next request, exponentially distributed."
+    )
+    count: int | None = Field(default=None, ge=1, description="Number of responses; absent: until the flow stops.")
+    group: int | None = Field(
+        default=None,
+        ge=0,
+        description=(
+            "Number of a group of flows that are asked at the same time, once all of them have answered (incast)."
+        ),
+    )
 
 
 class MediaSource(declared.Declared):
@@ -449,7 +521,9 @@ class MediaSource(declared.Declared):
     )
 
 
-AnySource: TypeAlias = GreedySource | BytesSource | OnOffSource | RateSource | MediaSource
+AnySource: TypeAlias = (
+    GreedySource | BytesSource | OnOffSource | RateSource | PoissonSource | RequestsSource | MediaSource
+)
 """What a flow's application does."""
 
 SourceField: TypeAlias = Annotated[AnySource, declared.OneOf("source", declared.read_source)]
@@ -465,6 +539,17 @@ class Flow(declared.FlowBase):
             "Round-trip propagation time of its own access link, added to the path's; half of it counts in the one-way "
             "delay of data. Give this or `rtt`."
         ),
+    )
+    route: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "Names of the links that it crosses, in the order in which its data does; acknowledgements come back over "
+            "the same ones. Absent: all links of the path, in their order."
+        ),
+    )
+    reverse: bool = Field(
+        default=False,
+        description="Whether its data goes the other way over its links: where the acknowledgements of other flows go.",
     )
     profile: Literal["tcp", "udp", "ns3"] = Field(
         default="tcp",
@@ -486,6 +571,22 @@ class Flow(declared.FlowBase):
         ge=0,
         le=1000,
         description="Header bytes of a packet from the IP header on; TCP with timestamps has 52.",
+    )
+    send_buffer: BytesField | None = Field(
+        default=None,
+        description=(
+            "Bytes that the application may have written and that are not yet acknowledged; what is written and read, "
+            "and the delay between the two, is then measured. A reliable profile and the source `greedy`; absent: no "
+            "bound."
+        ),
+    )
+    recovery: Literal["prr", "classic"] = Field(
+        default="prr",
+        description=(
+            "What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of "
+            "what arrives) or `classic` (RFC 6675: one segment, then nothing until no more than the reduced window is "
+            "in flight)."
+        ),
     )
     initial_window: int = Field(
         default=10, ge=1, description="Packets sent before the first acknowledgement (RFC 6928: 10)."

@@ -81,10 +81,25 @@ class CompiledPath:
     """``capacity``: pairs of nanoseconds and bit/s; ``base_rtt``: nanoseconds."""
     traces: dict[str, _core.Trace] = field(repr=False)
     """The traces that the elements name."""
+    links: tuple[dict[str, Any], ...] = ()
+    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each. The two above are then those of all
+    links in a row."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Uplink, downlink and facts: what goes into the simulator's JSON."""
+        """Uplink, downlink and facts, or links and facts: what goes into the simulator's JSON."""
+        if self.links:
+            return {"uplink": [], "downlink": [], "links": list(self.links), "facts": self.facts}
         return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+
+    def elements(self) -> dict[str, list[dict[str, Any]]]:
+        """Elements of each direction of each link, by the names that the native core gives them."""
+        if not self.links:
+            return {"uplink": self.uplink, "downlink": self.downlink}
+        return {
+            name: link[way]
+            for link in self.links
+            for name, way in ((link["name"], "uplink"), (f"{link['name']}:reverse", "downlink"))
+        }
 
 
 class NetworkPath(BaseModel):
@@ -116,6 +131,8 @@ class NetworkPath(BaseModel):
         named: A name of the catalog. Next to one of these two, or a chain, ``rate``, ``trace``, ``rtt``, ``queue``,
             ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_changes`.
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
+        links: Several links in a row by name, the sender's first: each a path of its own. Flows have a ``route`` over
+            some of them; a flow without one crosses all.
         name, title, source: For people.
 
     Raises:
@@ -126,7 +143,9 @@ class NetworkPath(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     chain: tuple[ElementField, ...] = ()
-    """The elements, the outermost first; the sender sits inside the last one."""
+    """The elements, the outermost first; the sender sits inside the last one. Of several links, those of all."""
+    links: tuple[tuple[str, NetworkPath], ...] = ()
+    """Names and paths of several links, in the order in which data without a route crosses them."""
     name: str | None = None
     """Name in the catalog, or one of your own."""
     title: str = ""
@@ -136,7 +155,7 @@ class NetworkPath(BaseModel):
     published_source: str = ""
 
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = (
-        *SHORTHAND_KEYS, "mahimahi", "named", "chain", "name", "title", "source", "published_results",
+        *SHORTHAND_KEYS, "mahimahi", "named", "chain", "links", "name", "title", "source", "published_results",
         "published_source",
     )  # fmt: skip
 
@@ -145,7 +164,8 @@ class NetworkPath(BaseModel):
         whole = handler.resolve_ref_schema(handler(core_schema))
         short = handler.resolve_ref_schema(handler(Shorthand.__pydantic_core_schema__))
         texts = {key: {"type": "string"} for key in ("mahimahi", "named")}
-        whole["properties"] = {**short["properties"], **texts, **whole["properties"]}
+        links = {"links": {"type": "object"}}
+        whole["properties"] = {**short["properties"], **texts, **whole["properties"], **links}
         return {"anyOf": [whole, {"type": "string"}]}
 
     if TYPE_CHECKING:
@@ -168,6 +188,7 @@ class NetworkPath(BaseModel):
             mahimahi: str | None = None,
             named: str | None = None,
             chain: Iterable[AnyElement | Mapping[str, Any]] | None = None,
+            links: Mapping[str, PathLike] | Sequence[tuple[str, NetworkPath]] | None = None,
             name: str | None = None,
             title: str = "",
             source: str = "",
@@ -197,13 +218,19 @@ class NetworkPath(BaseModel):
                     where="path",
                 )
         given = {key: value for key, value in data.items() if value is not None}
-        whole = [key for key in ("mahimahi", "named", "chain") if key in given]
+        if not given.get("links"):
+            given.pop("links", None)
+        elif "chain" in given:
+            return given  # a path of several links that was compiled before: a copy
+        whole = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
         # Next to one of these, rate and trace are changes of it.
         ways = whole or [key for key in ("rate", "trace") if key in given]
         if len(ways) != 1:
             raise ConfigError(
-                " and ".join(ways) + " together" if ways else "a path without rate, trace, mahimahi, named or chain",
-                expected="exactly one of rate, trace, mahimahi, named and chain",
+                " and ".join(ways) + " together"
+                if ways
+                else "a path without rate, trace, mahimahi, named, chain or links",
+                expected="exactly one of rate, trace, mahimahi, named, chain and links",
                 hint="" if ways else "for example rate='32mbps', rtt='15ms'",
                 where="path",
             )
@@ -216,11 +243,21 @@ class NetworkPath(BaseModel):
         elif way == "named":
             known = cls.named(_text(given, "named"))
             given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
+        elif way == "links":
+            given["links"] = links = _read_links(given["links"])
+            given["chain"] = [element for _, link in reversed(links) for element in link.chain]
         elif way == "chain" and isinstance(given["chain"], Iterable):
             chain = tuple(given["chain"])
             if len(chain) > MAX_ELEMENTS:
                 raise ConfigError(f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain")
             given["chain"] = chain
+        if shorthand and given.get("links"):
+            raise ConfigError(
+                f"{' and '.join(shorthand)} next to several links",
+                expected="changes of the links themselves",
+                hint="write them into the path of a link",
+                where="path",
+            )
         return _with_changes(given, shorthand, way) if whole and shorthand else given
 
     # --- Ways in --------------------------------------------------------------------------------------------------
@@ -302,6 +339,11 @@ class NetworkPath(BaseModel):
                 hint=did_you_mean(stem, path_names(), error.hint),
             ) from None
 
+    def known(self) -> NetworkPath:
+        """The path of the catalog with the same elements, which has a name and published results; else itself."""
+        same = (path for name in self.names() if (path := self.named(name)).chain == self.chain)
+        return next(same, self)
+
     # --- Facts ----------------------------------------------------------------------------------------------------
 
     @property
@@ -310,7 +352,7 @@ class NetworkPath(BaseModel):
         return {result.scheme: result for result in self.published_results}
 
     @property
-    def links(self) -> tuple[LinkDirection, ...]:
+    def data_links(self) -> tuple[LinkDirection, ...]:
         """Links of the data direction, in the order in which data crosses them."""
         found = [element.uplink for element in reversed(self.chain) if isinstance(element, Link)]
         return tuple(link for link in found if link is not None)
@@ -318,7 +360,7 @@ class NetworkPath(BaseModel):
     @property
     def queue(self) -> AnyQueue | None:
         """Queue of the data direction's slowest link; ``None`` without a link."""
-        return min(self.links, key=mean_rate).queue if self.links else None
+        return min(self.data_links, key=mean_rate).queue if self.data_links else None
 
     @property
     def mean_rate_mbps(self) -> float:
@@ -327,7 +369,7 @@ class NetworkPath(BaseModel):
         Of a trace: 12 · lines / period. Of steps: the mean over the time until a last step that lasts as long as the
         one before it.
         """
-        return min((mean_rate(link) / 1e6 for link in self.links), default=math.inf)
+        return min((mean_rate(link) / 1e6 for link in self.data_links), default=math.inf)
 
     @property
     def base_rtt_ns(self) -> int:
@@ -371,9 +413,9 @@ class NetworkPath(BaseModel):
 
         0 without a link.
         """
-        if not self.links:
+        if not self.data_links:
             return Fraction(0)
-        rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.links)
+        rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.data_links)
         rate = reduce(lambda one, other: combine(one, other, min), rates)
         products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
         return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
@@ -384,7 +426,10 @@ class NetworkPath(BaseModel):
         Raises:
             ConfigError: There is such a limit, and the path has no delay.
         """
-        return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in self.chain]
+        return self._in_packets(self.chain)
+
+    def _in_packets(self, chain: Iterable[AnyElement]) -> list[AnyElement]:
+        return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in chain]
 
     # --- Ways out -------------------------------------------------------------------------------------------------
 
@@ -400,18 +445,59 @@ class NetworkPath(BaseModel):
             PlatformError: A trace that cannot be read, or no native core.
             TraceFormatError: A file that is not a trace.
         """
-        chain = self.chain_in_packets()
-        ways: dict[Direction, list[dict[str, Any]]] = {}
-        for direction in DIRECTIONS:
-            crossed = reversed(chain) if direction == "uplink" else chain
-            compiled = (element.compiled(direction) for element in crossed)
-            ways[direction] = [spec for spec in compiled if spec is not None]
+        ways = {direction: self._compiled(self.chain, direction) for direction in DIRECTIONS}
+        links = tuple(
+            {"name": name, **{direction: self._compiled(link.chain, direction) for direction in DIRECTIONS}}
+            for name, link in self.links
+        )
+        return CompiledPath(ways["uplink"], ways["downlink"], self.facts(duration_ns), self.traces(), links)
+
+    def _compiled(self, chain: Sequence[AnyElement], direction: Direction) -> list[dict[str, Any]]:
+        crossed = reversed(chain) if direction == "uplink" else chain
+        compiled = (element.compiled(direction) for element in self._in_packets(crossed))
+        return [spec for spec in compiled if spec is not None]
+
+    def facts(
+        self, duration_ns: int | None = None, route: Sequence[str] = (), direction: Direction = "uplink"
+    ) -> dict[str, Any]:
+        """What is true of a route over the path, for the native core: ``capacity`` and ``base_rtt``.
+
+        Args:
+            duration_ns: How long the capacity must last; by default one period of a trace.
+            route: Names of links; all of them by default.
+            direction: The direction of each link that data crosses.
+
+        Raises:
+            ConfigError: There is no such link.
+        """
+        part = self.along(route)
         available: Piecewise | None = None
-        for link in self.links:
-            steps = capacity(link, duration_ns)
-            available = steps if available is None else combine(available, steps, min)
-        facts = {"base_rtt": self.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
-        return CompiledPath(ways["uplink"], ways["downlink"], facts, self.traces())
+        for element in reversed(part.chain):
+            link = element.toward(direction) if isinstance(element, Link) else None
+            if link is not None:
+                steps = capacity(link, duration_ns)
+                available = steps if available is None else combine(available, steps, min)
+        return {"base_rtt": part.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
+
+    def along(self, route: Sequence[str]) -> NetworkPath:
+        """The path that a route over some of the links is; the whole one without a route.
+
+        Raises:
+            ConfigError: There is no such link, or the route names one twice.
+        """
+        if not route:
+            return self
+        known = dict(self.links)
+        for place, name in enumerate(route):
+            if name not in known or name in route[:place]:
+                again = " again" if name in known else ""
+                raise ConfigError(
+                    f"{shown(name)}{again}",
+                    where=f"route[{place}]",
+                    expected=f"each of {', '.join(known)} once at most" if known else "no route: the path has one link",
+                    hint=did_you_mean(name, known),
+                )
+        return NetworkPath(chain=[element for name in reversed(route) for element in known[name].chain])
 
     def traces(self) -> dict[str, _core.Trace]:
         """The native traces that the path uses, by the name under which the compiled path mentions them."""
@@ -482,13 +568,14 @@ class NetworkPath(BaseModel):
         """Elements in each direction, capacity, round trip and source, in a few lines."""
         head = self.name or "unnamed path"
         lines = [f"{head}: {self.title}" if self.title else head]
-        for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
-            crossed = reversed(self.chain) if direction == "uplink" else self.chain
-            words = [element.describe(direction) for element in crossed]
-            lines.append(f"  {label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
-        if self.links:
+        for title, chain in [(f"{name} ", link.chain) for name, link in self.links] or [("", self.chain)]:
+            for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
+                crossed = reversed(chain) if direction == "uplink" else chain
+                words = [element.describe(direction) for element in crossed]
+                lines.append(f"  {title + label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
+        if self.data_links:
             product = self.bdp_packets
-            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.links)}")
+            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.data_links)}")
             lines.append(
                 f"  base RTT  {_milliseconds(self.rtt_steps())}; bandwidth-delay product "
                 f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
@@ -496,7 +583,7 @@ class NetworkPath(BaseModel):
         else:
             lines.append(f"  base RTT  {_milliseconds(self.rtt_steps())}")
         try:
-            if all(link.trace is not None for link in self.links) and self.trace_names():
+            if all(link.trace is not None for link in self.data_links) and self.trace_names():
                 lines.append(f"  mahimahi  {self.to_mahimahi()}")
         except ConfigError:
             pass
@@ -537,6 +624,32 @@ def _text(given: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{key}={shown(value)}", expected="a text", where="path")
     return value
+
+
+def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
+    """Several links by name: a mapping, or pairs."""
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
+        raise ConfigError(
+            shown(given),
+            where="links",
+            expected="paths by name",
+            hint="write links={'first': {'rate': '10mbps', 'rtt': '10ms'}, 'second': ...}",
+        )
+    read = []
+    for name, link in pairs:
+        try:
+            path = NetworkPath.from_any(link)
+        except ConfigError as error:
+            raise error.at(f"links.{name}") from None
+        if not name or ":" in name or path.links:
+            raise ConfigError(
+                "a path of several links" if path.links else f"the name {shown(name)}",
+                where=f"links.{name}",
+                expected="one link, with a name without a colon",
+            )
+        read.append((name, path))
+    return tuple(read)
 
 
 _CHAIN: Final = TypeAdapter(tuple[ElementField, ...])

@@ -159,6 +159,13 @@ class SampledPath:
             ConfigError: The path cannot be compiled.
             PathNotFoundError: A trace that is not there.
         """
+        if path.links:
+            raise ConfigError(
+                f"a path of {len(path.links)} links",
+                where="paths",
+                expected="one link: environments know no routes",
+                hint="`ccgym.simulate` and experiments run flows over several links",
+            )
         compiled = path.compile(duration_ns)
         facts = compiled.facts if compiled.facts["capacity"] else None
         return cls(
@@ -190,7 +197,7 @@ class SampledPath:
 def path_numbers(path: NetworkPath) -> Mapping[str, float]:
     """The numbers of a path that was given in full, by the names of :data:`UNITS`; its loss is the random one."""
     numbers: dict[str, float] = {}
-    if path.links:
+    if path.data_links:
         numbers["rate_mbps"] = path.mean_rate_mbps
     numbers["one_way_delay_ms"] = path.owd_ms
     limit = getattr(path.queue, "limit", None)

@@ -7,6 +7,10 @@ and receivers as threads. Whatever ends it, a kill included, takes all of that w
 ``job``             jobs as JSON documents, and processes that do them
 ``plan``            the job of a run process
 ``process``         starting, watching and ending it
+``checkout``        which checkout of ccgym runs
+``remote``          a run between two machines
+``remote_end``      the machine far away, controlled over SSH
+``ntp``             how far the clock is off, asked of a time server
 ``control``         the sockets over which environments decide for learning flows
 ``kernel_tcp``      the kernel's congestion controls
 ``programs``        programs of others: as a run process takes them, and asking one a question

@@ -15,7 +15,7 @@ Status: TypeAlias = Literal["ok", "warn", "missing"]
 """``ok``: works. ``warn``: works with limits. ``missing``: what needs it does not work."""
 
 NEEDED: Final = frozenset({"rights", "path", "capacity of an emulated path"})
-"""Findings without which the emulated path cannot work at all."""
+"""Findings without which neither the emulated path nor a tunnel between two machines can work at all."""
 
 MAHIMAHI_NEEDED: Final = frozenset({"mahimahi", "mahimahi shells"})
 """Findings without which mahimahi cannot."""
@@ -62,10 +62,10 @@ def obstacle(backend: str, findings: Iterable[Finding]) -> Finding | None:
     """The finding for which a backend cannot work here at all; None if nothing stands in its way.
 
     Args:
-        backend: ``emulated`` or ``mahimahi``.
+        backend: ``emulated``, ``mahimahi`` or ``remote``.
         findings: What was found.
     """
-    needed = NEEDED if backend == "emulated" else MAHIMAHI_NEEDED
+    needed = MAHIMAHI_NEEDED if backend == "mahimahi" else NEEDED
     return next((one for one in findings if one.name in needed and one.status == "missing"), None)
 
 

@@ -18,11 +18,11 @@ from ccgym.errors import CcgymError
 class Memory:
     """A file without a name: it exists while a process holds its descriptor."""
 
-    def __init__(self, name: str, text: str = "") -> None:
+    def __init__(self, name: str, content: bytes = b"") -> None:
         self.fd = os.memfd_create(f"ccgym-{name}")
         self._open = True
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(self.path, "wb") as file:
+            file.write(content)
 
     @property
     def path(self) -> str:
@@ -47,7 +47,7 @@ def memory(kind: str, fields: Mapping[str, Any]) -> Memory:
         kind: ``shell``, ``sender``, ``receiver``, ``run`` or ``doctor``.
         fields: What that job is told.
     """
-    return Memory("job", json.dumps({kind: fields}))
+    return Memory("job", json.dumps({kind: fields}).encode())
 
 
 def command(job: Memory) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ccgym.config.catalog import resolve_trace
 from ccgym.emulation import python_schemes, quic
+from ccgym.emulation.job import Memory
 from ccgym.emulation.programs import ProgramWords
 from ccgym.emulation.python_schemes import PythonSource
 
@@ -20,6 +22,21 @@ class PolicyFiles:
     onnx: Path
     card: Path
     """Its card, which says what the network's numbers mean."""
+
+
+@dataclass(frozen=True)
+class TunnelEnd:
+    """One end of the tunnel between two machines. Senders run at one, receivers at the other."""
+
+    end: Literal["senders", "receivers"]
+    secret: str
+    """32 hexadecimal digits that both ends know, and nobody else."""
+    listen: str | None = None
+    """``ADDRESS:PORT`` on which it waits for the other end; port 0: any, which it then tells."""
+    connect: str | None = None
+    """``ADDRESS:PORT`` of the other end, if that one waits. Exactly one of the two is given."""
+    interface: str | None = None
+    """The network device that the tunnel is bound to."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,10 @@ class Plan:
     """The library that computes policies; needed where there are any."""
     mahimahi: tuple[tuple[str, ...], ...] = ()
     """The words of each of mahimahi's shells, the outermost first; without shells the path is ours."""
+    tunnel: TunnelEnd | None = None
+    """Of a run between two machines, the end that this process is."""
+    held: tuple[Memory, ...] = ()
+    """Files in memory that the plan names: the process inherits them."""
 
     @property
     def duration_s(self) -> float:
@@ -52,14 +73,15 @@ class Plan:
 
     @property
     def backend(self) -> str:
-        """Whose path it is: ``emulated`` or ``mahimahi``."""
-        return "mahimahi" if self.mahimahi else "emulated"
+        """Whose path it is: ``emulated``, ``mahimahi`` or ``remote``."""
+        return "remote" if self.tunnel is not None else "mahimahi" if self.mahimahi else "emulated"
 
-    def document(self, result: Path) -> dict[str, Any]:
+    def document(self, result: Path, status: str = "") -> dict[str, Any]:
         """The plan as the run process reads it.
 
         Args:
             result: Where it is to write what came out.
+            status: Where an end of a tunnel that waits for the other one writes its port.
         """
         return {
             "spec": dict(self.spec),
@@ -74,11 +96,51 @@ class Plan:
             "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),
             "quic": None if (program := quic.program()) is None else str(program),
             "programs": {str(flow): words.document() for flow, words in self.programs.items()},
-            "backend": {"kind": "mahimahi", "shells": [list(shell) for shell in self.mahimahi]}
-            if self.mahimahi
-            else {"kind": "emulated"},
+            "backend": {"kind": self.backend, **self._path(status)},
             "result": str(result),
         }
+
+    def _path(self, status: str) -> dict[str, Any]:
+        """What is told about the path, besides the specification."""
+        if self.tunnel is not None:
+            return {**asdict(self.tunnel), "status": status}
+        return {"shells": [list(shell) for shell in self.mahimahi]} if self.mahimahi else {}
+
+    def packed(self) -> dict[str, Any]:
+        """The plan of an end of a tunnel as JSON, with the content of the files that it names."""
+        assert self.tunnel is not None
+        return {
+            "spec": dict(self.spec),
+            "policies": {
+                key: [base64.b64encode(file.read_bytes()).decode() for file in (files.onnx, files.card)]
+                for key, files in self.policies.items()
+            },
+            "python": python_schemes.document(self.python),
+            "programs": {str(flow): words.document() for flow, words in self.programs.items()},
+            "tunnel": asdict(self.tunnel),
+        }
+
+    @classmethod
+    def unpacked(cls, data: Mapping[str, Any], onnx_runtime: Path | None) -> Plan:
+        """The inverse of :meth:`packed`, on the other machine. Files lie in memory, so that nothing is left of them.
+
+        Args:
+            data: What :meth:`packed` made.
+            onnx_runtime: Where the library that computes policies is here.
+        """
+        files = {
+            key: [Memory("policy", base64.b64decode(content)) for content in contents]
+            for key, contents in data["policies"].items()
+        }
+        return cls(
+            spec=data["spec"],
+            policies={key: PolicyFiles(*(Path(memory.path) for memory in pair)) for key, pair in files.items()},
+            python={key: PythonSource(**source) for key, source in data["python"].items()},
+            programs={int(flow): ProgramWords.of(words) for flow, words in data["programs"].items()},
+            onnx_runtime=onnx_runtime,
+            tunnel=TunnelEnd(**data["tunnel"]),
+            held=tuple(memory for pair in files.values() for memory in pair),
+        )
 
 
 def trace_files(names: Iterable[str]) -> dict[str, Path]:

@@ -63,8 +63,9 @@ class RunProcess:
     def __init__(self, plan: Plan) -> None:
         self._duration_s = plan.duration_s
         self._name = plan.backend
-        self._errors, self._result = Memory("errors"), Memory("result")
-        self._job = job.memory("run", plan.document(Path(self._result.path)))
+        self._errors, self._result, self._status = Memory("errors"), Memory("result"), Memory("status")
+        self._job = job.memory("run", plan.document(Path(self._result.path), self._status.path))
+        inherited = (self._job, self._result, self._status, *plan.held)
         try:
             # A session of its own: control-C in the terminal is for us alone, and we end the child in order.
             self._process = subprocess.Popen(
@@ -72,7 +73,7 @@ class RunProcess:
                 stdin=subprocess.PIPE,
                 stdout=self._errors.fd,
                 stderr=self._errors.fd,
-                pass_fds=(self._job.fd, self._result.fd),
+                pass_fds=[memory.fd for memory in inherited],
                 start_new_session=True,
             )
         except BaseException:
@@ -100,18 +101,46 @@ class RunProcess:
         Raises:
             RealPathError: The run failed (the message says in which step), stalled, or was given up.
         """
-        deadline = self._started + self._duration_s + slack_s
-        while (status := self._process.poll()) is None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=TURN_S)
-            if halt is not None and halt.is_set():
-                self.end()
-                raise RealPathError("the run was given up", where=f"backend {self._name}")
-            if time.monotonic() > deadline:
-                raise self._stalled(slack_s)
-        if status != 0:
-            raise self.failure(status)
+        self._wait(halt, slack_s)
         return self._load()
+
+    def wait_for_half(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> bytes:
+        """As :meth:`wait`, of one end of a tunnel: its half of the result, which only the native core reads."""
+        self._wait(halt, slack_s)
+        return self._result.read()
+
+    def _wait(self, halt: threading.Event | None, slack_s: float) -> None:
+        deadline = self._started + self._duration_s + slack_s
+        while not self.has_ended():
+            self._look(halt, deadline, slack_s)
+
+    def has_ended(self) -> bool:
+        """Whether the run is over; :class:`RealPathError` if it failed."""
+        status = self._process.poll()
+        if status:
+            raise self.failure(status)
+        return status == 0
+
+    def port(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> int:
+        """The UDP port on which an end of a tunnel waits for the other one, as soon as it says so.
+
+        Raises:
+            RealPathError: As :meth:`wait`.
+        """
+        while not (line := self._status.read()).endswith(b"\n"):
+            self.has_ended()
+            self._look(halt, self._started + slack_s, slack_s)
+        return int(json.loads(line)["listening"])
+
+    def _look(self, halt: threading.Event | None, deadline: float, slack_s: float) -> None:
+        """Let a moment pass; raise if it is time to give up."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=TURN_S)
+        if halt is not None and halt.is_set():
+            self.end()
+            raise RealPathError("the run was given up", where=f"backend {self._name}")
+        if time.monotonic() > deadline:
+            raise self._stalled(slack_s)
 
     def end(self) -> None:
         """End the process: close its standard input, and kill it if it does not end. Forget what it left."""
@@ -125,7 +154,7 @@ class RunProcess:
             self._close()
 
     def _close(self) -> None:
-        for memory in (self._job, self._errors, self._result):
+        for memory in (self._job, self._errors, self._result, self._status):
             memory.close()
 
     def failure(self, status: int) -> RealPathError:

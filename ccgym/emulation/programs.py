@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final, Literal, TypeAlias
 
@@ -37,6 +37,11 @@ class ProgramWords:
     def document(self) -> dict[str, Any]:
         """As the run process reads it (``crates/ccgym-net/src/program/mod.rs``)."""
         return {"listens": self.listens, "sender": list(self.sender), "receiver": list(self.receiver)}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> ProgramWords:
+        """The inverse of :meth:`document`."""
+        return cls(document["listens"], tuple(document["sender"]), tuple(document["receiver"]))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ What is run
 ``store``           the runs that a directory keeps
 ``directory``       whose a results directory is
 ``threads``         threads that Ctrl-C ends
+``progress_file``   how far runs are, for other processes
 ``experiment``      several schemes on one path, several runs each
 ``probe``           what a few packets wait on an empty real path
 ``runner``          running that, with all its files

@@ -210,7 +210,7 @@ def search_windows(path: PathLike, search: Search | None = None) -> Found:
         SimulationError: The simulator refused the path.
     """
     path = NetworkPath.from_any(path)
-    if not path.links:
+    if not path.data_links:
         raise ConfigError("a path without a link", where="path", expected="a bottleneck that a window can fill")
     search = search or Search()
     bench = _Bench(path, search)

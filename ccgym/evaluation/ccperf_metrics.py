@@ -99,6 +99,8 @@ class CcperfMetrics:
     """The bottleneck, ``btl_forward`` in ccperf."""
     network: MetricTable
     """All flows together, ``net`` in ccperf."""
+    links: Mapping[str, MetricTable] = field(default_factory=dict)
+    """Each of several links, by name; empty for one."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,10 @@ class FlowInput:
     """Payload bytes of a full packet."""
     packet_bytes: int
     """IP bytes of a full packet: payload and header."""
+    capacity: LinkCapacity | None
+    """Capacity of its bottleneck, where there is one."""
+    link_overhead: int
+    """Bytes that its bottleneck charges per packet on top of its IP length."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +137,10 @@ class RunInput:
     flows: Sequence[FlowInput]
     link_counters: Mapping[str, Any] | None
     """The ``link`` entry of the summary; None where the path has no link."""
+    links: Mapping[str, Mapping[str, Any]]
+    """The same for each of several links, by name; empty for one."""
     capacity: LinkCapacity | None
-    """Capacity of the bottleneck, where there is one."""
-    link_overhead: int
-    """Bytes that the bottleneck charges per packet on top of its IP length."""
+    """Capacity of the bottleneck of all flows, where there is one."""
 
 
 @dataclass
@@ -155,8 +161,9 @@ def ccperf_metrics(run: RunInput) -> CcperfMetrics:
     samples = [_samples(run, flow) for flow in run.flows]
     return CcperfMetrics(
         flows=tuple(_flow_table(run, flow, part) for flow, part in zip(run.flows, samples, strict=True)),
-        link=_link_table(run),
+        link=_link_table(run, run.link_counters),
         network=_network_table(run, samples),
+        links={name: _link_table(run, counters) for name, counters in run.links.items()},
     )
 
 
@@ -238,22 +245,30 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
         "mean_utility_pf_l4": Metric(_mean(np.log(flowing)), "ln(Mbit/s)", bin_s, int(bins.size - flowing.size)),
         "mean_utilization_bdp_l4": _utilization_bdp(run, flow, part),
         "mean_utilization_bw_l4": _utilization_bw(
-            run, part.bin_edges_ns, part.bin_throughput, _active_bins(flow, part)
+            run, flow.capacity, part.bin_edges_ns, part.bin_throughput, _active_bins(flow, part)
         ),
         "total_retransmissions_l4": Metric(float(counters["retransmissions"]), "packets"),
         "total_rtos_l4": Metric(float(counters["rtos"]), "timeouts"),
     }
+    if (application := counters.get("application")) is not None:
+        table["mean_sending_rate_l7"] = mbps(application["written_bytes"])
+        table["mean_throughput_l7"] = mbps(application["read_bytes"])
+        table["mean_one_way_delay_l7"] = Metric(application["mean_delay_ms"], "ms")
     return dict(sorted(table.items()))
 
 
 def _utilization_bw(
-    run: RunInput, edges_ns: npt.NDArray[np.int64], throughput: FloatArray, bins: npt.NDArray[np.bool_]
+    run: RunInput,
+    capacity: LinkCapacity | None,
+    edges_ns: npt.NDArray[np.int64],
+    throughput: FloatArray,
+    bins: npt.NDArray[np.bool_],
 ) -> Metric:
     """Mean over bins of payload throughput / bandwidth of the moment."""
     bin_s = _bin_steps(run) * run.step_ns / 1e9
-    if run.capacity is None or edges_ns.size < 2:
+    if capacity is None or edges_ns.size < 2:
         return Metric(None, "1", bin_s)
-    bandwidth = mean_per_bin_mbps(run.capacity, edges_ns)[bins]
+    bandwidth = mean_per_bin_mbps(capacity, edges_ns)[bins]
     usable = bandwidth > 0
     return Metric(_mean(throughput[bins][usable] / bandwidth[usable]), "1", bin_s, int((~usable).sum()))
 
@@ -264,16 +279,16 @@ def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
     BDP = bw·rtt / (8·packet bytes) · mss / (packet bytes + overhead of the link). The last factor is ccperf's, as
     its published values imply (1448/1502 there).
     """
-    if run.capacity is None:
+    if flow.capacity is None:
         return None
     edges = np.concatenate(([0], run.t_ns.astype(np.int64)))
     # A trace's opportunities come at whole milliseconds: smoothed over a round trip, the path's own memory.
     window = max(1, round(flow.base_rtt_ns / run.step_ns))
     ahead = np.minimum(np.arange(window, edges.size + window - 1), edges.size - 1)
     behind = np.maximum(ahead - window, 0)
-    bits = run.capacity.bits_until(edges)
+    bits = flow.capacity.bits_until(edges)
     bandwidth_bps = (bits[ahead] - bits[behind]) * 1e9 / (edges[ahead] - edges[behind])
-    factor = flow.mss / (flow.packet_bytes + run.link_overhead)
+    factor = flow.mss / (flow.packet_bytes + flow.link_overhead)
     return np.asarray(bandwidth_bps * flow.base_rtt_ns / 1e9 / (8 * flow.packet_bytes) * factor)
 
 
@@ -287,8 +302,7 @@ def _utilization_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> Metric:
     return Metric(_mean(part.in_flight[usable] / bdp[usable]), "1", step_s, int((~usable).sum()))
 
 
-def _link_table(run: RunInput) -> MetricTable:
-    counters = run.link_counters
+def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTable:
     if counters is None:
         return {}
     seconds = run.duration_ns / 1e9
@@ -308,7 +322,7 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
     count = int(run.t_ns.size)
     in_flight = np.zeros(count)
     bdp_share = np.zeros(count)
-    bdp_known = run.capacity is not None
+    bdp_known = all(flow.capacity is not None for flow in run.flows)
     for flow, part in zip(run.flows, samples, strict=True):
         in_flight[part.active] += part.in_flight
         bdp = _bdp_segments(run, flow)
@@ -345,7 +359,7 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
         "mean_agg_utility_mpdf_l4": Metric(_mean(inverses.sum(axis=0)[anyone]), "(Mbit/s)^-1", bin_s, silent),
         "mean_agg_utility_pf_l4": Metric(_mean(logs.sum(axis=0)[anyone]), "ln(Mbit/s)", bin_s, silent),
         "mean_agg_utilization_bdp_l4": Metric(_mean(bdp_share) if bdp_known else None, "1", step_s),
-        "mean_agg_utilization_bw_l4": _utilization_bw(run, edges, total, anyone),
+        "mean_agg_utilization_bw_l4": _utilization_bw(run, run.capacity, edges, total, anyone),
         "mean_entropy_fairness_throughput_l4": Metric(_mean(entropy), "nat", bin_s, skipped),
         "mean_jains_fairness_throughput_l4": Metric(_mean(jain), "1", bin_s, skipped),
         "mean_normalized_entropy_fairness_throughput_l4": Metric(

@@ -68,7 +68,7 @@ class Cluster:
                 f"no Ray cluster answers: {found}",
                 where=f"--cluster {self.address}",
                 expected=f"{AUTO}, or the address that `ray start --head` printed, as in 10.0.0.1:6379",
-                hint="both ends need the same versions of Python and Ray, and the same RAY_AUTH_TOKEN if it asks for it",
+                hint="both ends need the same versions of Python and Ray, and the same RAY_AUTH_TOKEN if there is one",
             ) from None
         self._ray = ray
         return self

@@ -16,8 +16,6 @@ from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS_DIRECTORY: Final = "runs"
 LOCK_FILE: Final = ".ccgym_lock"
-PROGRESS_FILE: Final = "ccgym_progress.json"
-"""What the process that works on a directory says about how it goes, and said last."""
 
 Kind: TypeAlias = Literal["evaluation", "experiment", "training"]
 

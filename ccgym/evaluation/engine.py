@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
@@ -59,14 +60,6 @@ class Observer(Protocol):
         """
         ...
 
-    def began(self, name: str) -> None:
-        """A run begins; unlike the others, this is called from any thread."""
-        ...
-
-    def ended(self, name: str, error: str | None) -> None:
-        """A run that began is over; ``error`` is what went wrong."""
-        ...
-
 
 class Silent:
     """An :class:`Observer` that does nothing."""
@@ -78,12 +71,6 @@ class Silent:
         """See :class:`Observer`."""
 
     def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """See :class:`Observer`."""
-
-    def began(self, name: str) -> None:
-        """See :class:`Observer`."""
-
-    def ended(self, name: str, error: str | None) -> None:
         """See :class:`Observer`."""
 
 
@@ -215,6 +202,7 @@ def measure(
     retries: int = 0,
     budget: Budget | None = None,
     cluster: Elsewhere | None = None,
+    progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.
 
@@ -231,12 +219,14 @@ def measure(
             same one.
         budget: Time for what is missing; None: as much as it takes.
         cluster: Where runs are made; None: in threads here. Only this process writes into the store.
+        progress: Gets what other processes may read of it; None: they may not.
 
     Raises:
         CcgymError: The backend cannot run one of the paths here, or the cluster one of the runs.
     """
     if not runs:
         return []
+    progress = progress or ProgressFile(None)
     observer = observer or Silent()
     real = runs[0].real
     runs_on = backend(runs[0].backend)
@@ -259,6 +249,7 @@ def measure(
     what = RUNNING if real else SIMULATING
     kept = [outcome.stored for outcome in outcomes.values() if outcome.stored is not None]
     observer.begin(what, len(kept) + len(missing), len(kept))
+    progress.begin(what, len(kept) + len(missing), len(kept))
     begins = dict(zip((run.digest for run in missing), _begins(missing, outcomes.values()), strict=True))
 
     if cluster is not None:
@@ -272,7 +263,7 @@ def measure(
     def begin(run: Run) -> bool:
         if budget is not None and not budget.admits(run, at_a_time):
             return False
-        observer.began(run.name)
+        progress.run_begins(run.name)
         return True
 
     def keep(run: Run, made: Made) -> RunOutcome:
@@ -293,8 +284,8 @@ def measure(
         for run, future in ended:
             outcome = outcomes[run.digest] = _outcome(run, future)
             if not outcome.left:
-                observer.ended(run.name, outcome.error)
                 observer.advance(what, 1, run.name)
+                progress.run_ends(run.name, outcome.error)
     # Equal runs may have different names.
     return [replace(outcomes[run.digest], run=run) for run in runs]
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
-from ccgym.evaluation.backends import SIMULATED, check_name, is_real
+from ccgym.evaluation.backends import REMOTE, SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
 from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
@@ -51,7 +52,7 @@ class Experiment:
     seed: int = 1
     """Root of every random stream."""
     backend: str = SIMULATED
-    """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
+    """Where packets travel: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
     late_start_ns: int = 0
     """Maximum delay of a flow's start, nanoseconds; how long it is, is drawn from the seed of the run."""
     random_order: bool = False
@@ -61,6 +62,13 @@ class Experiment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", NetworkPath.from_any(self.path))
         check_name(self.backend, "backend")
+        if (self.backend == REMOTE) != (hosts_of(self.path) is not None):
+            raise ConfigError(
+                f"{self.path.name or 'a path'} with the backend {self.backend}",
+                where="backend",
+                expected="remote for the path between two machines, and for no other",
+                hint="--remote HOST names the other machine",
+            )
         check_range("runs", self.runs, 1, MAX_RUNS)
         check_range("flows", self.flows, 1, 1_000)
         check_range("seed", self.seed, 0, MAX_SEED)
@@ -150,7 +158,7 @@ class Experiment:
         """Everything that decides the outcome, as plain data: the identity of the experiment."""
         from ccgym import _core
 
-        compiled = self.path.compile()
+        compiled, hosts = self.path.compile(), hosts_of(self.path)
         choices = [choice for one in self.schemes for choice in one.choices]
         versions = {choice.key: version for choice in choices if (version := choice.version) is not None}
         files = {choice.key: {name: file.digest for name, file in choice.files.items()} for choice in choices}
@@ -160,7 +168,11 @@ class Experiment:
         return {
             "ccgym": _core.__version__,
             "path_name": self.path_name,
-            "path": {"uplink": compiled.uplink, "downlink": compiled.downlink},
+            "path": {
+                "uplink": compiled.uplink,
+                "downlink": compiled.downlink,
+                **({"links": compiled.links} if compiled.links else {}),
+            },
             "traces": trace_digests(self.path),
             "schemes": [one.text for one in self.schemes],
             **({"contenders": named} if named else {}),
@@ -173,6 +185,7 @@ class Experiment:
             "seed": self.seed,
             # Results of the simulator are older than the other backends: theirs say nothing.
             **({"backend": self.backend} if self.real else {}),
+            **({} if hosts is None else {"pantheon": hosts.identity}),
             **({"late_start_ms": self.late_start_ns / 1e6} if self.late_start_ns else {}),
         }
 

@@ -141,7 +141,7 @@ def flags(results: ResultSet, facts: PathFacts | None) -> list[Flag]:
 
     Args:
         results: The experiment.
-        facts: What is known of its path; None of results of others, whose path nothing tells.
+        facts: What is known of its path; None where nothing tells.
     """
     found = [*_experiment_flags(results), *(() if facts is None else _path_flags(facts))]
     for summary in results.schemes:
@@ -152,8 +152,8 @@ def flags(results: ResultSet, facts: PathFacts | None) -> list[Flag]:
 
 
 def _again(results: ResultSet, facts: PathFacts | None, scheme: str, run: int, *options: str) -> str:
-    """The command that repeats a scheme's first runs up to this one, with packet logs; of results of others, the one
-    that shows what was recorded of it."""
+    """The command that repeats a scheme's first runs up to this one, with packet logs; where nothing tells the path,
+    the one that shows what was recorded of it."""
     if facts is None:
         return f"cat {stats_file(scheme, run)}"
     where = [f"--backend {results.backend}"] if results.real else []

@@ -50,6 +50,10 @@ def _empty() -> IntArray:
     return np.empty(0, dtype=np.int64)
 
 
+def _whole_microseconds(ns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    return np.asarray((ns + np.uint64(500)) // np.uint64(1000) * np.uint64(1000))
+
+
 @dataclass(frozen=True)
 class PacketLog:
     """What entered and what left a path in one direction, and when.
@@ -81,13 +85,17 @@ class PacketLog:
 
     @classmethod
     def from_packets(cls, packets: Mapping[str, npt.NDArray[Any]], flow_count: int = 0) -> PacketLog:
-        """From the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0)."""
-        entered = np.asarray(packets["entered_ns"], dtype=np.uint64)
+        """From the native core's arrays ``entered_ns``, ``left_ns``, ``size``, ``flow`` (flows from 0).
+
+        Times are rounded to the microseconds that Pantheon's tunnel counts in, as in our packet logs: numbers are the
+        same to the last digit, whether they are computed here or from logs.
+        """
+        entered = _whole_microseconds(np.asarray(packets["entered_ns"], dtype=np.uint64))
         left = np.asarray(packets["left_ns"], dtype=np.uint64)
         size = np.asarray(packets["size"]).astype(np.int64)
         flow = np.asarray(packets["flow"]).astype(np.int64) + 1
         delivered = left != NEVER
-        departure = left[delivered].astype(np.int64)
+        departure = _whole_microseconds(left[delivered]).astype(np.int64)
         entry = entered.astype(np.int64)
         return cls(
             arrival_ns=entry,
@@ -277,6 +285,21 @@ def media_metrics(
         frame_loss=1.0 - delay.size / packets.size,
         bit_rate_mbps=float(frames["bytes"].astype(np.int64).sum()) * 8000 / life_ns,
     )
+
+
+def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Numbers of the responses of a flow.
+
+    Args:
+        transfers: ``asked_ns`` and ``finished_ns`` of each response; :data:`NEVER` for one that did not finish.
+    """
+    finished = transfers["finished_ns"] != NEVER
+    took = transfers["finished_ns"][finished].astype(np.int64) - transfers["asked_ns"][finished].astype(np.int64)
+    return {
+        "transfers": int(took.size),
+        "transfer_ms": float(took.mean()) / 1e6 if took.size else None,
+        "transfer_p95_ms": percentile_nearest(took) / 1e6 if took.size else None,
+    }
 
 
 def run_metrics(log: PacketLog, capacity_mbps: float | None = None) -> RunMetrics:

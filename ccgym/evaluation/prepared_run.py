@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ccgym.config.models import MediaSource
+from ccgym.config.models import MediaSource, RequestsSource
 from ccgym.config.path import CompiledPath, NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
-from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics
+from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics, transfer_metrics
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
@@ -65,6 +65,8 @@ class PreparedRun:
     duration_ns: int
     seed: int
     record: Record
+    base_rtts: tuple[int, ...]
+    """Propagation round trip of each flow's route, nanoseconds."""
     document: Mapping[str, Any]
     """The specification for the native core (``crates/ccgym-run/src/spec.rs``)."""
 
@@ -94,28 +96,47 @@ class PreparedRun:
             path_report: What a real path says about itself.
         """
         counters = json.loads(result.summary())
-        capacity = link_capacity(self.compiled.uplink, self.compiled.traces)
+        elements = self.compiled.elements()
+        names = [flow.get("bottleneck", next(iter(elements))) for flow in counters["flows"]]
+        capacities = {name: link_capacity(elements[name], self.compiled.traces) for name in elements}
+        capacity = capacities[names[0]]
+        links = counters.get("links", {})
         log = metrics = None
-        media: list[MediaMetrics | None] = [None] * len(self.flows)
+        # What only some sources have.
+        measured: list[dict[str, Any]] = [
+            transfer_metrics(result.transfers(place)) if isinstance(spec.source, RequestsSource) else {}
+            for place, spec in enumerate(self.flows)
+        ]
         if self.record.packets:
             packets = result.packets("data")
-            media = [self._media_metrics(result, packets, place) for place in range(len(self.flows))]
+            for place, numbers in enumerate(measured):
+                media = self._media_metrics(result, packets, place)
+                numbers.update({} if media is None else vars(media))
             log = PacketLog.from_packets(packets, len(self.flows))
-            metrics = run_metrics(log, None if capacity is None else capacity.average_mbps(self.duration_ns))
+            # What all flows got together is no share of a link that only some of them cross.
+            alone = capacity is not None and not links
+            metrics = run_metrics(log, capacity.average_mbps(self.duration_ns) if capacity and alone else None)
         series = ccperf = None
         if self.step_ns:
             series = result.series()
-            ccperf = ccperf_metrics(self._ccperf_input(series, counters, capacity))
+            ccperf = ccperf_metrics(self._ccperf_input(series, counters, names, capacities))
         return RunRecord(
             path=self.path.describe(),
             seed=self.seed,
             duration_s=self.duration_ns / 1e9,
             trajectory_hash=counters["trajectory_hash"],
             flows=tuple(
-                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, media[place], self.duration_ns)
+                _flow_record(spec, counters["flows"][place], place, metrics, ccperf, measured[place], self.duration_ns)
                 for place, spec in enumerate(self.flows)
             ),
-            link=_link_record(counters["link"], metrics),
+            link=self._of_link(names[0], links[names[0]], capacity)
+            if links
+            else _link_record(counters["link"], metrics),
+            links={
+                name: self._of_link(name, numbers, capacities[name])
+                for name, numbers in links.items()
+                if numbers is not None
+            },
             metrics=metrics,
             ccperf_tables=ccperf,
             counters=counters,
@@ -136,11 +157,25 @@ class PreparedRun:
         life_ns = stop_ns - spec.start_ns
         return media_metrics(result.frames(place), packets["left_ns"][own], life_ns)
 
+    def _of_link(self, name: str, counters: Mapping[str, Any] | None, capacity: LinkCapacity | None) -> LinkRecord:
+        """One of several links. What it forwarded counts whole packets, so that its use may pass one by a little."""
+        mbps = None if capacity is None else capacity.average_mbps(self.duration_ns)
+        forwarded = 0 if counters is None else counters["forwarded_bytes"] * 8000 / self.duration_ns
+        return replace(_link_record(counters, None), capacity_mbps=mbps, utilization=forwarded / mbps if mbps else None)
+
     def _ccperf_input(
-        self, series: Mapping[str, Any], counters: Mapping[str, Any], capacity: LinkCapacity | None
+        self,
+        series: Mapping[str, Any],
+        counters: Mapping[str, Any],
+        names: Sequence[str],
+        capacities: Mapping[str, LinkCapacity | None],
     ) -> RunInput:
-        link = slowest_link(self.compiled.uplink, self.compiled.traces)
-        base_rtt = int(self.compiled.facts["base_rtt"])
+        elements = self.compiled.elements()
+
+        def overhead(name: str) -> int:
+            link = slowest_link(elements[name], self.compiled.traces)
+            return 0 if link is None else int(link.get("overhead", 0))
+
         return RunInput(
             t_ns=series["t_ns"],
             step_ns=self.step_ns,
@@ -151,15 +186,17 @@ class PreparedRun:
                     counters=counters["flows"][place],
                     start_ns=spec.start_ns,
                     stop_ns=min(spec.stop or self.duration_ns, self.duration_ns),
-                    base_rtt_ns=base_rtt + int(self.document["flows"][place]["extra_rtt"]),
+                    base_rtt_ns=self.base_rtts[place] + int(self.document["flows"][place]["extra_rtt"]),
                     mss=spec.mss,
                     packet_bytes=spec.packet_bytes,
+                    capacity=capacities[names[place]],
+                    link_overhead=overhead(names[place]),
                 )
                 for place, spec in enumerate(self.flows)
             ],
             link_counters=counters["link"],
-            capacity=capacity,
-            link_overhead=0 if link is None else int(link.get("overhead", 0)),
+            links={name: numbers for name, numbers in counters.get("links", {}).items() if numbers is not None},
+            capacity=None if "links" in counters else capacities[names[0]],
         )
 
 
@@ -200,13 +237,22 @@ def prepare(
                 where=f"flows[{place}].start",
                 expected="a start before the end of the run",
             )
-    base_rtt = int(compiled.facts["base_rtt"])
+    natives, base_rtts = [], []
+    for place, spec in enumerate(specs):
+        facts = compiled.facts
+        if spec.route or spec.reverse:
+            with located(f"flows[{place}]"):
+                facts = path.facts(duration_ns, spec.route, "downlink" if spec.reverse else "uplink")
+        native = spec.native(int(facts["base_rtt"]), f"flows[{place}]")
+        if facts is not compiled.facts and facts["capacity"]:
+            native["facts"] = facts
+        natives.append(native)
+        base_rtts.append(int(facts["base_rtt"]))
     document = {
         "seed": seed,
         "duration": duration_ns,
-        "uplink": compiled.uplink,
-        "downlink": compiled.downlink,
-        "flows": [spec.native(base_rtt, f"flows[{place}]") for place, spec in enumerate(specs)],
+        **compiled.as_dict(),
+        "flows": natives,
         "record": {
             "packets": bool(record.packets),
             "acks": bool(record.acks),
@@ -217,7 +263,7 @@ def prepare(
         # A path without a link has no capacity that a scheme could know.
         "facts": compiled.facts if compiled.facts["capacity"] else None,
     }
-    return PreparedRun(path, compiled, specs, duration_ns, seed, record, document)
+    return PreparedRun(path, compiled, specs, duration_ns, seed, record, tuple(base_rtts), document)
 
 
 def memory_bytes(value: str, where: str) -> int:
@@ -235,7 +281,7 @@ def _flow_record(
     place: int,
     metrics: RunMetrics | None,
     ccperf: CcperfMetrics | None,
-    media: MediaMetrics | None,
+    of_source: Mapping[str, Any],
     duration_ns: int,
 ) -> FlowRecord:
     pantheon = None if metrics is None else metrics.flows[place + 1]
@@ -269,7 +315,8 @@ def _flow_record(
         recoveries=recoveries,
         mean_recovery_ms=counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0,
         completion_s=None if finish is None else (finish - spec.start_ns) / 1e9,
-        **({} if media is None else vars(media)),
+        bottleneck=counters.get("bottleneck"),
+        **of_source,
     )
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import platform
 import shlex
-import subprocess
 from collections.abc import Sequence
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ccgym.emulation.checkout import git_summary
 from ccgym.evaluation.backends import SHORT_PLACES, SIMULATED
 from ccgym.evaluation.pantheon import utc_text
 
@@ -56,26 +54,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-@cache
-def git_summary() -> str:
-    """``branch: main @ SHA`` of the checkout that runs, and its changed files, as Pantheon's metadata have it.
-
-    An installed package has no checkout; then it says which version of ccgym ran.
-    """
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return f"ccgym {versions()['ccgym']}"
-    try:
-        commit = _git(root, "rev-parse", "HEAD")
-        branch = _git(root, "rev-parse", "--abbrev-ref", "HEAD")
-        changed = _git(root, "status", "--short", "--untracked-files=no")
-    except (OSError, subprocess.SubprocessError):
-        return f"ccgym {versions()['ccgym']}"
-    return f"branch: {branch} @ {commit}" + (f"\n{changed}" if changed else "")
-
-
-def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True)
-    return done.stdout.rstrip()

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from ccgym.config.catalog import PublishedResult
-from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.differences import Difference, Direction, differences
 from ccgym.evaluation.frames import import_pandas, rows_to_csv, to_csv, to_frame, write_csv
@@ -228,6 +228,21 @@ class SchemeSummary:
         return self._over_runs(lambda record: record.link.utilization)
 
 
+def chosen_styles(styles: Iterable[SchemeStyle], schemes: Collection[str] | None) -> tuple[SchemeStyle, ...]:
+    """The styles of some schemes, in their order; of all without ``schemes``.
+
+    Raises:
+        ConfigError: There is no scheme of a key.
+    """
+    known = {style.key: style for style in styles}
+    for name in schemes or ():
+        if name not in known:
+            raise ConfigError(
+                shown(name), where="--schemes", expected=f"one of {', '.join(known)}", hint=did_you_mean(name, known)
+            )
+    return tuple(style for key, style in known.items() if schemes is None or key in schemes)
+
+
 @dataclass(frozen=True)
 class ResultSet:
     """An experiment's parameters and everything that came out of it."""
@@ -304,6 +319,26 @@ class ResultSet:
                 unavailable=self.unavailable.get(style.key),
             )
             for style in self.styles
+        )
+
+    def only(self, schemes: Collection[str]) -> ResultSet:
+        """The same of some schemes.
+
+        Args:
+            schemes: Their keys.
+
+        Raises:
+            ConfigError: There is no such scheme.
+        """
+        styles = chosen_styles(self.styles, schemes)
+        keys = {style.key for style in styles}
+        others = {style.label for style in self.styles if style.key not in keys}
+        return replace(
+            self,
+            styles=styles,
+            cells=tuple(cell for cell in self.cells if cell.scheme in keys),
+            failures=tuple(failure for failure in self.failures if failure.scheme in keys),
+            flags=tuple(flag for flag in self.flags if flag["subject"] not in others),
         )
 
     @property

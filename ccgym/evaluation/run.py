@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import TIME, RandomVariable
 from ccgym.errors import ConfigError, shown
@@ -214,7 +215,7 @@ class Run:
     seed: int
     record: Record = field(default_factory=Record)
     backend: str = SIMULATED
-    """Where packets travel: ``sim``, ``emulated`` or ``mahimahi``."""
+    """Where packets travel: ``sim``, ``emulated``, ``mahimahi`` or ``remote``."""
     name: str = ""
     """For messages and files: ``cubic_run1``. Not part of the digest."""
     number: int = 1
@@ -254,12 +255,13 @@ def digest(data: Any) -> str:
 
 
 def path_digest(path: NetworkPath) -> str:
-    """SHA-256 of the compiled path and of the content of its traces."""
+    """SHA-256 of the compiled path and of the content of its traces; of a path between two machines, of these."""
     known = _PATH_DIGESTS.get(path)
     if known is None:
-        compiled = path.compile()
-        traces = trace_digests(path)
-        known = _PATH_DIGESTS[path] = digest([compiled.uplink, compiled.downlink, traces])
+        compiled, hosts = path.compile(), hosts_of(path)
+        links = [compiled.links] if compiled.links else []
+        simulated = [compiled.uplink, compiled.downlink, *links, trace_digests(path)]
+        known = _PATH_DIGESTS[path] = digest(simulated if hosts is None else hosts.identity)
     return known
 
 

@@ -53,8 +53,8 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     " missing before the flow starts",
     "pacing_rate_mbps": "pacing rate at the end of the interval, Mbit/s; missing where packets are not paced",
     "lost_packets": "packets that the sender declared lost in the interval",
-    "queue_packets": "packets of all flows in the bottleneck's queue, mean of the recorded samples in the interval;"
-    " missing where nothing tells: without a link, and with mahimahi",
+    "queue_packets": "packets of all flows in the queue of the flow's bottleneck, mean of the recorded samples in the"
+    " interval; missing where nothing tells: without a link, and with mahimahi",
     "queue_max_packets": "the largest of these samples; missing likewise",
     "dropped_packets": "packets of all flows that this queue dropped in the interval; missing likewise",
 }
@@ -125,6 +125,15 @@ class FlowRecord:
     """Fraction of the captured frames that did not arrive whole: skipped, lost in part, or on their way at the end."""
     bit_rate_mbps: float | None = None
     """Mean payload rate of the encoder, Mbit/s."""
+    transfers: int | None = None
+    """Responses that were acknowledged in full, of a source that answers requests; this and the next two are None for
+    other sources."""
+    transfer_ms: float | None = None
+    """Mean time from the arrival of a request to the last acknowledgement of its response, ms."""
+    transfer_p95_ms: float | None = None
+    """95th percentile of the same, ms."""
+    bottleneck: str | None = None
+    """Name of the slowest link that its data crosses, on a path of several links or with flows in both directions."""
 
     def __repr__(self) -> str:
         return f"FlowRecord({self.scheme}, {self.start_s:g} to {self.stop_s:g} s: {self.summary()})"
@@ -138,12 +147,12 @@ class FlowRecord:
 
 @dataclass(frozen=True)
 class LinkRecord:
-    """The bottleneck of the data direction."""
+    """A link: the bottleneck of the data direction, or one of several."""
 
     capacity_mbps: float | None
     """Average capacity over the run, Mbit/s; None where the path has no link."""
     utilization: float | None
-    """Total throughput / capacity."""
+    """Total throughput / capacity; of one of several links, what it forwarded / capacity."""
     drops: int | None = None
     """Packets its queue dropped; None, as the next three, in a run of Pantheon's."""
     forwarded_bytes: int | None = None
@@ -175,7 +184,7 @@ class RunNumbers:
     flows: tuple[FlowRecord, ...]
     """In the order in which they were given."""
     link: LinkRecord
-    """The bottleneck of the data direction."""
+    """The bottleneck of the data direction; with several links or flows in both directions, that of the first flow."""
     metrics: Annotated[RunMetrics | None, Field(alias="pantheon")]
     """Pantheon's numbers, all flows together and each; None without packets."""
     ccperf_tables: Annotated[CcperfMetrics | None, Field(alias="ccperf")] = None
@@ -184,10 +193,14 @@ class RunNumbers:
     """The native core's counters, per flow and per path element."""
     # Records of versions that knew only the simulator do not say so.
     backend: str = "sim"
-    """Where packets traveled: ``sim``, ``emulated`` or ``mahimahi``; ``pantheon`` in a run of Pantheon's."""
+    """Where packets traveled: ``sim``, ``emulated``, ``mahimahi``, ``remote``; ``pantheon`` in a run of Pantheon's."""
+    links: Mapping[str, LinkRecord] = field(default_factory=dict)
+    """The links of a path of several, or with flows in both directions, by name; ``NAME:reverse`` is the direction that
+    acknowledgements take, and the data of reverse flows. Empty for other paths."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
-    flows that were ``unavailable``, ``notes``. None in the simulator."""
+    flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were. None in the
+    simulator."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +222,8 @@ class RunRecord(RunNumbers):
     """Sampled series, if they were recorded. ``t_ns``: times; ``flows``: per flow ``cwnd_bytes``, ``in_flight_bytes``,
     ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, and the totals so far of
     ``sent_bytes``, ``sent_packets``, ``acked_bytes``, ``lost_packets``, ``received_bytes``, ``received_unique_bytes``
-    (payload, each byte once); ``link``: ``queue_packets``, ``queue_bytes``, and the total of ``drops``. Bytes are of IP
+    (payload, each byte once); ``link``: ``queue_packets``, ``queue_bytes``, and the total of ``drops``; with several
+    links ``links``, the same by name for each that carries data. Bytes are of IP
     packets, except where they are payload. ``to_pandas("series")`` has rates instead of totals."""
     native: SimResult | None = field(default=None, repr=False, compare=False)
     """The native result, from which logs are written."""
@@ -420,10 +434,12 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
             expected=f"a multiple of {format_time(spacing)}, the spacing of the recorded series",
         )
     ends = times[every - 1 :: every]
-    queue = _queue_series(record, every, ends.size)
     return _interleaved(
         [
-            {**_flow_series(record, place, every, ends, step_ns / NS_PER_S), **queue}
+            {
+                **_flow_series(record, place, every, ends, step_ns / NS_PER_S),
+                **_queue_series(record, place, every, ends.size),
+            }
             for place in range(len(record.series["flows"]))
         ]
     )
@@ -469,12 +485,14 @@ def _interleaved(tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, 
     return {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in SERIES_COLUMNS}
 
 
-def _queue_series(record: RunRecord, every: int, count: int) -> dict[str, npt.NDArray[Any]]:
-    """The bottleneck's columns."""
+def _queue_series(record: RunRecord, place: int, every: int, count: int) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a flow's bottleneck."""
     assert record.series is not None
+    name = record.flows[place].bottleneck
+    samples_of_link = record.series.get("links", {}).get(name, record.series["link"])
     if record.link.capacity_mbps is None or record.backend == "mahimahi":
         return dict.fromkeys(("queue_packets", "queue_max_packets", "dropped_packets"), np.full(count, np.nan))
-    link = {name: np.asarray(values).astype(np.int64) for name, values in record.series["link"].items()}
+    link = {name: np.asarray(values).astype(np.int64) for name, values in samples_of_link.items()}
     samples = link["queue_packets"][: count * every].reshape(count, every)
     return {
         "queue_packets": samples.mean(axis=1),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ccgym.config.catalog import PublishedResult
+from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.evaluation.backends import Backend, backend
@@ -22,6 +23,7 @@ from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, w
 from ccgym.evaluation.pantheon.write import write_pantheon_files
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import (
     SERIES_STEP_NS,
@@ -98,9 +100,10 @@ def run_experiment(
     if held_parameters(out) is None:  # Before anything is written.
         runs_on = backend(experiment.backend)
         runs_on.require(experiment.path, experiment.runtime_ns)
-        if experiment.real and any(_available(one, runs_on) for one in experiment.schemes):
+        described = experiment.real and hosts_of(experiment.path) is None
+        if described and any(_available(one, runs_on) for one in experiment.schemes):
             observer.notice(_probed(experiment, runs_on))
-    with RunStore(out, "evaluation") as store:
+    with RunStore(out, "evaluation") as store, ProgressFile(out) as progress:
         claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
         outcomes = measure(
             experiment.planned(logs, max_memory),
@@ -112,6 +115,7 @@ def run_experiment(
             retries=retries,
             budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
             cluster=cluster,
+            progress=progress,
         )
         for outcome in outcomes:
             if outcome.kept and outcome.run.record.link_events and not outcome.data["log_files"]:
@@ -206,7 +210,8 @@ def _result_set(
         unavailable={one.run.contender.key: one.unavailable for one in outcomes if one.unavailable is not None},
         directory=out,
     )
-    return replace(results, flags=flag_dicts(flags(results, path_facts(experiment.path, results))))
+    facts = None if hosts_of(experiment.path) is not None else path_facts(experiment.path, results)
+    return replace(results, flags=flag_dicts(flags(results, facts)))
 
 
 def _cell(outcome: RunOutcome) -> CellResult:

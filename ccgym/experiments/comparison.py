@@ -86,14 +86,6 @@ class Counting:
         """Runs of the part are done."""
         self._observer.advance(self._stage, by, self.part, kept=kept)
 
-    def began(self, name: str) -> None:
-        """Pass it on."""
-        self._observer.began(name)
-
-    def ended(self, name: str, error: str | None) -> None:
-        """Pass it on."""
-        self._observer.ended(name, error)
-
 
 def run_evaluation(experiment: Experiment, out: Path, request: Request, observer: Counting, part: str) -> ResultSet:
     """Run one of the evaluations in a directory of its own; schemes and runs may be added later."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
+from ccgym.evaluation.bootstrap import Interval, resampled_means, stretched
 from ccgym.experiments import spec
 from ccgym.experiments.expand import Condition, Value, coordinate
 
@@ -34,6 +35,13 @@ class Criterion:
     """Whether the bounds themselves fail."""
     at: Mapping[str, Value] = field(default_factory=dict)
     """Coordinates that the group's conditions share."""
+    low: float | None = None
+    """Where the 95 % interval of the mean begins; None where it was not asked for, or there are too few runs."""
+    high: float | None = None
+    """Where it ends."""
+    undecided: bool = False
+    """Whether a bound lies within the interval; one that is measured, whether the interval of the difference in runs of
+    one number holds zero."""
 
     @property
     def passed(self) -> bool | None:
@@ -45,6 +53,13 @@ class Criterion:
         if self.strict and self.value in (self.min, self.max):
             return False
         return (self.min is None or self.value >= self.min) and (self.max is None or self.value <= self.max)
+
+    @property
+    def verdict(self) -> Literal["pass", "fail", "undecided", "incomplete"]:
+        """The outcome in a word."""
+        if self.passed is None:
+            return "incomplete"
+        return "undecided" if self.undecided else "pass" if self.passed else "fail"
 
     @property
     def margin(self) -> float:
@@ -69,6 +84,14 @@ class Evidence:
     inside: Mapping[str, bool | None]
     """By condition's key: whether it lies within the range that the scheme was trained on; None: it was not trained,
     or its card does not say."""
+    runs: Mapping[tuple[str, str], Mapping[int, float]] = field(default_factory=dict)
+    """The values that the means are of, by number of the run."""
+
+    def by_run(self, metric: str, chosen: Callable[[Condition], bool]) -> dict[int, float]:
+        """The mean over conditions for each number of a run that all of them have."""
+        own = [self.runs.get((one.key, metric), {}) for one in self.conditions if chosen(one)]
+        numbers = [number for number in own[0] if all(number in values for values in own)] if own else []
+        return {number: float(np.mean([values[number] for values in own])) for number in numbers}
 
     def mean(self, metric: str, chosen: Callable[[Condition], bool] = lambda _: True) -> float | None:
         """The mean over conditions; None where there is none, or runs are missing."""
@@ -77,18 +100,23 @@ class Evidence:
         return float(np.mean(known)) if values and len(known) == len(values) else None
 
 
-def judged(criteria: Sequence[spec.Criterion], evidence: Evidence, others: Mapping[str, Evidence]) -> list[Criterion]:
+def judged(
+    criteria: Sequence[spec.Criterion], evidence: Evidence, others: Mapping[str, Evidence], *, intervals: bool = False
+) -> list[Criterion]:
     """The criteria with the values found.
 
     Args:
         criteria: What has to hold.
         evidence: The scheme's means.
         others: Those of the schemes that criteria compare with, by name.
+        intervals: Whether a mean whose interval holds a bound leaves the criterion undecided.
     """
-    return [found for one in criteria for found in _judged(one, evidence, others)]
+    return [found for one in criteria for found in _judged(one, evidence, others, intervals)]
 
 
-def _judged(one: spec.Criterion, evidence: Evidence, others: Mapping[str, Evidence]) -> Iterator[Criterion]:
+def _judged(
+    one: spec.Criterion, evidence: Evidence, others: Mapping[str, Evidence], intervals: bool
+) -> Iterator[Criterion]:
     for group in groups(one, evidence.conditions):
 
         def chosen(condition: Condition, group: Mapping[str, Any] = group) -> bool:
@@ -100,7 +128,15 @@ def _judged(one: spec.Criterion, evidence: Evidence, others: Mapping[str, Eviden
             low, high = (_number(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max))
             # Without a baseline's number there is nothing to compare with: the criterion is open, not met.
             missing = (low is None) != (one.min is None) or (high is None) != (one.max is None)
+            found = evidence.by_run(metric, chosen) if intervals and not missing else {}
+            own = _interval(found.values())
+            bounds = [
+                _by_run(bound, metric, group, evidence, others, chosen) for bound in (one.min, one.max, one.below)
+            ]
             yield Criterion(
+                low=None if own is None else own.low,
+                high=None if own is None else own.high,
+                undecided=any(_open(found, bound) for bound in bounds if bound is not None),
                 metric=metric,
                 group=group_text(one, group, evidence),
                 value=None if missing else evidence.mean(metric, chosen),
@@ -128,11 +164,54 @@ def _number(
     found = None if bound is None else spec.reference(bound)
     if not isinstance(found, spec.Reference):
         return found
-    other = others.get(found.scheme) if found.scheme else evidence
+    other, chosen = _referred(found, group, evidence, others, chosen)
+    mean = None if other is None else other.mean(metric, chosen)
+    return None if mean is None else found.times * mean + found.plus
+
+
+def _referred(
+    found: spec.Reference,
+    group: Mapping[str, Any],
+    evidence: Evidence,
+    others: Mapping[str, Evidence],
+    chosen: Callable[[Condition], bool],
+) -> tuple[Evidence | None, Callable[[Condition], bool]]:
+    """Whose means a bound refers to, under which conditions."""
     if found.where:
         chosen = _where(found.where, {name: value for name, value in group.items() if name not in found.where})
-    mean = None if other is None else other.mean(metric, chosen)
-    return None if mean is None else found.times * mean
+    return (others.get(found.scheme) if found.scheme else evidence), chosen
+
+
+def _by_run(
+    bound: spec.Bound | None,
+    metric: str,
+    group: Mapping[str, Any],
+    evidence: Evidence,
+    others: Mapping[str, Evidence],
+    chosen: Callable[[Condition], bool],
+) -> float | dict[int, float] | None:
+    """A bound as :func:`_number`; one that is measured for each number of a run."""
+    found = None if bound is None else spec.reference(bound)
+    if not isinstance(found, spec.Reference):
+        return found
+    other, chosen = _referred(found, group, evidence, others, chosen)
+    measured = {} if other is None else other.by_run(metric, chosen)
+    return {number: found.times * value + found.plus for number, value in measured.items()}
+
+
+def _interval(values: Iterable[float]) -> Interval | None:
+    """The interval of a mean; None of fewer than two values, or where one is no number."""
+    known = list(values)
+    if len(known) < 2 or not np.isfinite(known).all():
+        return None
+    return stretched(float(np.mean(known)), resampled_means(known, 1, "criterion"), len(known) - 1)
+
+
+def _open(found: Mapping[int, float], bound: float | Mapping[int, float]) -> bool:
+    """Whether runs do not tell on which side of a bound their mean is."""
+    at = {number: bound for number in found} if isinstance(bound, float | int) else bound
+    between = _interval(value - at[number] for number, value in found.items() if number in at)
+    return between is not None and between.low < 0 < between.high
 
 
 def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Condition], bool]:

@@ -3,6 +3,10 @@
 The distributions are those of paths (``{uniform: [10ms, 100ms]}``, ``log_uniform``, ``choice``), and ``grid``: every
 multiple of ``step`` between two bounds with the same probability. With ``every: 10s`` a new value is drawn every
 ten seconds, so that the value is a list of steps.
+
+``walk`` is ccperf's random walk between two bounds (https://ccperf.net/experiments/random_walk): every step changes by
+ΔX_t = ρ·ΔX_{t−1} + N(0, σ²), with ρ the ``correlation`` and σ the ``noise``, and the value is held between the bounds.
+It begins at ``start``, in the middle unless given.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from ccgym.experiments.placeholders import Quantity, Unit
 from ccgym.units import Nanoseconds, parse_positive_time
 
 GRID: Final = "grid"
+WALK: Final = "walk"
 _DIMENSIONS: Final[Mapping[Unit, Dimension]] = {"rate": RATE, "time": TIME, "": PLAIN}
 
 
@@ -56,7 +61,7 @@ def read_draw(value: object) -> Draw:
     Raises:
         ConfigError: No distribution, an unknown key, or bounds out of order.
     """
-    known = (*DISTRIBUTIONS, GRID)
+    known = (*DISTRIBUTIONS, GRID, WALK)
     if not isinstance(value, Mapping) or not any(name in value for name in known):
         keys = [str(key) for key in value] if isinstance(value, Mapping) else []
         near = next((hint for key in keys if (hint := did_you_mean(key, known))), "")
@@ -66,6 +71,8 @@ def read_draw(value: object) -> Draw:
     period = parse_positive_time(value["every"]) if "every" in value else None
     if GRID in rest:
         return _grid(rest, period)
+    if WALK in rest:
+        return _walk(rest, period)
     ends = next(rest[name] for name in DISTRIBUTIONS if name in rest)
     unit = Quantity.read(ends[0] if isinstance(ends, (list, tuple)) and ends else ends).unit
     if unit not in _DIMENSIONS:
@@ -94,3 +101,28 @@ def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
         return rng.integers(first, last, size=count, endpoint=True) * step.value
 
     return Draw(sample, (first * step.value, last * step.value), low.unit, period)
+
+
+def _walk(value: Mapping[str, Any], period: int | None) -> Draw:
+    if unknown := [key for key in value if key not in (WALK, "start", "noise", "correlation")]:
+        raise ConfigError(f"unknown key {shown(unknown[0])}", expected="walk, start, noise, correlation, every")
+    ends = value[WALK]
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2 or "noise" not in value or period is None:
+        raise ConfigError(shown(dict(value)), expected="{walk: [low, high], noise: deviation of a step, every: time}")
+    low, high, noise = (Quantity.read(one) for one in (*ends, value["noise"]))
+    start = Quantity.read(value["start"]) if "start" in value else Quantity((low.value + high.value) / 2, low.unit)
+    correlation = Quantity.read(value.get("correlation", 0)).value
+    if not low.unit == high.unit == noise.unit == start.unit or not low.value <= start.value <= high.value:
+        raise ConfigError(shown(dict(value)), expected="the smaller bound first, start between them, all in one unit")
+    if not 0 <= correlation <= 1 or noise.value < 0 or low.unit not in _DIMENSIONS:
+        raise ConfigError(shown(dict(value)), expected="a correlation from 0 to 1, and noise of 0 or more")
+
+    def sample(rng: np.random.Generator, count: int | None) -> Any:
+        at, change, walked = start.value, 0.0, []
+        for step in rng.normal(0.0, noise.value, size=count):
+            walked.append(at)
+            change = correlation * change + float(step)
+            at = min(max(at + change, low.value), high.value)
+        return walked
+
+    return Draw(sample, (low.value, high.value), low.unit, period)

@@ -245,6 +245,16 @@ def coordinate(key: str, value: Any) -> tuple[str, Value]:
     return f"{key}_{unit}" if unit else key, number
 
 
+def paths(experiments: Iterable[spec.Experiment]) -> Iterator[NetworkPath]:
+    """The paths of all conditions; where something is drawn, with all draws at their minimum and at their maximum."""
+    for experiment in experiments:
+        for condition in conditions(experiment):
+            smallest, largest = condition.bounds()
+            yield smallest.path
+            if largest is not smallest:
+                yield largest.path
+
+
 def check(experiment: spec.Experiment, loaded: Loaded) -> None:
     """Expand an experiment once, so that a mistake is found before anything runs.
 

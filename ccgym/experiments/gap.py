@@ -17,7 +17,7 @@ from typing_extensions import Self
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation.backends import BACKENDS, SIMULATED, backend, check_name, is_real
+from ccgym.evaluation.backends import BACKENDS, REMOTE, SIMULATED, backend, check_name, is_real
 from ccgym.evaluation.directory import held_parameters
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
@@ -266,7 +266,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
     results: dict[str, ResultSet] = {}
     left_out: dict[str, str] = {}
     without_runs: dict[str, str] = {}
-    for name in spec.backends or BACKENDS:
+    for name in spec.backends or [name for name in BACKENDS if name != REMOTE]:
         experiment = _evaluation(spec, request, schemes, name)
         if experiment is None:
             left_out[name] = "none of the schemes can be simulated"

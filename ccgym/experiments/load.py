@@ -45,10 +45,14 @@ def load_experiment(
     """
     file = find_config(given, where, FOLDERS)
     loaded = _mapping(load_yaml(file))
+    if loaded.data.get("kind") == "catalogue":
+        raise ConfigError(
+            f"{file.name} is a catalogue", where=where, expected="an experiment", hint="run it by `ccgym benchmark`"
+        )
     comparison = COMPARISONS.get(str(loaded.data.get("kind")))
     if comparison is not None:
         return _variant(loaded, comparison, file.stem, quick)
-    if "include" in loaded.data:
+    if "include" in loaded.data or "rows" in loaded.data:
         found = validate(loaded, ExperimentSet)
         experiments: list[Experiment] = []
         left_out: list[str] = []

@@ -38,6 +38,8 @@ class Request:
     """Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes."""
     quick: bool = False
     """A coarse answer in a fraction of the time: what the experiment's ``quick`` says."""
+    confirm: int = 0
+    """Of a report on requirements: how many simulated runs are made once more with real packets."""
     command: tuple[str, ...] = ()
     cluster: Elsewhere | None = None
     """Where runs are made; None: here."""

@@ -16,7 +16,7 @@ from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.spec import Criterion as CriterionSpec
-from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, reference
+from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, Row, reference
 from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-experiment"
@@ -25,9 +25,17 @@ FORMAT_VERSION: Final = 1
 Series: TypeAlias = Mapping[str, Sequence[float]]
 """A run over time: ``t_s``, and ``rate_mbps`` and ``capacity_mbps`` of its length."""
 
-Verdict: TypeAlias = Literal["pass", "fail", "incomplete", "none"]
-"""The outcome of a scheme in an experiment. ``incomplete``: runs are missing because they ended in errors; ``none``:
-there are no criteria for it."""
+Verdict: TypeAlias = Literal["pass", "fail", "undecided", "incomplete", "none"]
+"""The outcome of a scheme in an experiment. ``undecided``: none is surely missed, and one may be; ``incomplete``: runs
+are missing because they ended in errors; ``none``: there are no criteria for it."""
+WORST_FIRST: Final[tuple[Verdict, ...]] = ("fail", "incomplete", "undecided", "pass")
+"""The verdicts of criteria, the one that decides first."""
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of several verdicts; ``none`` where there is none."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), "none")
 
 
 @dataclass(frozen=True)
@@ -156,12 +164,7 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """``pass`` if every criterion is met, ``fail`` if one is not."""
-        found = [criterion.passed for criterion in self.criteria]
-        if not found:
-            return "none"
-        if False in found:
-            return "fail"
-        return "incomplete" if None in found else "pass"
+        return worst(criterion.verdict for criterion in self.criteria)
 
     @property
     def headline(self) -> str:
@@ -206,7 +209,7 @@ class Outcome:
             "scheme": self.scheme,
             "verdict": self.verdict,
             "headline": self.headline,
-            "criteria": [{**asdict(one), "passed": one.passed} for one in self.criteria],
+            "criteria": [{**asdict(one), "passed": one.passed, "verdict": one.verdict} for one in self.criteria],
             "conditions": [asdict(one) for one in self.conditions],
             "runs": [
                 {"condition": run.condition, "run": run.run, "seed": run.seed, "values": dict(run.values),
@@ -228,14 +231,16 @@ def evidence_of(
         inside: By condition: whether it lies within the training range.
     """
     means: dict[tuple[str, str], float | None] = {}
+    by_number: dict[tuple[str, str], dict[int, float]] = {}
     for condition in test.conditions:
-        own = [run.values for run in runs if run.condition == condition.key]
+        own = {run.run: run.values for run in runs if run.condition == condition.key}
         for metric in test.metrics:
             complete = own and len(own) == expected[condition.key]
             # A run without a number, as a delay where nothing arrived, meets no criterion.
-            values = [float("nan") if (value := one[metric.key]) is None else value for one in own]
-            means[condition.key, metric.key] = Spread.of(values).mean if complete else None
-    return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions})
+            values = {number: float("nan") if (v := one[metric.key]) is None else v for number, one in own.items()}
+            means[condition.key, metric.key] = Spread.of(list(values.values())).mean if complete else None
+            by_number[condition.key, metric.key] = values
+    return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions}, by_number)
 
 
 def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, Spread]:
@@ -243,6 +248,23 @@ def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, 
     own = [run.values for run in runs if run.condition == condition]
     known = {one.key: [value for values in own if (value := values[one.key]) is not None] for one in test.metrics}
     return {key: Spread.of(values) for key, values in known.items() if values}
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A metric of a run that was made once more with real packets."""
+
+    test: str
+    scheme: str
+    condition: str
+    metric: str
+    simulated: Spread
+    """Of all simulated runs of that condition."""
+    real: float | None
+    """None where the run has no such number."""
+    agrees: bool
+    """Whether the real number is within the span of the simulated ones, or no further from it than a tenth of their
+    mean, or of a mark, whichever is larger."""
 
 
 @dataclass(frozen=True)
@@ -267,6 +289,8 @@ class ExperimentResults:
     not hold."""
     left: int = 0
     """How many runs were left because time was up."""
+    confirmed: tuple[Confirmed, ...] = ()
+    """A sample with real packets, where one was asked for."""
 
     @property
     def name(self) -> str:
@@ -316,6 +340,21 @@ class ExperimentResults:
             for one in self.differences(test, condition)
         ]
 
+    def row_verdict(self, row: Row, scheme: str) -> Verdict:
+        """What the experiments of a row say together: the worst of their verdicts; ``none`` without experiments."""
+        found = [self.outcomes[test.name, scheme].verdict for test in self.tests if test.name in row.names]
+        return worst(found)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                **row.model_dump(exclude={"tests"}),
+                "tests": list(row.names),
+                "verdicts": {style.key: self.row_verdict(row, style.key) for style in self.styles},
+            }
+            for row in self.source.rows
+        ]
+
     def passed_text(self, scheme: str) -> str:
         """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
         verdicts = [self.outcomes[test.name, scheme].verdict for test in self.tests]
@@ -343,6 +382,8 @@ class ExperimentResults:
                 "tests": [_test_dict(test) for test in self.tests],
                 "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
                 **({"differences": found} if (found := self.compared()) else {}),
+                **({"document": self.source.document, "rows": self._rows()} if self.source.rows else {}),
+                **({"confirmed": [asdict(one) for one in self.confirmed]} if self.confirmed else {}),
                 "failures": list(self.failures),
                 "notes": list(self.notes),
                 "left": self.left,

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError
@@ -25,6 +26,7 @@ from ccgym.evaluation.engine import (
 )
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, Run, contender, contenders, digest
 from ccgym.evaluation.run_record import RunRecord
@@ -85,7 +87,7 @@ class Executed:
 
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
         """The runs that ended well, by scheme."""
-        return _ran(self.plans[test.name], self.found[test.name])
+        return ran_of(self.plans[test.name], self.found[test.name])
 
     @property
     def _ended(self) -> list[RunOutcome]:
@@ -160,20 +162,22 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
     found: dict[str, dict[str, RunOutcome]] = {test.name: {} for test in tests}
     # The runs of a condition's repetition share their seed.
     budget = None if request.budget_s is None else Budget(request.budget_s, lambda run: (run.number, run.seed))
-    for test, runs in _batches(tests, needed, balanced=budget is not None):
-        counting.part = test.title
-        outcomes = measure(
-            runs,
-            reduce=_reduction(test, plans[test.name]),
-            store=store,
-            jobs=request.jobs,
-            observer=counting,
-            repeat_limited=request.repeat_limited,
-            retries=request.retries,
-            budget=budget,
-            cluster=request.cluster,
-        )
-        found[test.name] |= {one.run.digest: one for one in outcomes}
+    with ProgressFile(store.directory, sum(map(len, needed.values()))) as progress:
+        for test, runs in _batches(tests, needed, balanced=budget is not None):
+            counting.part = test.title
+            outcomes = measure(
+                runs,
+                reduce=reduction(test, plans[test.name]),
+                store=store,
+                jobs=request.jobs,
+                observer=counting,
+                repeat_limited=request.repeat_limited,
+                retries=request.retries,
+                budget=budget,
+                progress=progress,
+                cluster=request.cluster,
+            )
+            found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)
 
 
@@ -204,13 +208,18 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
     """
     checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
-        results = _results(execute(source, request, store, observer or Silent()))
-        document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
-        atomic_write(request.out / f"{source.name}.json", document + "\n")
-        atomic_write(request.out / f"{source.name}.csv", results.to_csv())
-        if compared := results.compared():
-            atomic_write(request.out / f"{source.name}_differences.csv", rows_to_csv(compared))
+        results = results_of(execute(source, request, store, observer or Silent()))
+        write_results(results, request.out)
     return results
+
+
+def write_results(results: ExperimentResults, out: Path) -> None:
+    """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
+    document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
+    atomic_write(out / f"{results.name}.json", document + "\n")
+    atomic_write(out / f"{results.name}.csv", results.to_csv())
+    if compared := results.compared():
+        atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
 
 
 def planned(
@@ -270,7 +279,7 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
     }
 
 
-def _reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
+def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
     """Keeps the metrics of a run, and of first runs their series, tables and flows over time."""
     scenarios = {one.run.digest: (one.scenario, one.scenario.metrics) for one in plan}
     for one in plan:
@@ -315,7 +324,8 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     return schemes
 
 
-def _results(ran: Executed) -> ExperimentResults:
+def results_of(ran: Executed) -> ExperimentResults:
+    """What was measured, judged."""
     ranges = {one.key: known for one in ran.schemes if (known := training_range(one)) is not None}
     return ExperimentResults(
         source=ran.source,
@@ -327,7 +337,9 @@ def _results(ran: Executed) -> ExperimentResults:
         outcomes={
             (test.name, key): outcome
             for test in ran.tests
-            for key, outcome in judge(test, ran.schemes, ran.plans[test.name], ran.ran(test)).items()
+            for key, outcome in judge(
+                test, ran.schemes, ran.plans[test.name], ran.ran(test), intervals=ran.source.intervals
+            ).items()
         },
         failures=ran.failures,
         left=ran.left,
@@ -361,7 +373,7 @@ def _note(ended: RunOutcome) -> str | None:
     return None
 
 
-def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
+def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict[str, list[RunResult]]:
     """The runs that ended well, those of flows alone included, by scheme."""
     runs: dict[str, list[RunResult]] = {}
     for one in plan:
@@ -388,7 +400,12 @@ def _ran(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> dict
 
 
 def judge(
-    test: Test, schemes: Sequence[Contender], plan: Sequence[PlannedRun], runs: Mapping[str, Sequence[RunResult]]
+    test: Test,
+    schemes: Sequence[Contender],
+    plan: Sequence[PlannedRun],
+    runs: Mapping[str, Sequence[RunResult]],
+    *,
+    intervals: bool = False,
 ) -> dict[str, Outcome]:
     """The outcome of each scheme, by its key.
 
@@ -397,6 +414,7 @@ def judge(
         schemes: The schemes.
         plan: What was to be run.
         runs: What was run, by scheme.
+        intervals: As in :func:`~ccgym.experiments.criteria.judged`.
     """
     expected: dict[str, int] = {}
     for one in plan:
@@ -414,7 +432,7 @@ def judge(
         judgments[tested.key] = Outcome(
             test=test,
             scheme=tested.key,
-            criteria=tuple(judged(criteria, evidence, baselines)),
+            criteria=tuple(judged(criteria, evidence, baselines, intervals=intervals)),
             conditions=tuple(
                 ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
             ),
@@ -460,7 +478,7 @@ def _rates_and_delays(scenario: Scenario) -> tuple[list[float], list[float]]:
     path = scenario.path
     rates = [
         rate / 1e6
-        for link in path.links
+        for link in path.data_links
         for rate in ([value for _, value in link.rate] if isinstance(link.rate, tuple) else [link.rate])
         if rate is not None
     ]

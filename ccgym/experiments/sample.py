@@ -79,6 +79,10 @@ class Sample:
         """Unique payload of a flow per time, Mbit/s."""
         return self._grown(self.payload[flow], begin_s, end_s) * 8 / 1e6 / (end_s - begin_s)
 
+    def sent_packets(self, flow: int, begin_s: float, end_s: float) -> float:
+        """Data packets that a flow sent, retransmissions included."""
+        return self._grown(self.sent[flow], begin_s, end_s)
+
     def utilization(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
         """Fraction of the link's capacity that these flows' unique data took, headers included; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)

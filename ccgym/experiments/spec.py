@@ -6,12 +6,13 @@ What has placeholders is kept as it was written; :mod:`ccgym.experiments.expand`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ccgym.config.quantities import PeriodField, RateField, TimeField
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
 
@@ -57,7 +58,7 @@ class Scenario(Strict):
 
 
 class Reference(Strict):
-    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions."""
+    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions, plus a number."""
 
     scheme: str = ""
     """The scheme; empty: the tested one."""
@@ -65,6 +66,8 @@ class Reference(Strict):
     """Its conditions, in place of the criterion's."""
     times: float = Field(default=1.0, gt=0)
     """Multiple of the mean."""
+    plus: float = 0.0
+    """What is added to it, in the metric's own unit; fractions are written as such."""
 
     @model_validator(mode="after")
     def _another(self) -> Reference:
@@ -78,7 +81,8 @@ class Reference(Strict):
         times = "" if self.times == 1 else f"{self.times:g} × "
         at = ", ".join(f"{name} {value}" for name, value in self.where.items())
         whose = f"{self.scheme}'s" if self.scheme else "its own"
-        return f"{times}{whose}{f' at {at}' if at else ''}"
+        plus = f" {'+' if self.plus > 0 else '−'} {abs(self.plus):g}" if self.plus else ""
+        return f"{times}{whose}{f' at {at}' if at else ''}{plus}"
 
 
 Bound: TypeAlias = float | str | Reference
@@ -271,13 +275,56 @@ class Experiment(Scenario):
         return made
 
 
+class Row(Strict):
+    """What a section of a document asks of a scheme, and the experiments that answer."""
+
+    section: str
+    """Number of the section: ``5.1.1``."""
+    title: str
+    """What it is about, in a few words."""
+    level: Literal["MUST", "SHOULD", "–"]
+    """How strongly the document asks for it; ``–``: without a key word of RFC 2119."""
+    asks: str
+    """What it asks for, in a sentence of ours."""
+    tests: tuple[str, ...] = ()
+    """Files of the experiments that answer, next to the file of the set."""
+    reason: str = ""
+    """Why their marks lie where they do, and whose they are."""
+    missing: str = ""
+    """What is not tested, and what that would need."""
+    author: str = ""
+    """What no experiment can answer: the author of a scheme has to write it."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Row:
+        if not (self.tests or self.missing or self.author):
+            raise ConfigError("a row without an answer", expected="tests, missing or author", where=self.section)
+        if self.tests and not self.reason:
+            raise ConfigError("marks without a reason", expected="reason", where=self.section)
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its experiments."""
+        return tuple(Path(file).stem for file in self.tests)
+
+
 class ExperimentSet(Strict):
     """Experiments that are run and shown together."""
 
     title: str
     """Name for people."""
     include: tuple[str, ...] = Field(min_length=1)
-    """Their files, next to this one."""
+    """Their files, next to this one; with :attr:`rows` those of the rows."""
+    document: str = ""
+    """The document that the rows are of: ``RFC 9743``."""
+    rows: tuple[Row, ...] = ()
+    """What a document asks for, section by section: the page is then a report on these."""
+    note: str = ""
+    """Of a set with rows: what has to be known of its marks."""
+    intervals: bool = False
+    """Whether a verdict needs the whole 95 % interval of a mean on one side of its mark; else it is *undecided*. By
+    default the mean decides."""
     figure_prefix: str = ""
     """What the names of figure files begin with; by default the name of the set."""
     name: str = ""
@@ -287,10 +334,37 @@ class ExperimentSet(Strict):
     left_out: tuple[str, ...] = ()
     """Optional experiments that cannot be run here, and why."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _include_of_rows(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("rows"), list) or "include" in data:
+            return data
+        named = (row.get("tests") or () for row in data["rows"] if isinstance(row, Mapping))
+        return {**data, "include": list(dict.fromkeys(file for files in named for file in files))}
+
     @property
-    def kind(self) -> Literal["experiment", "league"]:
-        """What is made of the runs: verdicts, or rankings."""
+    def kind(self) -> Literal["experiment", "league", "requirements"]:
+        """What is made of the runs: verdicts, rankings, or a report on a document's requirements."""
+        if self.rows:
+            return "requirements"
         return "league" if any(one.games for one in self.experiments) else "experiment"
+
+    def only(self, sections: Sequence[str]) -> ExperimentSet:
+        """The set with the rows of these sections, and of those within them, alone.
+
+        Raises:
+            ConfigError: There is no such section.
+        """
+        for wanted in sections:
+            if not any(_within(row.section, wanted) for row in self.rows):
+                known = [row.section for row in self.rows]
+                raise ConfigError(
+                    f"no section {shown(wanted)}", expected=", ".join(known), hint=did_you_mean(wanted, known)
+                )
+        rows = tuple(row for row in self.rows if any(_within(row.section, wanted) for wanted in sections))
+        names = {name for row in rows for name in row.names}
+        tests = tuple(one for one in self.experiments if one.name in names)
+        return self.model_copy(update={"rows": rows, "experiments": tests})
 
     @property
     def schemes(self) -> list[Raw]:
@@ -301,3 +375,7 @@ class ExperimentSet(Strict):
     def prefix(self) -> str:
         """What the names of figure files begin with."""
         return self.figure_prefix or self.name
+
+
+def _within(section: str, wanted: str) -> bool:
+    return section == wanted or section.startswith(f"{wanted}.")

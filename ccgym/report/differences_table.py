@@ -58,7 +58,7 @@ def differences_table(
     rows = [
         Row(
             {
-                "pair": f"{labels.get(first, first)} − {labels.get(second, second)}",
+                "pair": f"{labels.get(first, first)}\n− {labels.get(second, second)}",
                 **{one.name: _cell(own[one.name], one.scale) for one in quantities if one.name in own},
             }
         )

@@ -15,7 +15,14 @@ from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import differences_table
-from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown, run_facts
+from ccgym.report.evaluation_table import (
+    clock_text,
+    evaluation_table,
+    exact_table,
+    explanation,
+    markdown,
+    run_facts,
+)
 from ccgym.report.pantheon_words import (
     figures_title,
     flow_table,
@@ -145,6 +152,7 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
             "cell": cell,
             "facts": run_facts(cell),
             "releases": release_text(cell.record.path_report),
+            "clocks": clock_text(cell),
             "title": statistics_title(cell, label),
             "statistics": run_text(cell, now).rstrip(),
             "links": [
@@ -165,11 +173,12 @@ def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
         "parameters": results.parameters,
         "provenance": results.provenance,
         "tested": tested(results),
-        "said": [generated(), *repeated(results)],
+        "generated": generated(),
+        "repeated": repeated(results),
         "system": system_info(results),
         "git": git_summary(results),
         "published_runs": published_table(results),
-        "flow_table": flow_table(results) if results.parameters["flows"] > 1 else None,
+        "flow_table": flow_table(results),
         "table": evaluation_table(results),
         "differences": differences_table(results.differences, {one.key: one.label for one in results.styles}),
         "differences_explained": DIFFERENCES_EXPLAINED,

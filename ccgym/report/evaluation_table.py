@@ -54,11 +54,14 @@ def evaluation_table(results: ResultSet) -> Table:
     """A row for each scheme that was evaluated, with what was published for it."""
     published = _PUBLISHED if has_published(results) else ()
     frames = _frames(results)
+    # A path whose links nothing tells has no capacity, nor what uses it.
+    used = any(summary.utilization is not None for summary in results.schemes) or not results.cells
+    measured = MEASURED if used else tuple(one for one in MEASURED if one.name != "utilization")
     return Table(
-        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *MEASURED, *frames, *published],
+        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *measured, *frames, *published],
         rows=[_row(summary) for summary in results.schemes],
         notes=_notes(results),
-        legend="p95: 95th percentile of the one-way delay; used: fraction of the capacity",
+        legend="p95: 95th percentile of the one-way delay" + ("; used: fraction of the capacity" if used else ""),
         kind="stack",
     )
 
@@ -177,6 +180,23 @@ def run_facts(cell: CellResult) -> str:
         return ""
     seed = f"seed {cell.record.seed}"
     return seed if is_real(cell.record.backend) else f"{seed} · trajectory {cell.record.trajectory_hash}"
+
+
+def clock_text(cell: CellResult) -> str:
+    """Of a run between two machines, what their clocks were to one another and how exactly that is known."""
+    clocks = (cell.record.path_report or {}).get("clocks")
+    if not clocks:
+        return ""
+    offset, drift, bound = (float(clocks[name]) for name in ("offset_ms", "drift_ppm", "bound_ms"))
+    known = (
+        f"Clocks: the receiver's was {offset:+.3f} ms against the sender's at the start, and drifted by {drift:+.2f} "
+        f"ppm. From the packets alone the offset is known to ±{bound:.3f} ms, half of the shortest round trip; "
+    )
+    if clocks["applied"] == "ntp":
+        return f"{known}the time server's, which lies within, was used."
+    measured = clocks.get("ntp_offset_ms")
+    refused = "" if measured is None else f", since the time server's, {measured:+.3f} ms, lies outside"
+    return f"{known}the middle of that was used{refused}."
 
 
 def repeatability(results: ResultSet) -> str:

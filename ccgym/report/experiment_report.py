@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 MOST_ROWS_ON_SCREEN: Final = 60
 """Longer tables of conditions are left to files."""
 
-WORDS: Final[dict[Verdict, str]] = {"pass": "pass", "fail": "FAIL", "incomplete": "incomplete", "none": ""}
+WORDS: Final[dict[Verdict, str]] = {
+    "pass": "pass", "fail": "FAIL", "undecided": "undecided", "incomplete": "incomplete", "none": "",
+}  # fmt: skip
 """Verdicts in tables: fails stand out without color, too."""
-TONES: Final[dict[Verdict, Tone]] = {"pass": "good", "fail": "bad", "incomplete": "unknown", "none": ""}
+TONES: Final[dict[Verdict, Tone]] = {
+    "pass": "good", "fail": "bad", "undecided": "unknown", "incomplete": "unknown", "none": "",
+}  # fmt: skip
 
 
 def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
@@ -41,7 +45,7 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
     for test in result.tests:
         if test.spec.compare:
             lines += [*_compared(result, test), ""]
-    return [*lines, *_trained(result), *result.notes, result.extent, ""]
+    return [*lines, *trained(result), *result.notes, result.extent, ""]
 
 
 def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]:
@@ -112,10 +116,7 @@ def write(result: ExperimentResults, directory: Path, progress: Observer, *, fig
     for one in whole:
         write_figure(one.draw, directory / overall_file(result, one.name), result)
         progress.advance("figures", 1, one.name)
-    for test in result.tests:
-        for name, figure in chosen[test.name].items():
-            write_figure(figure.draw, directory / name, result, test)
-            progress.advance("figures", 1, test.title)
+    draw_tests(result, directory, progress)
     write_page(page, "experiment", page_values(result, directory))
     progress.advance("figures", 1, "page")
     return [
@@ -123,6 +124,16 @@ def write(result: ExperimentResults, directory: Path, progress: Observer, *, fig
         *(Written("figure", directory / f"{overall_file(result, one.name)}.svg") for one in whole),
         *files,
     ]
+
+
+def draw_tests(result: ExperimentResults, directory: Path, progress: Observer) -> None:
+    """Write the figures that tests name."""
+    from ccgym.report.style import write_figure
+
+    for test in result.tests:
+        for name, figure in figures_of_test(result, test).items():
+            write_figure(figure.draw, directory / name, result, test)
+            progress.advance("figures", 1, test.title)
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:
@@ -207,18 +218,27 @@ def criteria_table(results: ExperimentResults, test: Test) -> Table:
     for style, outcome in results.of_test(test):
         for place, one in enumerate(outcome.criteria):
             metric = test.by_key(one.metric)
-            verdict: Verdict = "incomplete" if one.passed is None else "pass" if one.passed else "fail"
             values = {
                 "scheme": style.label if place == 0 else "",
                 "criterion": f"{metric.label}, {one.group}" if one.group else metric.label,
                 "found": metric.show(one.value),
+                "interval": interval_text(metric, one),
                 "passes": threshold_text(metric, one),
-                "verdict": Cell(WORDS[verdict], TONES[verdict]),
+                "verdict": Cell(WORDS[one.verdict], TONES[one.verdict]),
             }
             rows.append(Row(values, first=place == 0))
     left = ("scheme", "criterion")
-    names = ("scheme", "criterion", "found", "passes", "verdict")
+    names = ["scheme", "criterion", "found", "interval", "passes", "verdict"]
+    if not results.source.intervals:
+        names.remove("interval")
     return Table([Column(name, name, align="left" if name in left else "right") for name in names], rows)
+
+
+def interval_text(metric: Metric, criterion: Criterion) -> str:
+    """``0.79 to 0.83``; empty where there is no interval."""
+    if criterion.low is None or criterion.high is None:
+        return ""
+    return f"{metric.show(criterion.low).removesuffix(f' {metric.unit}')} to {metric.show(criterion.high)}"
 
 
 def threshold_text(metric: Metric, criterion: Criterion) -> str:
@@ -278,7 +298,7 @@ def _words(test: Test) -> list[tuple[str, str]]:
     return [(name, text) for name, text in said if text]
 
 
-def _trained(results: ExperimentResults) -> list[str]:
+def trained(results: ExperimentResults) -> list[str]:
     """On what the learned schemes were trained."""
     return [
         f"{style.label} was trained on {results.trained_on[style.key]}"
@@ -308,22 +328,24 @@ def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
         ],
         "verdicts": verdict_table(results),
         "differences_explained": EXPLANATION,
-        "trained": _trained(results),
-        "tests": [
-            {
-                "test": test,
-                "words": _words(test),
-                "figures": [
-                    Picture.of(directory / f"{name}.svg", f"{test.title}: {one.figure.title}")
-                    for name, one in figures_of_test(results, test).items()
-                ],
-                "criteria": criteria_table(results, test),
-                "compared": compared_table(results, test) if test.spec.compare else None,
-                "pairs": pairs_table(results, test) if test.spec.compare else None,
-                "schemes": [
-                    (style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)
-                ],
-            }
-            for test in results.tests
+        "trained": trained(results),
+        "tests": [test_values(results, test, directory) for test in results.tests],
+    }
+
+
+def test_values(results: ExperimentResults, test: Test, directory: Path) -> dict[str, Any]:
+    """What the macro ``experiment`` of the templates needs of a test."""
+    from ccgym.report.page import Picture
+
+    return {
+        "test": test,
+        "words": _words(test),
+        "figures": [
+            Picture.of(directory / f"{name}.svg", f"{test.title}: {one.figure.title}")
+            for name, one in figures_of_test(results, test).items()
         ],
+        "criteria": criteria_table(results, test),
+        "compared": compared_table(results, test) if test.spec.compare else None,
+        "pairs": pairs_table(results, test) if test.spec.compare else None,
+        "schemes": [(style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)],
     }

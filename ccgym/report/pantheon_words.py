@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ccgym.config.hosts import Hosts
 from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.pantheon import utc_text
-from ccgym.evaluation.pantheon.analysis import ends
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.report.table import Column, Row, Table, counted, number
 
@@ -19,6 +19,7 @@ _TESTED: Final[Mapping[str, str]] = {
     "sim": "Tested in the simulator:",
     "emulated": "Tested over the emulated path, with real packets:",
     "mahimahi": "Tested in mahimahi, with real packets:",
+    RECORDED: "Tested in mahimahi:",
 }
 _TITLED: Final[Mapping[str, str]] = {
     "sim": "simulated test of",
@@ -36,11 +37,16 @@ def generated() -> str:
 
 
 def tested(results: ResultSet) -> tuple[str, str]:
-    """Where the schemes were tested: a phrase, and the path."""
-    path = str(results.provenance["path"])
-    if results.backend != RECORDED:
-        return _TESTED[results.backend], path
-    return ("Data path:" if ends(results.parameters["pantheon"]) else "Tested in mahimahi:"), path
+    """Where the schemes were tested: a phrase, and the path where the phrase does not name it."""
+    hosts = _hosts(results)
+    if hosts is not None:
+        return f"Data path: {hosts.text}.", ""
+    return _TESTED[results.backend], str(results.provenance["path"])
+
+
+def _hosts(results: ResultSet) -> Hosts | None:
+    """The two machines of a test, Pantheon's or our own; None of one over a path that is described."""
+    return Hosts.of_metadata(results.parameters.get("pantheon") or {})
 
 
 def repeated(results: ResultSet) -> list[str]:
@@ -53,10 +59,13 @@ def repeated(results: ResultSet) -> list[str]:
         f"{counted(int(parameters['runs']), 'time')}.",
         f"Each test lasted for {seconds:g} seconds running {counted(flows, 'flow')}{apart}.",
     ]
-    server = (parameters.get("pantheon") or {}).get("ntp_addr")
-    if server:
+    hosts = _hosts(results)
+    applied = sum("clock_offsets_ms" in (cell.record.path_report or {}) for cell in results.cells)
+    if hosts is not None and hosts.ntp_addr and applied:
+        where = "" if applied == len(results.cells) else f" of {applied} of {len(results.cells)} runs"
         said.append(
-            f"NTP offsets were measured against {server} and have been applied to correct the timestamps in logs."
+            f"NTP offsets were measured against {hosts.ntp_addr} and have been applied to correct the timestamps in "
+            f"logs{where}."
         )
     return said
 
@@ -91,10 +100,12 @@ def figure_title(results: ResultSet, of_means: bool) -> str:
 
 
 def _where(results: ResultSet) -> str:
-    if results.backend != RECORDED:
-        return f"{_TITLED[results.backend]} {results.parameters['path_name']}"
-    hosts = ends(results.parameters["pantheon"])
-    return "local test in mahimahi" if hosts is None else f"test from {hosts[0]} to {hosts[1]}"
+    hosts = _hosts(results)
+    if hosts is not None:
+        return f"test from {hosts.title}"
+    if results.backend == RECORDED:
+        return "local test in mahimahi"
+    return f"{_TITLED[results.backend]} {results.parameters['path_name']}"
 
 
 def flow_table(results: ResultSet) -> Table:

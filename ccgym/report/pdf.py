@@ -1,16 +1,17 @@
 """``pantheon_report.pdf``: the same report on paper, made with matplotlib alone.
 
 Parts follow one another down the pages; a part that does not fit begins a new page. The order is Pantheon's: heading,
-path, system and versions; summary figures; tables, with what looks wrong; then each run on a page of its own, with its
-statistics and the PNGs of its figures.
+path, system and versions; summary figures; tables, with what looks wrong and which scheme is better; then each run on a
+page of its own, with its statistics and the PNGs of its figures.
 """
 
 from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,9 @@ from PIL import Image
 from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.pantheon.write import run_text
 from ccgym.evaluation.results import CellResult, ResultSet
-from ccgym.report.evaluation_table import evaluation_table, explanation, run_facts
+from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
+from ccgym.report.differences_table import differences_table
+from ccgym.report.evaluation_table import FRAMES, clock_text, evaluation_table, explanation, run_facts
 from ccgym.report.figures import figures_of
 from ccgym.report.pantheon_words import (
     figures_title,
@@ -37,8 +40,8 @@ from ccgym.report.pantheon_words import (
     tested,
 )
 from ccgym.report.run_figures import cell_links, run_files
-from ccgym.report.style import INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
-from ccgym.report.table import NOTHING, Table
+from ccgym.report.style import BAD, GOOD, INK, MUTED, axes_at, few_colors, house_style, pixels, text_at
+from ccgym.report.table import NOTHING, Table, Tone
 
 PAGE_IN: Final = (8.27, 11.69)
 """A4, portrait, inches."""
@@ -51,6 +54,15 @@ WIDTH_IN: Final = PAGE_IN[0] - 2 * MARGIN_IN
 
 CHARACTER_IN: Final = 0.065
 """Width of a character in the table, inches."""
+
+ROW_IN: Final = 0.205
+"""Height of a table's row of one line, inches."""
+
+LINE_IN: Final = 0.14
+"""Height of a further line of a row or of a table's head, inches."""
+
+TONE_COLORS: Final[Mapping[Tone, str]] = {"good": GOOD, "bad": BAD, "unknown": MUTED, "muted": MUTED}
+"""Tones of cells on paper."""
 
 MONOSPACE: Final = "DejaVu Sans Mono"
 
@@ -80,6 +92,7 @@ def write_pdf(results: ResultSet, directory: Path, target: Path, runs: Iterable[
         sheet.pictures(figures[2:])
         _tables(sheet, results)
         _problems(sheet, results)
+        _differences(sheet, results)
         for cell in results.cells if runs is None else runs:
             sheet.turn()
             _run(sheet, cell, labels[cell.scheme], directory)
@@ -114,9 +127,13 @@ class _Sheet:
         """Leave space."""
         self._top_in += inches
 
+    def fits(self, inches: float) -> bool:
+        """Whether the page has this much free height."""
+        return self._page is None or self._top_in + inches <= PAGE_IN[1] - 2 * MARGIN_IN
+
     def room(self, inches: float) -> Figure:
         """The page with this much free height: the current one, or a new one."""
-        if self._page is not None and self._top_in + inches > PAGE_IN[1] - 2 * MARGIN_IN:
+        if not self.fits(inches):
             self.turn()
         if self._page is None:
             self._page = Figure(figsize=PAGE_IN)
@@ -214,36 +231,58 @@ def _identity(results: ResultSet) -> list[tuple[str, str]]:
 
 def _tables(sheet: _Sheet, results: ResultSet) -> None:
     table = evaluation_table(results)
-    _table(sheet, "Results", table)
+    frames = [column for column in table.columns if column in FRAMES]
+    _table(sheet, "Results", replace(table, columns=[column for column in table.columns if column not in frames]))
+    if frames:
+        rows = [row for row in table.rows if row.values[frames[0].name] is not None]
+        _table(sheet, "Video", replace(table, columns=[table.columns[0], *frames], rows=rows))
     for note in [explanation(results), *table.notes]:
         sheet.paragraph(note, size=8, color=MUTED)
-    if results.parameters["flows"] > 1:
-        _table(sheet, "Each flow", flow_table(results))
+    _table(sheet, "Flow by flow", flow_table(results))
     published = published_table(results)
     if published is not None:
         _table(sheet, "Published runs", published)
 
 
+def _differences(sheet: _Sheet, results: ResultSet) -> None:
+    table = differences_table(results.differences, {one.key: one.label for one in results.styles})
+    if not table.rows:
+        return
+    _table(sheet, "Which scheme is better?", table)
+    sheet.paragraph(DIFFERENCES_EXPLAINED, size=8, color=MUTED)
+
+
 def _table(sheet: _Sheet, title: str, table: Table) -> None:
-    texts = [[*one.folded.split("\n"), *(table.text(row, one) for row in table.rows)] for one in table.columns]
-    widths = [1.4 + max(map(len, column)) for column in texts]
+    rows = [[table.text(row, column).split("\n") for column in table.columns] for row in table.rows]
+    columns = list(zip([one.folded.split("\n") for one in table.columns], *rows, strict=True))
+    widths = [1.4 + max(len(line) for lines in column for line in lines) for column in columns]
     edges = WIDTH_IN * np.cumsum([0.0, *widths]) / sum(widths)
     # Many columns get smaller letters, so that they stay apart.
     size = min(1.0, WIDTH_IN / (CHARACTER_IN * sum(widths)))
-    step, head = 0.205, 0.55
-    sheet.heading(title, with_in=head + 3 * step)
+    further = LINE_IN * size
+    head_in = 0.16 + LINE_IN * max(len(column[0]) for column in columns)
+    sheet.heading(title, with_in=head_in + 3 * ROW_IN)
 
-    def line(texts: Sequence[str], **style: Any) -> None:
-        for place, (column, text) in enumerate(zip(table.columns, texts, strict=True)):
+    def line(texts: Sequence[str], tones: Sequence[Tone], **style: Any) -> None:
+        for place, (column, text, tone) in enumerate(zip(table.columns, texts, tones, strict=True)):
             left = edges[0] if column.align == "left" else edges[place + 1] - 0.03
-            sheet.put(text, left, ha=column.align, color=MUTED if column.group else INK, **style)
+            color = MUTED if column.group else TONE_COLORS.get(tone, INK)
+            sheet.put(text, left, ha=column.align, color=color, **style)
 
-    line([one.folded for one in table.columns], down_in=head - 0.08, fontsize=7 * size, weight="bold", va="bottom")
-    sheet.skip(head)
-    sheet.rule(INK)
-    for row in table.rows:
-        sheet.room(step)
-        line(table.texts(row), down_in=step / 2, fontsize=7.8 * size, va="center")
+    def head() -> None:
+        names = [one.folded for one in table.columns]
+        line(names, [""] * len(names), down_in=head_in - 0.08, fontsize=7 * size, weight="bold", va="bottom")
+        sheet.skip(head_in)
+        sheet.rule(INK)
+
+    head()
+    for row, texts in zip(table.rows, rows, strict=True):
+        step = ROW_IN + further * (max(map(len, texts)) - 1)
+        if not sheet.fits(step):
+            sheet.turn()
+            head()
+        tones = [table.cell(row, column).tone for column in table.columns]
+        line(["\n".join(lines) for lines in texts], tones, down_in=step / 2, fontsize=7.8 * size, va="center")
         sheet.skip(step)
         sheet.rule("#e2e2e2")
     sheet.skip(0.1)
@@ -266,17 +305,19 @@ def _run(sheet: _Sheet, cell: CellResult, label: str, directory: Path) -> None:
     sheet.heading(statistics_title(cell, label), size=14)
     facts = run_facts(cell) + (f" · emulator-limited: {cell.limited}" if cell.limited else "")
     sheet.paragraph(facts, size=8.5, color=MUTED)
+    sheet.paragraph(clock_text(cell), size=8.5, color=MUTED)
     if cell.invalid:
         sheet.paragraph(f"This run does not count: {cell.invalid}.", size=8.5, color=MUTED)
     sheet.skip(0.1)
     first, *flows = _parts(run_text(cell, time.time()))
-    sheet.lines(first, size=8, family=MONOSPACE)
+    size = 8 if len(flows) == 1 else 7.5  # two columns of longer lines
+    sheet.lines(first, size=size, family=MONOSPACE)
     for start in range(0, len(flows), STATISTICS_COLUMNS):
         row = flows[start : start + STATISTICS_COLUMNS]
-        height = 1.4 * 7.5 / 72 * max(len(flow) for flow in row)
+        height = 1.4 * size / 72 * max(len(flow) for flow in row)
         sheet.room(height + 0.06)
         for place, flow in enumerate(row):
-            sheet.put("\n".join(flow), place * WIDTH_IN / STATISTICS_COLUMNS, fontsize=7.5, family=MONOSPACE,
+            sheet.put("\n".join(flow), place * WIDTH_IN / STATISTICS_COLUMNS, fontsize=size, family=MONOSPACE,
                       linespacing=1.4)  # fmt: skip
         sheet.skip(height + 0.06)
     for link in cell_links(cell):

@@ -43,6 +43,10 @@ INK: Final = "#222222"
 
 MUTED: Final = "#6b6b6b"
 
+GOOD: Final = "#2a7a45"
+
+BAD: Final = "#b3261e"
+
 DPI: Final = 100
 
 PRINT_DPI: Final = 400
@@ -74,7 +78,7 @@ class Medium:
     """What figures are made for: a screen or paper."""
 
     text_pt: float
-    """Size of the text, points; names and legends are a point smaller."""
+    """Size of the text, points; names, and in a column ticks and legends, are a point smaller."""
     mark_pt: float
     """Diameter of a mark, points."""
     column: bool = False
@@ -130,7 +134,7 @@ def house_style(medium: Medium = SCREEN) -> Iterator[None]:
         "axes.labelsize": size if medium.column else size + 1,
         "xtick.labelsize": size - 1 if medium.column else size,
         "ytick.labelsize": size - 1 if medium.column else size,
-        "legend.fontsize": size - 1,
+        "legend.fontsize": size - 1 if medium.column else size,
     }
     token = _medium.set(medium)
     try:

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from ccgym.config import models
 from ccgym.config.quantities import RateField, TimeField
@@ -28,6 +35,10 @@ from ccgym.units import format_time
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
+LATER: Final = ("route", "reverse", "send_buffer", "recovery")
+"""Fields that flows have not had from the start."""
+
+
 class Flow(models.Flow):
     """What all flows have, however they are steered."""
 
@@ -41,6 +52,16 @@ class Flow(models.Flow):
     as the profile has it (``tcp`` and ``ns3``: yes, ``udp``: no)."""
     probability: float = Field(default=1.0, gt=0, le=1)
     """Probability that it takes part: every episode of an environment draws whether it does."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what came later and is absent: a flow keeps the digest that it always had."""
+        plain: dict[str, Any] = handler(self)
+        fields = models.Flow.model_fields
+        absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
+        if isinstance(plain.get("source"), dict):
+            plain["source"] = {name: value for name, value in plain["source"].items() if value is not None}
+        return {name: value for name, value in plain.items() if name not in absent}
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:

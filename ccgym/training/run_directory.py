@@ -31,9 +31,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
+from ccgym.emulation.checkout import git_summary
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.evaluation.directory import MARKERS, lock_directory
-from ccgym.evaluation.provenance import git_summary, versions
+from ccgym.evaluation.provenance import versions
 from ccgym.files import UnreadableError, atomic_write, read_json
 
 RUNS: Final = "runs"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccgym.config.path import NetworkPath
+from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
@@ -23,9 +24,10 @@ class Case:
     runtime_s: int = 4
     flows: int = 1
     interval_ms: int = 0
+    backend: str = SIMULATED
 
-    def run(self, out: Path) -> ResultSet:
-        """Evaluate it, with the packet logs of all runs."""
+    def run(self, out: Path, *, raw_logs: bool = False) -> ResultSet:
+        """Evaluate it, with the packet logs of all runs; with the tunnel's raw ones where they are asked for."""
         experiment = Experiment(
             path=self.path,
             schemes=parse_contenders(self.schemes),
@@ -33,8 +35,9 @@ class Case:
             runtime_ns=self.runtime_s * 10**9,
             flows=self.flows,
             interval_ns=self.interval_ms * 10**6,
+            backend=self.backend,
         )
-        return run_experiment(experiment, out, logs="all")
+        return run_experiment(experiment, out, logs="all", raw_logs=raw_logs)
 
 
 CASES = {
@@ -52,8 +55,24 @@ CASES = {
     "ignored": Case(
         NetworkPath(rate="2mbps", rtt="200ms", name="ignored"), "cubic", runs=1, flows=2, interval_ms=3_950
     ),
+    "one_flow": Case(NetworkPath.from_any("77.72mbps"), "bbr,cubic,copa", runtime_s=30),
+    "three_flows": Case(
+        NetworkPath.from_mahimahi(
+            "mm-delay 20 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=60",
+            name="three_flows",
+        ),
+        "bbr,cubic",
+        runtime_s=30,
+        flows=3,
+        interval_ms=5_000,
+    ),
+    "cellular": Case(NetworkPath.from_any("2.64mbps-poisson"), "bbr,cubic,copa", runtime_s=30),
 }
-"""By name: a link with a trace and drops, three flows over one with a rate, and a run that Pantheon ignores."""
+"""By name: a link with a trace and drops, three flows over one with a rate, a run that Pantheon ignores; with runs of
+30 s the path of the published report, three flows that start 5 s apart, and Pantheon's calibrated cellular path."""
+
+REAL = Case(NetworkPath.from_any("12mbps"), "bbr,cubic", runtime_s=30, backend="emulated")
+"""Runs with real packets, whose numbers are others each time."""
 
 
 def statistics(directory: Path) -> dict[str, Sequence[str]]:

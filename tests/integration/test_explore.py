@@ -164,6 +164,50 @@ def test_time_axes_are_linked(browser: Browser, page: Path) -> None:
     assert found == pytest.approx((7.5, 15), abs=0.2)
 
 
+def fingers(browser: Browser, kind: str, y: float, *xs: float) -> None:
+    """Fingers touch the screen, move or leave it; they are where they are after that."""
+    points = [{"x": x, "y": y, "id": place} for place, x in enumerate(xs)]
+    browser.tell("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    browser.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 30)))")
+
+
+def test_two_fingers_stretch_the_time_axis_and_one_moves_it(browser: Browser, page: Path) -> None:
+    browser.tell("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    try:
+        browser.open(page, 375, 700, part="#a=s1_run1")
+        browser.run(EVERYTHING)
+        left, top, width, height = browser.run(
+            "(() => { const over = explore.charts()[1].over; over.scrollIntoView({ block: 'center' });"
+            "const { left, top, width, height } = over.getBoundingClientRect(); return [left, top, width, height]; })()"
+        )
+        y = top + height / 2
+        # Two fingers on 10 and 20 s, moved to the thirds of the axis: what they hold stays below them.
+        fingers(browser, "touchStart", y, left + width / 3, left + 2 * width / 3)
+        for part in (0.05, 0.1, 0.15):
+            fingers(browser, "touchMove", y, left + (1 / 3 - part) * width, left + (2 / 3 + part) * width)
+        fingers(browser, "touchEnd", y)
+        (stretched,) = set(ranges(browser, "x"))
+        middle, half = 15, 15 * (1 / 3) / (1 / 3 + 0.3)
+        assert stretched == pytest.approx((middle - half, middle + half), abs=0.3)
+        assert browser.run("visualViewport.scale") == 1, "the page stays as large as it is"
+        # One finger takes it along.
+        fingers(browser, "touchStart", y, left + width / 2)
+        for part in (0.6, 0.7, 0.75):
+            fingers(browser, "touchMove", y, left + part * width)
+        fingers(browser, "touchEnd", y)
+        (moved,) = set(ranges(browser, "x"))
+        assert moved[1] - moved[0] == pytest.approx(2 * half, abs=1e-3)
+        assert moved[0] == pytest.approx(stretched[0] - 0.25 * 2 * half, abs=0.3)
+        # Together again: all of it, and no more.
+        fingers(browser, "touchStart", y, left + 0.1 * width, left + 0.9 * width)
+        for part in (0.3, 0.4, 0.45):
+            fingers(browser, "touchMove", y, left + part * width, left + (1 - part) * width)
+        fingers(browser, "touchEnd", y)
+        assert set(ranges(browser, "x")) == {(0, 30)}
+    finally:
+        browser.tell("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
 def test_charts_side_by_side_have_one_scale(browser: Browser, page: Path) -> None:
     browser.open(page, part="#a=s1_run1&b=s2")
     browser.run(EVERYTHING)

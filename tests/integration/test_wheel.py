@@ -118,8 +118,8 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) 
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ccgym"}
     for folder in ("templates", "vendor/uplot"):
-        for file in (ROOT / "ccgym" / "report" / folder).iterdir():
-            assert f"ccgym/report/{folder}/{file.name}" in names
+        for file in (ROOT / "ccgym" / "report" / folder).rglob("*"):
+            assert file.is_dir() or str(file.relative_to(ROOT)) in names
     for folder, pattern in (("configs", "*.yaml"), ("traces", "*"), ("agents", "*.onnx")):
         for file in (ROOT / folder).rglob(pattern):
             if file.is_file():

@@ -105,8 +105,8 @@ def experiment(schemes: str = "cubic,tcp:cubic", **changes: Any) -> Experiment:
 
 
 def test_backends_by_name() -> None:
-    assert [backend(name).name for name in BACKENDS] == ["sim", "emulated", "mahimahi"]
-    assert [is_real(name) for name in BACKENDS] == [False, True, True]
+    assert [backend(name).name for name in BACKENDS] == ["sim", "emulated", "mahimahi", "remote"]
+    assert [is_real(name) for name in BACKENDS] == [False, True, True, True]
     with pytest.raises(ConfigError, match="did you mean 'emulated'") as caught:
         check_name("emulatd", "--backend")
     assert caught.value.where == "--backend"

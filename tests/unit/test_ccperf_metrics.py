@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,16 +47,19 @@ def flow(rates_mbps: list[float], *, start_s: float = 0.0, stop_s: float = 6.0, 
         base_rtt_ns=15_000_000,
         mss=1448,
         packet_bytes=1500,
+        capacity=None,
+        link_overhead=2,
     )
 
 
 def tables(*flows: FlowInput, rate_mbps: float = 32.0) -> CcperfMetrics:
+    capacity = RateCapacity(np.array([0]), np.array([rate_mbps * 1e6]))
     return ccperf_metrics(
         RunInput(
             t_ns=np.arange(1, 601) * STEP,
             step_ns=STEP,
             duration_ns=6 * SECOND,
-            flows=flows,
+            flows=[replace(flow, capacity=capacity) for flow in flows],
             link_counters={
                 "drops": 135,
                 "forwarded": 4_000,
@@ -63,8 +67,8 @@ def tables(*flows: FlowInput, rate_mbps: float = 32.0) -> CcperfMetrics:
                 "mean_queue_packets": 21.5,
                 "mean_sojourn_ms": 8.2,
             },
-            capacity=RateCapacity(np.array([0]), np.array([rate_mbps * 1e6])),
-            link_overhead=2,
+            links={},
+            capacity=capacity,
         )
     )
 

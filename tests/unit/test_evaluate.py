@@ -523,6 +523,7 @@ def test_one_run_is_not_said_to_differ_where_nothing_is_random() -> None:
 def directory_of(*words: str) -> str:
     """The directory that an evaluation would take, which is then its own."""
     arguments = parser().parse_args(["--trace", "12mbps", *words])
+    arguments.backend = cli_evaluate._backend(arguments)
     made = cli_evaluate._experiment(arguments, NetworkPath.from_any("12mbps"))
     out = cli_evaluate._directory(arguments, made)
     with RunStore(out, "evaluation"):

@@ -113,6 +113,25 @@ def test_a_draw_with_a_period_has_steps() -> None:
     assert all(1 <= int(rate.removesuffix("mbps")) <= 100 for _, rate in steps)
 
 
+def walked(seconds: int, **walk: Any) -> list[float]:
+    steps = read_draw({"every": "100ms", **walk}).value(rng(), seconds * 10**9)
+    return [Quantity.read(value).value for _, value in steps]
+
+
+def test_a_walk_is_ccperfs() -> None:
+    free = walked(2000, walk=[-1e9, 1e9], noise=0.5, correlation=0.6)
+    assert free[0] == 0
+    changes = np.diff(free)
+    # A first-order autoregression: deviation σ / √(1 − ρ²), correlation ρ at lag one.
+    assert changes.std() == pytest.approx(0.5 / 0.8, rel=0.05)
+    assert np.corrcoef(changes[:-1], changes[1:])[0, 1] == pytest.approx(0.6, abs=0.03)
+    held = walked(100, walk=["2mbps", "20mbps"], noise="2mbps", start="3mbps")
+    assert held[0] == 3e6
+    assert (min(held), max(held)) == (2e6, 20e6), "it comes to both bounds, and not beyond"
+    assert held == walked(100, walk=["2mbps", "20mbps"], noise="2mbps", start="3mbps"), "one seed, one walk"
+    assert set(walked(10, walk=["10ms", "30ms"], noise="0ms")) == {20e6}
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -122,6 +141,11 @@ def test_a_draw_with_a_period_has_steps() -> None:
         ({"grid": ["10ms", "1mbps"], "step": "1ms"}, "in one unit"),
         ({"grid": ["10ms", "20ms"]}, "step: step"),
         ({"grid": ["10ms", "20ms"], "step": "1ms", "evry": "1s"}, "unknown key 'evry'"),
+        ({"walk": ["10ms", "20ms"], "noise": "1ms"}, "every: time"),
+        ({"walk": ["10ms", "20ms"], "noise": "1mbps", "every": "1s"}, "in one unit"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "start": 0.2}, "start between them"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "correlation": 2}, "correlation from 0 to 1"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "sigma": 2}, "unknown key 'sigma'"),
         ("uniform", "one of"),
     ],
 )

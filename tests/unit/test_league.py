@@ -75,7 +75,7 @@ def test_the_second_set_has_125_environments_and_500_games() -> None:
 def test_rates_change_every_seven_seconds_and_buffers_are_whole_packets() -> None:
     found = {one.key: one.bounds()[0] for one in conditions(SINGLE)}
     one = found["rate=24mbps,change=×4,owd=10ms,buffer=0.5"]
-    (link,) = one.path.links
+    (link,) = one.path.data_links
     assert link.rate == ((0, 24_000_000), (7 * 10**9, 96_000_000), (14 * 10**9, 24_000_000), (21 * 10**9, 96_000_000))
     assert one.path.queue.limit.packets == 20  # half of 2 · 24 · 10 / 12
     assert one.path.base_rtt_ms == 20

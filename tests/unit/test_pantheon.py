@@ -126,6 +126,7 @@ def test_perf_json_leaves_out_ignored_runs_and_flow_zero() -> None:
 def test_metadata_is_byte_exact() -> None:
     text = metadata_json(
         schemes=["cubic", "bbr"],
+        mode="local",
         flows=1,
         runtime=30.0,
         interval=0.0,

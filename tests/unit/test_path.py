@@ -501,3 +501,11 @@ def test_simulator_takes_what_is_compiled() -> None:
         }
         summary = json.loads(core.simulate(json.dumps(document), compiled.traces).summary())
         assert summary["flows"][0]["sent_packets"] > 0
+
+
+def test_a_path_of_the_catalog_is_known_by_its_commands() -> None:
+    named = NetworkPath.named("77.72mbps")
+    known = NetworkPath.from_mahimahi(named.to_mahimahi(), name="typed").known()
+    assert (known.name, known.published) == ("77.72mbps", named.published)
+    other = NetworkPath.from_mahimahi("mm-delay 52 mm-link 77.72mbps.trace 77.72mbps.trace", name="typed")
+    assert other.known() is other

@@ -48,4 +48,4 @@ def test_what_a_path_lacks_is_added() -> None:
 def test_only_the_slowest_link_changes() -> None:
     two = NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace mm-link 77.72mbps.trace 12mbps.trace")
     path = NetworkPath(chain=two.chain, rate="8mbps")
-    assert [link.rate for link in path.links] == [None, 8_000_000]
+    assert [link.rate for link in path.data_links] == [None, 8_000_000]

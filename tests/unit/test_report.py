@@ -27,7 +27,7 @@ from ccgym.report.evaluation_table import evaluation_table, exact_table, explana
 from ccgym.report.figures.mean import mean_figure
 from ccgym.report.page import render
 from ccgym.report.style import house_style, save
-from tests.unit.made_up_results import STYLES, cell, curves, metrics, result_set
+from tests.unit.made_up_results import STYLES, cell, curves, many, metrics, result_set
 
 
 class Counter(Silent):
@@ -136,22 +136,42 @@ def test_pages_say_what_frame_numbers_are(tmp_path: Path) -> None:
         assert "1.25 ± 0.00" in shown
 
 
-def test_the_words_of_the_pdf_table_stay_apart(tmp_path: Path) -> None:
+def lines_of(page: Figure) -> list[list[tuple[float, float, str]]]:
+    """The texts of a page line by line: where each begins and ends, and what it says."""
+    canvas = PageCanvas(page)
+    canvas.draw()
+    lines: dict[float, list[tuple[float, float, str]]] = {}
+    for text in page.texts:
+        box = text.get_window_extent(canvas.get_renderer())
+        lines.setdefault(text.get_position()[1], []).append((box.x0, box.x1, text.get_text()))
+    return [sorted(line) for line in lines.values()]
+
+
+def test_the_words_of_the_pdf_tables_stay_apart(tmp_path: Path) -> None:
     cells = [replace(one, scheme=f"{place}", run=1) for place, one in enumerate(video().cells)]
     styles = tuple(replace(STYLES[0], key=one.scheme, label=f"a scheme of the name {one.scheme}") for one in cells)
     published = {"0": result_set().published["bbr"]}
     results = result_set(cells=tuple(cells), styles=styles, published=published)
-    [_, _, tables, *_] = pdf_pages(with_curves(tmp_path, results), tmp_path)
-    canvas = PageCanvas(tables)
-    canvas.draw()
-    lines: dict[float, list[tuple[float, float]]] = {}
-    for text in tables.texts:
-        box = text.get_window_extent(canvas.get_renderer())
-        lines.setdefault(text.get_position()[1], []).append((box.x0, box.x1))
-    rows = [sorted(line) for line in lines.values() if len(line) == 13]
-    assert len(rows) == 1 + 9
+    _, _, *tables = pdf_pages(with_curves(tmp_path, results), tmp_path)
+    rows = [line for page in tables[:3] for line in lines_of(page) if len(line) > 3]
+    counts = [len(line) for line in rows]
+    assert counts.count(9) == 1 + 9, "numbers, ours and published"
+    assert counts.count(4) >= 1 + 36, "pairs"
     for row in rows:
         assert all(left[1] < right[0] for left, right in pairwise(row)), row
+
+
+def test_the_pdf_says_which_scheme_is_better(tmp_path: Path) -> None:
+    results = many(12, 3)
+    _, _, *pages = pdf_pages(with_curves(tmp_path, results), tmp_path)
+    lines = [line for page in pages for line in lines_of(page)]
+    pairs = [line for line in lines if "\n− " in line[0][2]]
+    assert [line[0][2] for line in pairs][:2] == ["Scheme 0\n− Scheme 1", "Scheme 0\n− Scheme 2"]
+    assert len(pairs) == 12 * 11 / 2
+    assert {text.split("\n")[-1] for line in pairs for _, _, text in line[1:]} == {"better", "worse", "equal"}
+    heads = sum(line[0][2] == "difference" for line in lines)
+    with_pairs = sum(any("\n− " in line[0][2] for line in lines_of(page)) for page in pages)
+    assert heads == with_pairs > 1, "each page has the head of the table"
 
 
 def test_html_report_needs_nothing_else(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_every_combination_is_a_condition() -> None:
         (20, 0), (40, 0), (20, 0.01), (40, 0.01),
     ]  # fmt: skip
     named = NetworkPath.named("77.72mbps")
-    assert all(one.path.links[0].queue == named.links[0].queue for one in found.values())
+    assert all(one.path.data_links[0].queue == named.data_links[0].queue for one in found.values())
 
 
 def test_what_a_command_line_has_as_a_name_varies() -> None:
@@ -114,6 +115,37 @@ def test_mistakes_are_named(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trace", "wrong.trace", "--sweep", "rtt=20ms,40ms"], "wrong.trace: all 20 lines are 1500"),
+        (["--trace", "12mbps", "--sweep", "trace=12mbps.trace,wrong.trace"], "wrong.trace: all 20 lines are 1500"),
+        (["--sweep", "path=12mbps,wrong.trace"], "wrong.trace: all 20 lines are 1500"),
+        (["--experiment", "wrong.yaml"], "wrong.trace: all 20 lines are 1500"),
+        (["--trace", "12mbps", "--sweep", "trace=12mbps.trace,text.trace"], "text.trace:1"),
+        (["--trace", "12mbps", "--sweep", "queue=1000B"], "the uplink queue holds 1000 bytes"),
+        (["--trace", "77.72mbps", "--sweep", "rtt=20ms,fast"], "fast"),
+        (["--trace", "77.72mbps", "--sweep", "loss=0%,200%"], "200%"),
+    ],
+)
+def test_a_wrong_trace_or_value_ends_in_one_error_before_anything_runs(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.trace").write_text("1500\n" * 20)
+    Path("text.trace").write_text("one\n")
+    Path("wrong.yaml").write_text(
+        "title: Wrong\npath: {trace: wrong.trace, rtt: 40ms}\nflows: [{scheme: $scheme}]\n"
+        "duration: 1s\nschemes: [cubic]\nmetrics: {throughput: {}}\n"
+    )
+    before = sorted(tmp_path.iterdir())
+    assert main([*words, "--schemes", "cubic", "--runs", "1"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert said in error
+    assert error.count("error:") <= 2, "what was found, and that nothing was run"
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_sweep_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +163,7 @@ def test_a_sweep_from_the_command_line(
     assert main([*words, "--runs", "3"]) == 0
     said = capsys.readouterr().out
     assert "8 were there already" in said
-    assert "TCP Cubic − " in said
+    assert re.search(r"TCP Cubic .*\n− ", said)
 
 
 # --- Time is up ----------------------------------------------------------------------------------------------------

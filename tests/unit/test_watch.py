@@ -1,137 +1,115 @@
-"""``ccgym watch``: what the driver leaves, read while it works, after it ended, and after it was killed."""
+"""``ccgym watch``, and the file that it reads."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from ccgym.cli import watch
-from ccgym.cli.evaluate import main as evaluate
-from ccgym.cli.main import main
-from ccgym.cli.progress_file import ProgressFile
-from ccgym.evaluation.directory import LOCK_FILE, PROGRESS_FILE
-from ccgym.evaluation.engine import Silent
-from ccgym.files import atomic_write
-
-
-def wait_for(file: Path, words: str) -> None:
-    give_up = time.monotonic() + 20
-    while not (file.exists() and words in file.read_text()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+from ccgym.cli.watch import line, main, newest, progress_of, view
+from ccgym.config.path import NetworkPath
+from ccgym.errors import ResultsError
+from ccgym.evaluation.directory import LOCK_FILE
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.progress_file import PROGRESS_FILE, ProgressFile, RunProgress
+from ccgym.evaluation.run import contenders
+from ccgym.evaluation.runner import run_experiment
 
 
-def test_work_under_way_and_at_its_end(tmp_path: Path) -> None:
-    with ProgressFile(tmp_path, Silent()) as progress:
-        progress.begin("simulating", 10, 2)
-        for number in range(3):
-            progress.began(f"cubic {number}")
-        progress.ended("cubic 0", None)
-        progress.advance("simulating", 1, "cubic 0")
-        progress.ended("cubic 1", "the simulation was stopped\n  hint: less")
-        progress.advance("simulating", 1, "cubic 1")
-        wait_for(tmp_path / PROGRESS_FILE, "the simulation was stopped")
-        (seen,) = watch.states(tmp_path)
-        assert (seen.state, seen.running_count, seen.failed) == ("running", 1, 1)
-        assert [name for name, _ in seen.running] == ["cubic 2"]
-        assert seen.failures == ["cubic 1: the simulation was stopped"]
-        (stage,) = seen.stages
-        assert (stage.done, stage.total, stage.kept) == (4, 10, 2)
-        assert stage.per_s > 0
-        assert "4/10" in seen.line
-        assert "left" in seen.line
-    assert watch.states(tmp_path)[0].state == "done"
+def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
+    with ProgressFile(tmp_path) as progress:
+        progress.begin("simulating", 5, 2)
+        progress.run_begins("a")
+        progress.run_begins("b")
+        now = RunProgress.load(tmp_path)
+        assert now is not None
+        assert (now.total, now.kept, now.done, now.left, now.state) == (5, 2, 0, 3, "running")
+        time.sleep(0.6)
+        progress.run_ends("a")
+        progress.run_begins("c")
+        time.sleep(0.6)
+        progress.run_ends("b", "it broke")
+        now = RunProgress.load(tmp_path)
+        assert now is not None
+        assert (now.done, now.failed, list(now.running), now.failures) == (2, 1, ["c"], ["b: it broke"])
+        assert now.rate is not None
+        assert now.eta_s == pytest.approx(1 / now.rate)
+        assert 1 < now.run_s < 3
+        text = line(tmp_path, now)
+        assert "4 of 5 runs, 1 under way" in text and "1 failed" in text and "left" in text  # noqa: PT018
+        console = Console(file=io.StringIO(), width=100)
+        console.print(view(tmp_path, now))
+        shown = console.file.getvalue()  # type: ignore[attr-defined]
+        assert "4/5" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
+    now = RunProgress.load(tmp_path)
+    assert now is not None
+    assert (now.state, now.running) == ("ended", {})
+    assert "ended, 1 are left" in line(tmp_path, now)
 
 
-def test_an_interruption_is_said() -> None:
-    file = Path("nowhere")
-    with pytest.raises(KeyboardInterrupt), ProgressFile(file, Silent()):
-        raise KeyboardInterrupt
-    assert not file.exists(), "the directory is made by what fills it"
+def test_an_interrupted_call_and_a_killed_one_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        with ProgressFile(tmp_path) as progress:
+            progress.begin("simulating", 2, 0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert main([str(tmp_path), "--once"]) == 1
+    assert "interrupted: the same command goes on" in capsys.readouterr().out
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    file = tmp_path / PROGRESS_FILE
+    file.write_text(json.dumps({**json.loads(file.read_text()), "state": "running", "pid": gone.pid}))
+    now = RunProgress.load(tmp_path)
+    assert now is not None
+    assert now.state == "interrupted"
 
 
-def test_a_killed_process_is_noticed(tmp_path: Path) -> None:
-    with ProgressFile(tmp_path, Silent()) as progress:
-        progress.begin("simulating", 10)
-        wait_for(tmp_path / PROGRESS_FILE, "simulating")
-        left = json.loads((tmp_path / PROGRESS_FILE).read_text())
-    gone = os.fork()
-    if gone == 0:
-        os._exit(0)
-    os.waitpid(gone, 0)
-    atomic_write(tmp_path / PROGRESS_FILE, json.dumps({**left, "pid": gone}))
-    assert watch.states(tmp_path)[0].state == "killed"
-    # On another machine only its silence tells.
-    atomic_write(tmp_path / PROGRESS_FILE, json.dumps({**left, "host": "elsewhere", "written": time.time()}))
-    assert watch.states(tmp_path)[0].state == "running"
-    long_ago = time.time() - 2 * watch.SILENT_S
-    atomic_write(tmp_path / PROGRESS_FILE, json.dumps({**left, "host": "elsewhere", "written": long_ago}))
-    assert watch.states(tmp_path)[0].state == "killed"
+def test_an_evaluation_can_be_watched_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Experiment(
+        NetworkPath(rate="12mbps", rtt="20ms"), contenders(["cubic", "bbr"]), runs=2, runtime_ns=10**9
+    )
+    run_experiment(experiment, tmp_path / "one")
+    run_experiment(experiment, tmp_path / "one")  # all of it is there
+    directory, now = newest(tmp_path)
+    assert directory == tmp_path / "one"
+    assert (now.total, now.kept, now.done, now.state) == (4, 4, 0, "ended")
+    assert main([str(tmp_path)]) == 0
+    assert "4 of 4 runs, ended" in capsys.readouterr().out
 
 
-def test_an_evaluation_is_seen_below_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "results" / "12mbps"
-    words = [
-        "--trace",
-        "12mbps",
-        "--schemes",
-        "cubic",
-        "--runs",
-        "2",
-        "--runtime",
-        "1",
-        "--no-figures",
-        "--logs",
-        "none",
-    ]
-    assert evaluate([*words, "--out", str(out)]) == 0
-    capsys.readouterr()
-    assert main(["watch", str(tmp_path)]) == 0
-    line = capsys.readouterr().out
-    assert line.count("\n") == 1, "one plain line where there is no terminal"
-    assert "done" in line
-    assert "simulating 2/2" in line
+def test_nothing_to_watch_and_a_damaged_file_are_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 2
+    assert "no runs have begun there" in capsys.readouterr().err
+    for text in ("{", "[]", '{"surprise": 1}'):
+        (tmp_path / PROGRESS_FILE).write_text(text)
+        with pytest.raises(ResultsError, match="cannot be read"):
+            RunProgress.load(tmp_path)
 
 
 def test_a_training_is_read_from_its_run_directory(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "config.yaml").write_text("training: {steps: 1000}\n")
-    (tmp_path / "progress.csv").write_text("step,sys/steps_per_second\n100,50\n200,40\n")
-    (tmp_path / LOCK_FILE).write_text(f"{os.getpid()}\n")
-    (seen,) = watch.states(tmp_path)
-    assert (seen.state, seen.stages[0].done, seen.stages[0].total) == ("running", 200, 1000)
-    assert "40/s, 0:20 left" in seen.line
-    (tmp_path / LOCK_FILE).unlink()
-    assert watch.states(tmp_path)[0].state == "stopped"
-
-
-def test_it_ends_when_the_work_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
-    screen = (tmp_path / "screen").open("w")
-    monkeypatch.setattr(watch, "console", lambda: Console(file=screen, force_terminal=True, width=100))
-    looks = iter(["running", "running", "done"])
-    stage = watch.Stage("simulating", 5, 10, 2.0)
-
-    def look() -> list[watch.State]:
-        return [watch.State(tmp_path, next(looks), 3.0, [stage], [("bbr run 1", 1.0)], 1)]
-
-    assert watch.show(look, every_s=0.01) == 0
-    screen.close()
-    shown = (tmp_path / "screen").read_text()
-    assert "bbr run 1" in shown
-    assert "done" in shown
-
-
-def test_nothing_to_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watch", str(tmp_path / "nowhere")]) == 2
-    assert "no such directory" in capsys.readouterr().err
-    assert main(["watch", str(tmp_path)]) == 2
-    assert "nothing that could be watched" in capsys.readouterr().err
-    (tmp_path / PROGRESS_FILE).write_text("{")
-    assert main(["watch", str(tmp_path)]) == 2
-    assert "damaged" in capsys.readouterr().err
+    directory = tmp_path / "tiny-1"
+    (directory / "checkpoints").mkdir(parents=True)
+    (directory / "config.yaml").write_text("training: {steps: 1000}\n")
+    lock = directory / LOCK_FILE
+    lock.write_text(f"{os.getpid()}\n")
+    assert newest(tmp_path)[1].done == 0
+    (directory / "progress.csv").write_text("step,sys/steps_per_second\n100,50\n200,40\n")
+    found, now = newest(tmp_path)
+    assert (found, now.state, now.done, now.total) == (directory, "running", 200, 1000)
+    assert "200 of 1000 steps, 1 under way" in line(found, now)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    lock.write_text(f"{gone.pid}\n")
+    stopped = progress_of(directory)
+    assert stopped is not None
+    assert stopped.state == "interrupted"
+    assert main([str(tmp_path), "--once"]) == 1

@@ -1,10 +1,11 @@
-"""Where packets travel: the simulator, our own emulated path, or mahimahi.
+"""Where packets travel: the simulator, our own emulated path, mahimahi, or what lies between two machines.
 
-All three run the same description of a run and leave the same kind of :class:`RunRecord`.
+All of them run the same description of a run and leave the same kind of :class:`RunRecord`.
 
 =============  ==================================================================================
 ``simulated``  ``sim``: virtual time; a seed gives the same packets, always
 ``real``       ``emulated`` and ``mahimahi``: real packets in real time, in a process of their own
+``remote``     ``remote``: the same between two machines, with a process at each
 =============  ==================================================================================
 """
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 SIMULATED: Final = "sim"
 """The simulator's name."""
 
+REMOTE: Final = "remote"
+"""The name of the one whose path is what lies between two machines."""
+
 RECORDED: Final = "pantheon"
 """The name in results that were not run here: packets that Pantheon logged."""
 
@@ -32,6 +36,7 @@ BACKENDS: Final[Mapping[str, str]] = {
     SIMULATED: "the simulator: virtual time, exact from a seed",
     "emulated": "real packets over our own emulated path",
     "mahimahi": "real packets over mahimahi's programs",
+    REMOTE: "real packets between two machines (--remote HOST)",
 }
 """What each of them is."""
 
@@ -39,6 +44,7 @@ PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated in virtual time",
     "emulated": "real packets over the emulated path, in real time",
     "mahimahi": "real packets over mahimahi, in real time",
+    REMOTE: "real packets between two machines",
     RECORDED: "packets that Pantheon logged",
 }
 """How reports say where results come from."""
@@ -47,6 +53,7 @@ SHORT_PLACES: Final[Mapping[str, str]] = {
     SIMULATED: "simulated",
     "emulated": "emulated, real packets",
     "mahimahi": "mahimahi, real packets",
+    REMOTE: "between two machines, real packets",
     RECORDED: "measured by Pantheon",
 }
 """The same for the titles of figures."""
@@ -112,6 +119,10 @@ def backend(name: str) -> Backend:
         from ccgym.evaluation.backends.simulated import Simulated
 
         return Simulated()
+    if name == REMOTE:
+        from ccgym.evaluation.backends.remote import BetweenHosts
+
+        return BetweenHosts()
     from ccgym.evaluation.backends.real import RealPath
 
     return RealPath(name)

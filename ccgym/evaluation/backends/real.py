@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from ccgym.config.models import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import run_plan
+from ccgym.errors import ConfigError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.choice import SchemeChoice
@@ -60,6 +62,21 @@ class RealPath:
 
     def plan(self, run: PreparedRun) -> Plan:
         """The run as the process that makes it takes it."""
+        if run.path.links or any(flow.reverse for flow in run.flows):
+            raise ConfigError(
+                "a path of several links" if run.path.links else "a flow in the other direction",
+                where=f"backend {self.name}",
+                expected="one path, which the data of all flows crosses in the same direction",
+                hint="networks are simulated only: --backend sim",
+            )
+        for place, flow in enumerate(run.flows):
+            if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
+                raise ConfigError(
+                    "a source that answers requests" if flow.send_buffer is None else "a send buffer",
+                    where=f"flows[{place}]",
+                    expected="another source, without a send buffer",
+                    hint="these are simulated only: --backend sim",
+                )
         policies = run.policies
         origins = ((place, spec.choice) for place, spec in enumerate(run.flows))
         programs = {place: words for place, one in origins if (words := one.origin.program_words(one)) is not None}

@@ -191,9 +191,8 @@ _CONFIG_HEAD: Final = """\
 
 
 def metadata_json(schemes: Iterable[str], **facts: Any) -> str:
-    """``pantheon_metadata.json`` of a local test; ``facts`` are its further entries, without those that are None."""
+    """``pantheon_metadata.json``; ``facts`` are its further entries, without those that are None."""
     metadata = {
-        "mode": "local",
         "start_run_id": 1,
         "cc_schemes": sorted(schemes),
         **{name: _whole(value) if isinstance(value, float) else value for name, value in facts.items()},

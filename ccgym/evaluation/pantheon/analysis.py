@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.config.hosts import Hosts
 from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
@@ -22,7 +22,15 @@ from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import SERIES_STEP_NS, AckLink, CellResult, ResultSet, series_file, write_results
+from ccgym.evaluation.results import (
+    SERIES_STEP_NS,
+    AckLink,
+    CellResult,
+    ResultSet,
+    chosen_styles,
+    series_file,
+    write_results,
+)
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord, logged_series
 from ccgym.files import atomic_write
 from ccgym.units import NS_PER_S
@@ -56,13 +64,7 @@ def analyze(
         ResultsError: A log is damaged, or the directory is another experiment's.
     """
     observer = observer or Silent()
-    styles = [style for style in directory.styles if schemes is None or style.key in schemes]
-    names = [style.key for style in directory.styles]
-    for name in schemes or ():
-        if name not in names:
-            raise ConfigError(
-                shown(name), where="--schemes", expected=f"one of {', '.join(names)}", hint=did_you_mean(name, names)
-            )
+    styles = chosen_styles(directory.styles, schemes)
     runs = [run for run in directory.runs if run.scheme in {style.key for style in styles}]
     parameters = _parameters(directory, [style.key for style in styles], runs)
     with lock_directory(out, "evaluation"):
@@ -75,7 +77,7 @@ def analyze(
         results = ResultSet(
             parameters=parameters,
             provenance=_provenance(directory, command),
-            styles=tuple(styles),
+            styles=styles,
             cells=tuple(cells),
             directory=out,
         )
@@ -212,27 +214,11 @@ def _flow(
     )
 
 
-def ends(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Where data came from and where it went, in a test between two hosts; None in one over mahimahi."""
-    if metadata.get("mode") != "remote":
-        return None
-    local, remote = _host(metadata, "local", "local host"), _host(metadata, "remote", "remote host")
-    return (local, remote) if metadata.get("sender_side", "local") == "local" else (remote, local)
-
-
-def _host(metadata: Mapping[str, Any], side: str, unnamed: str) -> str:
-    """What a host is called, and its interface, as Pantheon's titles have them."""
-    name = str(metadata.get(f"{side}_desc") or metadata.get("remote_path" if side == "remote" else "", "") or unnamed)
-    interface = metadata.get(f"{side}_if")
-    return f"{name} on {interface}" if interface else name
-
-
 def path_text(metadata: Mapping[str, Any]) -> str:
     """The path of a test, as far as its metadata say: mahimahi's command line, or the hosts at its ends."""
-    hosts = ends(metadata)
+    hosts = Hosts.of_metadata(metadata)
     if hosts is not None:
-        near, far = ("local", "remote") if metadata.get("sender_side", "local") == "local" else ("remote", "local")
-        return f"{hosts[0]} ({near}) → {hosts[1]} ({far})"
+        return hosts.text
     words = [
         metadata.get("prepend_mm_cmds"),
         "mm-link",

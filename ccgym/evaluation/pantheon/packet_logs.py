@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ccgym.config.hosts import hosts_of
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.pantheon.raw_logs import raw_log_file, raw_log_texts
 from ccgym.evaluation.run import Run
@@ -34,6 +35,7 @@ def write_packet_logs(run: Run, record: RunRecord, directory: Path, *, raw: bool
     native = record.native
     assert native is not None
     epoch_ms = record.started_epoch_s * 1e3
+    ends_ms = _ends_ms(run, record, epoch_ms)
     compiled = run.path.compile()
     command = ["ccgym", run.path.name or "unnamed path"]
     written: dict[str, dict[str, Any]] = {}
@@ -58,11 +60,23 @@ def write_packet_logs(run: Run, record: RunRecord, directory: Path, *, raw: bool
             )
         recorded = native.packets(packets) if raw else {}
         for flow in range(1, len(record.flows) + 1) if raw else ():
-            texts = raw_log_texts(recorded, epoch_ms, flow, " ".join(command))
+            texts = raw_log_texts(recorded, ends_ms if direction == "up" else ends_ms[::-1], flow, " ".join(command))
             for side, text in zip(("egress", "ingress"), texts, strict=True):
                 name = raw_log_file(run.contender.key, run.number, flow, run.digest, side, link)
                 write(name, lambda file, text=text: file.write_text(text))  # type: ignore[misc]
     return written
+
+
+def _ends_ms(run: Run, record: RunRecord, epoch_ms: float) -> tuple[float, float]:
+    """When the run began by the clock of the senders, and by that of the receivers, ms since the epoch.
+
+    Offsets that a time server told are in statistics files, and merging adds them again.
+    """
+    hosts, offsets = hosts_of(run.path), (record.path_report or {}).get("clock_offsets_ms")
+    if hosts is None or offsets is None:
+        return epoch_ms, epoch_ms
+    sender, receiver = (float(offsets[side.capitalize()]) for side in hosts.ends)
+    return epoch_ms, epoch_ms + sender - receiver
 
 
 def has_raw_logs(names: Iterable[str]) -> bool:

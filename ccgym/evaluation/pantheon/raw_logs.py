@@ -168,19 +168,22 @@ def _read(file: Path, offset_ms: float) -> _End:
     return _End(epoch_ms, np.array(times), np.array(uids, dtype=np.uint64), np.array(sizes, dtype=np.int64))
 
 
-def raw_log_texts(packets: Mapping[str, npt.NDArray[Any]], epoch_ms: float, flow: int, command: str) -> tuple[str, str]:
+def raw_log_texts(
+    packets: Mapping[str, npt.NDArray[Any]], epochs_ms: tuple[float, float], flow: int, command: str
+) -> tuple[str, str]:
     """Egress and ingress log of a flow.
 
     Args:
         packets: The native core's arrays ``entered_ns``, ``left_ns``, ``size`` and ``flow`` (from 0) of a direction.
-        epoch_ms: When the run began, ms since the epoch.
+        epochs_ms: When the run began, ms since the epoch: by the clock where packets enter, and where they leave.
         flow: Number of the flow, from 1.
         command: What to name in the first line.
     """
     own = np.asarray(packets["flow"]) == flow - 1
     entered, left, size = (np.asarray(packets[name])[own] for name in ("entered_ns", "left_ns", "size"))
     texts = []
-    for side, times, there in (("egress", entered, np.ones(entered.size, bool)), ("ingress", left, left != NEVER)):
+    ends = (("egress", entered, np.ones(entered.size, bool)), ("ingress", left, left != NEVER))
+    for (side, times, there), epoch_ms in zip(ends, epochs_ms, strict=True):
         uids = np.flatnonzero(there)
         uids = uids[np.argsort(times[uids], kind="stable")]
         lines = [f"{_ms(int(times[uid]))} - {uid} - {int(size[uid])}" for uid in uids]

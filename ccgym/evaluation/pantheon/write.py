@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ccgym.config.hosts import hosts_of
+from ccgym.config.path import NetworkPath
+from ccgym.emulation.checkout import git_summary
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.provenance import git_summary
 from ccgym.evaluation.results import CellResult, ResultSet
 from ccgym.files import atomic_write
 
@@ -16,7 +18,7 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
     """Write metadata, performance, plot styles and the statistics of every run, as Pantheon names and formats them."""
     atomic_write(out / pantheon.CONFIG_FILE, pantheon.config_yml(results.styles))
     write_numbers(results, out)
-    parts = experiment.path.mahimahi_parts()
+    hosts = hosts_of(experiment.path)
     atomic_write(
         out / pantheon.METADATA_FILE,
         pantheon.metadata_json(
@@ -27,9 +29,16 @@ def write_pantheon_files(results: ResultSet, experiment: Experiment, out: Path) 
             run_times=experiment.runs,
             random_order=experiment.random_order,
             git_summary=f"{git_summary()}\n",
-            **{**parts, **{name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}},
+            **(_emulated(experiment.path) if hosts is None else hosts.metadata()),
         ),
     )
+
+
+def _emulated(path: NetworkPath) -> dict[str, str | None]:
+    """What metadata say of a path that is described."""
+    parts = path.mahimahi_parts()
+    traces = {name: parts[name] or "unconstrained" for name in ("uplink_trace", "downlink_trace")}
+    return {"mode": "local", **parts, **traces}
 
 
 def write_numbers(results: ResultSet, out: Path) -> None:

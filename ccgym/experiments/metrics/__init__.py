@@ -27,6 +27,7 @@ from ccgym.experiments.metrics.offered_load import OfferedLoad
 from ccgym.experiments.metrics.queueing_delay import QueueingDelay
 from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
+from ccgym.experiments.metrics.sent_per_rtt import SentPerRtt
 from ccgym.experiments.metrics.share import Share
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
@@ -51,6 +52,7 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "queueing_delay": QueueingDelay,
     "recovery_time": RecoveryTime,
     "round_trip_time": RoundTripTime,
+    "sent_per_rtt": SentPerRtt,
     "share": Share,
     "throughput": Throughput,
     "utilization": Utilization,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
@@ -40,11 +39,12 @@ def mean_figure(results: ResultSet) -> Figure:
         for one in results.schemes
         if (delay := one.delay_p95_ms) is not None and (throughput := one.throughput_mbps) is not None
     ]
-    # The crosses need room, too.
+    # The crosses need room, too, but one that reaches to zero must not take a logarithmic axis there.
+    least = 0.5 * min((mark.delay_ms for mark in [*marks, *published]), default=0.0)
     ends = [
         Mark(
             one.style,
-            max(one.delay_ms + sign * one.delay_std, 0.0),
+            max(one.delay_ms + sign * one.delay_std, least),
             max(one.throughput_mbps + sign * one.throughput_std, 0.0),
         )
         for one in marks
@@ -108,7 +108,7 @@ def _name(
     pixel = figure.dpi / 72
     radius = medium().mark_pt * pixel / 2 + 1
     offset = medium().mark_pt / SCREEN.mark_pt
-    size = rcParams["legend.fontsize"]
+    size = medium().text_pt - 1
     taken = [other.get_window_extent(renderer) for other in axes.texts]
     for mark in everything:
         x, y = axes.transData.transform((mark.delay_ms, mark.throughput_mbps))

@@ -130,7 +130,7 @@ def line_color(color: str) -> str:
 
 def facts(path: NetworkPath) -> tuple[str, str]:
     """Two lines about a path: rate and random loss; propagation delay of the data and queue."""
-    rate = f"{path.mean_rate_mbps:.4g} Mbit/s" if path.links else "no bottleneck"
+    rate = f"{path.mean_rate_mbps:.4g} Mbit/s" if path.data_links else "no bottleneck"
     further = dict.fromkeys(e.kind.replace("_", "-") for e in path.chain if not isinstance(e, Delay | Link | Loss))
     if path.loss or not further:
         further = {f"random loss {100 * path.loss:.3g} %" if path.loss else "no random loss": None, **further}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.coordinates import coordinates_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
-from ccgym.report.style import FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
+from ccgym.report.style import BAD, FAIL_COLOR, INK, add_title, blank_figure, lay_out, legible
 
 WIDTH_IN: Final = 12.0
 SPREAD: Final = 0.3
@@ -56,7 +56,7 @@ def strip_figure(results: ExperimentResults, test: Test, options: StripOptions) 
                 below = sum(value < options.min for value in found)
                 axes.annotate(
                     f"{below} of {len(found)}", (1.0, place), (6, 0), xycoords=axes.get_yaxis_transform(),
-                    textcoords="offset points", va="center", fontsize=10, color="#b3261e" if below else INK,
+                    textcoords="offset points", va="center", fontsize=10, color=BAD if below else INK,
                 )  # fmt: skip
         axes.set_xlim(0, 100 if metric.unit == "%" else None)
         axes.set_xlabel(metric_label(metric))

@@ -11,13 +11,31 @@ from matplotlib.patches import Rectangle
 
 from ccgym.experiments.results import ExperimentResults, Verdict
 from ccgym.report.figures import figure
-from ccgym.report.style import INK, MUTED, blank_figure
+from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING
 
-FILLS: Final[dict[Verdict, str]] = {"pass": "#cfe8d5", "fail": "#f3cfc8", "incomplete": "#e8e8e8", "none": "#f4f4f4"}
-EDGES: Final[dict[Verdict, str]] = {"pass": "#2a7a45", "fail": "#b3261e", "incomplete": "#6b6b6b", "none": "#6b6b6b"}
+FILLS: Final[dict[Verdict, str]] = {
+    "pass": "#cfe8d5",
+    "fail": "#f3cfc8",
+    "undecided": "#f5e6c0",
+    "incomplete": "#e8e8e8",
+    "none": "#f4f4f4",
+}
+EDGES: Final[dict[Verdict, str]] = {
+    "pass": GOOD,
+    "fail": BAD,
+    "undecided": "#8a6100",
+    "incomplete": MUTED,
+    "none": MUTED,
+}
 """Color of its verdict."""
-MARKS: Final[dict[Verdict, str]] = {"pass": "✓ pass", "fail": "✗ fail", "incomplete": "? incomplete", "none": ""}
+MARKS: Final[dict[Verdict, str]] = {
+    "pass": "✓ pass",
+    "fail": "✗ fail",
+    "undecided": "~ undecided",
+    "incomplete": "? incomplete",
+    "none": "",
+}
 """Verdicts in words, so that they do not depend on color."""
 
 COLUMN_IN: Final = 1.9

@@ -41,6 +41,12 @@ impl Prr {
         self.allowance = self.allowance.saturating_sub(bytes);
     }
 
+    /// Whether something has left in this episode.
+    #[inline]
+    pub const fn has_begun(&self) -> bool {
+        self.out > 0
+    }
+
     /// Bytes that may still leave now.
     #[inline]
     pub const fn allowance(&self) -> u64 {

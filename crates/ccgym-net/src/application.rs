@@ -43,12 +43,14 @@ impl Application {
                 next: start,
                 rng: Rng::stream(seed, "source", u64::from(flow)),
             },
-            SourceSpec::Rate { ref rate } => {
-                let mut clock = SegmentClock::new(rate, mss);
+            SourceSpec::Rate { ref rate, bytes } => {
+                let mut clock = SegmentClock::new(rate, mss, bytes);
                 clock.start(start);
                 Kind::Rate { clock, mss: u64::from(mss), due: 0 }
             }
-            SourceSpec::Media(_) => unreachable!("a plan with media over a transport that is not ours is refused"),
+            SourceSpec::Media(_) | SourceSpec::Poisson { .. } | SourceSpec::Requests(_) => {
+                unreachable!("a plan with such a source over a transport that is not ours is refused")
+            }
         })
     }
 
@@ -114,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_rate_hands_over_whole_segments_even_when_late() {
-        let rate = SourceSpec::Rate { rate: Param::Constant(Rate(8 * 1_000_000)) };
+        let rate = SourceSpec::Rate { rate: Param::Constant(Rate(8 * 1_000_000)), bytes: None };
         let start = Timestamp::from_millis(100);
         let mut source = Application::new(&rate, 1000, start, 0, 0);
         source.advance(Timestamp::from_millis(99));

@@ -12,6 +12,7 @@
 //! | [`quic`] | QUIC as a flow: the program `ccgym-quic` |
 //! | [`program`] | programs of others as a flow |
 //! | [`steer`] | decisions from outside, over a Unix socket |
+//! | [`tunnel`] | the path between two machines |
 //! | [`mahimahi`] | the same run inside mahimahi's shells |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
 //! | [`doctor`] | what this machine can do |
@@ -33,6 +34,7 @@ pub mod shell;
 pub mod steer;
 pub mod system;
 pub mod tcp;
+pub mod tunnel;
 pub mod udp;
 
 pub use clock::Clock;

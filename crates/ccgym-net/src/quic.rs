@@ -120,7 +120,7 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// With a secret of its own, if there is a program.
+    /// With a secret of its own, if there is a program; where the ends are on two machines, that is made of theirs.
     pub fn new(program: Option<PathBuf>) -> Result<Self> {
         let mut secret = [0; 32];
         if program.is_some() {

@@ -48,6 +48,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     {
         m.add_function(wrap_pyfunction!(net::net, m)?)?;
         m.add_function(wrap_pyfunction!(net::load_run, m)?)?;
+        m.add_function(wrap_pyfunction!(net::join_run, m)?)?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ccgym_net::run::RunResult;
+use ccgym_net::run::{join, HalfResult, JoinOptions, RunResult};
+use ccgym_run::RunSpec;
 use ccgym_schemes::Guest;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -45,6 +46,24 @@ fn python_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc
 #[pyfunction]
 pub fn load_run(py: Python<'_>, path: PathBuf) -> PyResult<(SimResult, String)> {
     let result = py.detach(|| RunResult::read(&path)).map_err(value_error)?;
+    let report = serde_json::to_string(&result.report).map_err(value_error)?;
+    Ok((SimResult::of_run(result), report))
+}
+
+/// A run between two machines, from what each of them left: the result, and what its path reports (JSON). `spec` is the
+/// run's specification and `options` what is known from elsewhere, both JSON. Raises ValueError if they do not fit.
+#[pyfunction]
+pub fn join_run(
+    py: Python<'_>,
+    spec: &str,
+    senders: &[u8],
+    receivers: &[u8],
+    options: &str,
+) -> PyResult<(SimResult, String)> {
+    let spec: RunSpec = serde_json::from_str(spec).map_err(value_error)?;
+    let options: JoinOptions = serde_json::from_str(options).map_err(value_error)?;
+    let joined = || join(&spec, HalfResult::read(senders)?, HalfResult::read(receivers)?, options);
+    let result = py.detach(joined).map_err(value_error)?;
     let report = serde_json::to_string(&result.report).map_err(value_error)?;
     Ok((SimResult::of_run(result), report))
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
 use ccgym_link::{Counters, LinkEvent};
-use ccgym_run::recorder::PacketLog;
-use ccgym_run::{logs, Outcome, RunSpec};
+use ccgym_run::recorder::{LinkSeries, PacketLog};
+use ccgym_run::{logs, LinkOutcome, Outcome, RunSpec};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -49,11 +49,42 @@ impl SimResult {
 
     fn events(&self, direction: &str) -> PyResult<&[LinkEvent]> {
         match direction {
-            "up" => Ok(&self.outcome.up_events),
-            "down" => Ok(&self.outcome.down_events),
-            other => Err(PyValueError::new_err(format!("direction: found {other:?}, expected \"up\" or \"down\""))),
+            "up" => Ok(&self.outcome.links[0].events),
+            "down" => Ok(&self.outcome.links[1].events),
+            name => match self.outcome.links.iter().find(|link| link.name == name) {
+                Some(link) => Ok(&link.events),
+                None => Err(PyValueError::new_err(format!(
+                    "direction: found {name:?}, expected \"up\", \"down\" or one of a link"
+                ))),
+            },
         }
     }
+
+    /// Whether the path had several links, or flows in both directions.
+    fn is_network(&self) -> bool {
+        self.outcome.links.len() > 2 || self.outcome.flows.iter().any(|flow| flow.bottleneck == 1)
+    }
+}
+
+/// Counters of the link in one direction, if there is one.
+fn link_counters(link: &LinkOutcome, duration: TimeSpan) -> Option<Value> {
+    let c = &link.elements[link.bottleneck?].1;
+    Some(json!({
+        "drops": c.dropped,
+        "marks": c.marked,
+        "forwarded": c.forwarded,
+        "forwarded_bytes": c.forwarded_bytes,
+        "mean_queue_packets": c.mean_queue_packets(duration),
+        "mean_sojourn_ms": c.mean_sojourn().as_millis_f64(),
+    }))
+}
+
+fn link_series<'py>(py: Python<'py>, series: &LinkSeries) -> PyResult<Bound<'py, PyDict>> {
+    let link = PyDict::new(py);
+    link.set_item("queue_packets", series.queue_packets.clone().into_pyarray(py))?;
+    link.set_item("queue_bytes", series.queue_bytes.clone().into_pyarray(py))?;
+    link.set_item("drops", series.drops.clone().into_pyarray(py))?;
+    Ok(link)
 }
 
 fn write_file(
@@ -122,27 +153,32 @@ impl SimResult {
                 })
             })
             .collect();
-        let uplink = counters(&o.uplink, duration);
-        let link = o.bottleneck.map(|b| {
-            let c = &o.uplink[b].1;
-            json!({
-                "drops": c.dropped,
-                "marks": c.marked,
-                "forwarded": c.forwarded,
-                "forwarded_bytes": c.forwarded_bytes,
-                "mean_queue_packets": c.mean_queue_packets(duration),
-                "mean_sojourn_ms": c.mean_sojourn().as_millis_f64(),
-            })
-        });
-        json!({
+        let mut summary = json!({
             "duration_ns": o.end.0,
             "trajectory_hash": format!("{:016x}", o.hash),
             "flows": flows,
-            "uplink": uplink,
-            "downlink": counters(&o.downlink, duration),
-            "link": link,
-        })
-        .to_string()
+            "uplink": counters(&o.links[0].elements, duration),
+            "downlink": counters(&o.links[1].elements, duration),
+            "link": o.flows.first().and_then(|flow| link_counters(&o.links[flow.bottleneck], duration)),
+        });
+        for (flow, value) in o.flows.iter().zip(summary["flows"].as_array_mut().into_iter().flatten()) {
+            if let Some(application) = &flow.application {
+                let segments = application.read_segments.max(1) as f64;
+                value["application"] = json!({
+                    "written_bytes": application.written_bytes,
+                    "read_bytes": application.read_bytes,
+                    "mean_delay_ms": application.delay_ns as f64 / 1e6 / segments,
+                });
+            }
+        }
+        if self.is_network() {
+            for (flow, value) in o.flows.iter().zip(summary["flows"].as_array_mut().into_iter().flatten()) {
+                value["bottleneck"] = json!(o.links[flow.bottleneck].name);
+            }
+            let links = o.links.iter().map(|link| (link.name.clone(), json!(link_counters(link, duration))));
+            summary["links"] = Value::Object(links.collect());
+        }
+        summary.to_string()
     }
 
     /// Every packet of a direction ("data" or "ack"): entered_ns, left_ns (2⁶⁴−1: lost or in flight), size, flow.
@@ -166,7 +202,18 @@ impl SimResult {
         Ok(d)
     }
 
-    /// Sampled series: {"t_ns", "flows": […], "link": {…}}. Flows of the kernel's TCP have further columns, such as
+    /// Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it is none.
+    fn transfers<'py>(&self, py: Python<'py>, flow: usize) -> PyResult<Bound<'py, PyDict>> {
+        let transfers = self.outcome.flows.get(flow).map_or(&[][..], |flow| &flow.transfers);
+        let d = PyDict::new(py);
+        d.set_item("asked_ns", transfers.iter().map(|t| t.asked.0).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("bytes", transfers.iter().map(|t| t.bytes).collect::<Vec<_>>().into_pyarray(py))?;
+        d.set_item("finished_ns", transfers.iter().map(|t| t.finished.0).collect::<Vec<_>>().into_pyarray(py))?;
+        Ok(d)
+    }
+
+    /// Sampled series: {"t_ns", "flows": […], "link": {…}}; `link` is the first flow's bottleneck. On a path of several
+    /// links also "links", by the name of each that carries data. Flows of the kernel's TCP have further columns, such as
     /// bbr_bw_bps.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let series = self
@@ -195,15 +242,20 @@ impl SimResult {
             flows.append(e)?;
         }
         d.set_item("flows", flows)?;
-        let link = PyDict::new(py);
-        link.set_item("queue_packets", series.link.queue_packets.clone().into_pyarray(py))?;
-        link.set_item("queue_bytes", series.link.queue_bytes.clone().into_pyarray(py))?;
-        link.set_item("drops", series.link.drops.clone().into_pyarray(py))?;
-        d.set_item("link", link)?;
+        let bottleneck = self.outcome.flows.first().map_or(0, |flow| flow.bottleneck);
+        let main = series.links.iter().find(|link| link.direction == bottleneck).unwrap_or(&series.links[0]);
+        d.set_item("link", link_series(py, main)?)?;
+        if self.is_network() {
+            let links = PyDict::new(py);
+            for link in &series.links {
+                links.set_item(&self.outcome.links[link.direction].name, link_series(py, link)?)?;
+            }
+            d.set_item("links", links)?;
+        }
         Ok(d)
     }
 
-    /// Events of the first link of a direction ("up" or "down"): kind, time_ns, size, flow, arrival_ns.
+    /// Events of the first link of a direction ("up", "down", or the name of one of several links): kind, time_ns, size, flow, arrival_ns.
     fn link_events<'py>(&self, py: Python<'py>, direction: &str) -> PyResult<Bound<'py, PyDict>> {
         let events = self.events(direction)?;
         let rows = events.iter().map(|e| match *e {
@@ -233,7 +285,7 @@ impl SimResult {
     /// prefix) when link events were recorded.
     fn write_tunnel_log(&self, py: Python<'_>, path: PathBuf, direction: &str, start_epoch_ms: f64) -> PyResult<()> {
         let log = self.log(direction)?;
-        let events = if direction == "data" { &self.outcome.up_events } else { &self.outcome.down_events };
+        let events = self.events(if direction == "data" { "up" } else { "down" })?;
         write_file(py, &path, |out| logs::write_tunnel_log(out, log, events, start_epoch_ms))
     }
 

@@ -90,7 +90,7 @@ pub fn simulate(
 #[pyfunction]
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements = |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(value_error);
-    Ok(ccgym_run::spec::limits_flows(&elements(uplink_json)?, &elements(downlink_json)?))
+    Ok(ccgym_run::spec::limits_flows(elements(uplink_json)?.iter(), elements(downlink_json)?.iter()))
 }
 
 /// Raise ValueError unless the scheme exists and takes these parameters (JSON object).

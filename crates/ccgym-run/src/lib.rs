@@ -5,7 +5,10 @@
 //! | [`spec`] | the description: a path, the flows on it, what to record |
 //! | [`source`] | applications: when a flow has something to send |
 //! | [`media`] | one of them: a video encoder |
+//! | [`requests`] | another: a server that answers requests |
+//! | [`send_buffer`] | what an application has written and is not yet acknowledged |
 //! | [`recorder`] | packet logs and series while it runs |
+//! | [`route`] | which links a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
 //! | [`truth`] | the ground truth about the path |
@@ -20,9 +23,13 @@ pub mod logs;
 pub mod media;
 pub mod outcome;
 pub mod recorder;
+pub mod requests;
+pub mod route;
+pub mod send_buffer;
 pub mod source;
 pub mod spec;
 pub mod truth;
 
-pub use outcome::{FlowOutcome, Outcome, Received};
-pub use spec::{FlowSpec, RunSpec, Traces};
+pub use outcome::{FlowOutcome, LinkOutcome, Outcome, Received};
+pub use route::Route;
+pub use spec::{FlowSpec, LinkSpec, RunSpec, Traces};

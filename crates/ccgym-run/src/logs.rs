@@ -10,9 +10,13 @@ use ccgym_link::LinkEvent;
 
 use crate::recorder::PacketLog;
 
-/// Milliseconds with three decimals, from nanoseconds, rounded to a microsecond.
-fn millis(out: &mut impl Write, ns: u64) -> Result<()> {
-    let us = (ns + 500) / 1000;
+/// Nanoseconds on the clock of Pantheon's tunnel, which counts microseconds.
+fn micros(ns: u64) -> u64 {
+    (ns + 500) / 1000
+}
+
+/// Microseconds as milliseconds with three decimals.
+fn millis(out: &mut impl Write, us: u64) -> Result<()> {
     write!(out, "{}.{:03}", us / 1000, us % 1000)
 }
 
@@ -43,7 +47,7 @@ pub fn write_tunnel_log(
     writeln!(out, "# init timestamp: {start_epoch_ms:.3}")?;
     for (time, rank, i) in lines {
         let i = i as usize;
-        millis(out, time)?;
+        millis(out, micros(time))?;
         match rank {
             0 => {
                 // Without the prefix that mahimahi counts with the packet, and Pantheon's merge takes off again.
@@ -53,7 +57,8 @@ pub fn write_tunnel_log(
             1 => writeln!(out, " + {} {}", log.size[i], log.flow[i] + 1)?,
             _ => {
                 write!(out, " - {} ", log.size[i])?;
-                millis(out, time - log.entered[i])?;
+                // The difference of the times that the log has, as the merge of raw logs gives it.
+                millis(out, micros(time) - micros(log.entered[i]))?;
                 writeln!(out, " {}", log.flow[i] + 1)?;
             }
         }
@@ -88,6 +93,18 @@ mod tests {
         write_tunnel_log(&mut text, &log, &[LinkEvent::Opportunity(Timestamp::from_millis(1), 1504)], 1.7e12).unwrap();
         let expected = "# init timestamp: 1700000000000.000\n0.400 + 1500 1\n0.900 + 1500 2\n1.000 # 1500\n\
                         20.400 - 1500 20.000 1\n";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_delay_is_the_difference_of_the_times_that_were_logged() {
+        let mut log = PacketLog::default();
+        let first = log.enter(Timestamp(400_400), 1500, 0);
+        log.leave(first, Timestamp(900_600));
+        let mut text = Vec::new();
+        write_tunnel_log(&mut text, &log, &[], 0.0).unwrap();
+        // 0.500 ms and 200 ns: of the tunnel's microseconds it is one more.
+        let expected = "# init timestamp: 0.000\n0.400 + 1500 1\n0.901 - 1500 0.501 1\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::Frame;
 use crate::recorder::{PacketLog, Series};
+use crate::requests::Transfer;
+use crate::send_buffer::Application;
 
 /// What the receiver of a flow counted within the run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +49,25 @@ pub struct FlowOutcome {
     pub finished: Timestamp,
     /// The frames of a video encoder; none of other applications.
     pub frames: Vec<Frame>,
+    /// The responses of a server; none of other applications.
+    pub transfers: Vec<Transfer>,
+    /// What the applications of a flow with a send buffer wrote and read.
+    pub application: Option<Application>,
+    /// Which direction has the slowest link on the way of its data: an index into [`Outcome::links`].
+    pub bottleneck: usize,
+}
+
+/// What happened on one direction of a link.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LinkOutcome {
+    /// Its name: `uplink` and `downlink` where the path has one link; else that of the link, with `:reverse` behind it.
+    pub name: String,
+    /// Counters of its elements by kind.
+    pub elements: Vec<(String, Counters)>,
+    /// Which of the elements is its first link.
+    pub bottleneck: Option<usize>,
+    /// Events of that link, if recorded.
+    pub events: Vec<LinkEvent>,
 }
 
 /// What a run left behind.
@@ -58,20 +79,12 @@ pub struct Outcome {
     pub hash: u64,
     /// Per flow.
     pub flows: Vec<FlowOutcome>,
-    /// Counters of the uplink's elements by kind.
-    pub uplink: Vec<(String, Counters)>,
-    /// Counters of the downlink's elements by kind.
-    pub downlink: Vec<(String, Counters)>,
-    /// Which uplink element is the bottleneck link.
-    pub bottleneck: Option<usize>,
+    /// Per direction of each link.
+    pub links: Vec<LinkOutcome>,
     /// Every data packet, if recorded.
     pub data: Option<PacketLog>,
     /// Every acknowledgement, if recorded.
     pub acks: Option<PacketLog>,
     /// Series, if recorded.
     pub series: Option<Series>,
-    /// Events of the uplink's bottleneck, if recorded.
-    pub up_events: Vec<LinkEvent>,
-    /// Events of the downlink's first link, if recorded.
-    pub down_events: Vec<LinkEvent>,
 }

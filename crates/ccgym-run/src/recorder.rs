@@ -107,9 +107,11 @@ pub struct FlowSeries {
     pub received_unique_bytes: Vec<u64>,
 }
 
-/// Samples of the bottleneck link.
+/// Samples of a link.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkSeries {
+    /// Which direction it is in: an index into [`crate::Outcome::links`].
+    pub direction: usize,
     /// Packets waiting.
     pub queue_packets: Vec<u64>,
     /// Wire bytes waiting.
@@ -127,31 +129,39 @@ pub struct Series {
     pub t: Vec<u64>,
     /// One per flow.
     pub flows: Vec<FlowSeries>,
-    /// The bottleneck.
-    pub link: LinkSeries,
+    /// One per direction that carries data over a link.
+    pub links: Vec<LinkSeries>,
     /// Per flow and bin: (wire bytes received, new payload bytes).
     bins: Vec<Vec<(u64, u64)>>,
 }
 
 impl Series {
-    /// Series of `flows` flows.
+    /// Series of `flows` flows, and of the links in `directions`.
     #[must_use]
-    pub fn new(step: TimeSpan, flows: usize) -> Self {
-        Self { step, flows: vec![FlowSeries::default(); flows], bins: vec![Vec::new(); flows], ..Self::default() }
+    pub fn new(step: TimeSpan, flows: usize, directions: &[usize]) -> Self {
+        let link = |&direction| LinkSeries { direction, ..LinkSeries::default() };
+        Self {
+            step,
+            flows: vec![FlowSeries::default(); flows],
+            links: directions.iter().map(link).collect(),
+            bins: vec![Vec::new(); flows],
+            ..Self::default()
+        }
     }
 
     /// Series whose samples were taken elsewhere; every column is as long as `t`.
     #[must_use]
     pub fn assembled(step: TimeSpan, t: Vec<u64>, flows: Vec<FlowSeries>, link: LinkSeries) -> Self {
-        Self { step, t, flows, link, bins: Vec::new() }
+        Self { step, t, flows, links: vec![link], bins: Vec::new() }
     }
 
-    /// Bytes of a series of `samples` samples of `flows` flows.
+    /// Bytes of a series of `samples` samples of `flows` flows and `links` links.
     #[must_use]
-    pub const fn bytes_of(samples: usize, flows: usize) -> usize {
+    pub const fn bytes_of(samples: usize, flows: usize, links: usize) -> usize {
         const FLOW: usize = 12 * std::mem::size_of::<u64>();
-        const LINK: usize = 4 * std::mem::size_of::<u64>();
-        samples.saturating_mul(flows.saturating_mul(FLOW) + LINK)
+        const LINK: usize = 3 * std::mem::size_of::<u64>();
+        const TIME: usize = std::mem::size_of::<u64>();
+        samples.saturating_mul(flows.saturating_mul(FLOW) + links.saturating_mul(LINK) + TIME)
     }
 
     /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.
@@ -185,8 +195,8 @@ impl Series {
                 &mut f.lost_packets,
             ]
         });
-        let link = [&mut self.link.queue_packets, &mut self.link.queue_bytes, &mut self.link.drops];
-        [&mut self.t].into_iter().chain(columns).chain(link).all(|column| column.try_reserve(more).is_ok())
+        let links = self.links.iter_mut().flat_map(|l| [&mut l.queue_packets, &mut l.queue_bytes, &mut l.drops]);
+        [&mut self.t].into_iter().chain(columns).chain(links).all(|column| column.try_reserve(more).is_ok())
     }
 
     /// Sample one flow.

@@ -4,6 +4,7 @@ use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Param, ParamCursor};
 
 use crate::media::{Frame, Media};
+use crate::requests::{Requests, Transfer};
 use crate::spec::SourceSpec;
 
 /// More segments than any run sends.
@@ -34,6 +35,21 @@ pub enum Source {
     },
     /// Segments at a rate.
     Rate(SegmentClock),
+    /// Bursts as a Poisson process.
+    Poisson {
+        /// Mean gap between them in seconds.
+        mean_gap: f64,
+        /// Segments of each.
+        burst: u64,
+        /// Bursts still to come.
+        left: u64,
+        /// When the next one comes.
+        next: Timestamp,
+        /// Draws the gaps.
+        rng: Rng,
+    },
+    /// A server that answers requests.
+    Requests(Box<Requests>),
     /// A video encoder.
     Media(Box<Media>),
 }
@@ -52,7 +68,21 @@ impl Source {
                 next: Timestamp::ZERO,
                 rng: Rng::stream(seed, "source", flow),
             },
-            SourceSpec::Rate { ref rate } => Self::Rate(SegmentClock::new(rate, mss)),
+            SourceSpec::Rate { ref rate, bytes } => Self::Rate(SegmentClock::new(rate, mss, bytes)),
+            SourceSpec::Poisson { rate, burst, bytes } => {
+                let (burst, mss) = (u64::from(burst), u64::from(mss));
+                Self::Poisson {
+                    mean_gap: (burst * mss * 8) as f64 / rate.0 as f64,
+                    burst,
+                    left: bytes.map_or(ENDLESS, |bytes| bytes.div_ceil(mss * burst)),
+                    next: Timestamp::NEVER,
+                    rng: Rng::stream(seed, "source", flow),
+                }
+            }
+            SourceSpec::Requests(ref requests) => {
+                let rng = Rng::stream(seed, "source", flow);
+                Self::Requests(Box::new(Requests::new(requests.clone(), mss, header, rng)))
+            }
             SourceSpec::Media(ref media) => Self::Media(Box::new(Media::new(*media, mss, header))),
         }
     }
@@ -76,6 +106,8 @@ impl Source {
                 clock.start(now);
                 self.on_event(now, sender);
             }
+            Self::Poisson { mean_gap, next, rng, .. } => *next = now + gap(rng, *mean_gap),
+            Self::Requests(requests) => requests.on_event(now, sender),
             Self::Media(media) => {
                 media.start(now);
                 media.on_event(now, sender);
@@ -87,9 +119,45 @@ impl Source {
     pub fn stop(&mut self) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { next, .. } => *next = Timestamp::NEVER,
+            Self::OnOff { next, .. } | Self::Poisson { next, .. } => *next = Timestamp::NEVER,
             Self::Rate(clock) => clock.stop(),
+            Self::Requests(requests) => requests.stop(),
             Self::Media(media) => media.stop(),
+        }
+    }
+
+    /// Whether it ends by itself, and has handed over all that it ever will.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Bytes { .. } => true,
+            Self::Rate(clock) => clock.left == 0,
+            Self::Poisson { left, .. } => *left == 0,
+            Self::Greedy | Self::OnOff { .. } | Self::Requests(_) | Self::Media(_) => false,
+        }
+    }
+
+    /// The server of a flow that answers requests.
+    pub fn requests(&mut self) -> Option<&mut Requests> {
+        match self {
+            Self::Requests(requests) => Some(requests),
+            _ => None,
+        }
+    }
+
+    /// Its responses so far; none of other sources.
+    #[must_use]
+    pub fn transfers(&self) -> &[Transfer] {
+        match self {
+            Self::Requests(requests) => requests.transfers(),
+            _ => &[],
+        }
+    }
+
+    /// Packets of the flow were settled.
+    pub fn on_settled(&mut self, now: Timestamp, sender: &Sender) {
+        if let Self::Requests(requests) = self {
+            requests.on_settled(now, sender);
         }
     }
 
@@ -108,8 +176,9 @@ impl Source {
     pub fn next_event(&self) -> Timestamp {
         match self {
             Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
-            Self::OnOff { next, .. } => *next,
+            Self::OnOff { next, .. } | Self::Poisson { next, .. } => *next,
             Self::Rate(clock) => clock.next_event(),
+            Self::Requests(requests) => requests.next_event(),
             Self::Media(media) => media.next_event(),
         }
     }
@@ -134,9 +203,22 @@ impl Source {
                     sender.write(segments);
                 }
             }
+            Self::Poisson { mean_gap, burst, left, next, rng } => {
+                while *next <= now {
+                    sender.write(*burst);
+                    *left -= 1;
+                    *next = if *left > 0 { *next + gap(rng, *mean_gap) } else { Timestamp::NEVER };
+                }
+            }
+            Self::Requests(requests) => requests.on_event(now, sender),
             Self::Media(media) => media.on_event(now, sender),
         }
     }
+}
+
+/// A gap of a Poisson process.
+fn gap(rng: &mut Rng, mean: f64) -> TimeSpan {
+    TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1))
 }
 
 /// When an application with a rate, which may change in steps, hands over its segments.
@@ -144,14 +226,18 @@ impl Source {
 pub struct SegmentClock {
     rate: ParamCursor<Rate>,
     bytes: u64,
+    /// Segments still to come.
+    left: u64,
     next: Timestamp,
 }
 
 impl SegmentClock {
-    /// The clock of segments of `mss` bytes at `rate`, before the flow starts.
+    /// The clock of segments of `mss` bytes at `rate`, before the flow starts; it ends after `total` bytes, if given.
     #[must_use]
-    pub fn new(rate: &Param<Rate>, mss: u32) -> Self {
-        Self { rate: ParamCursor::new(rate, Rate::ZERO), bytes: u64::from(mss), next: Timestamp::NEVER }
+    pub fn new(rate: &Param<Rate>, mss: u32, total: Option<u64>) -> Self {
+        let bytes = u64::from(mss);
+        let left = total.map_or(ENDLESS, |total| total.div_ceil(bytes));
+        Self { rate: ParamCursor::new(rate, Rate::ZERO), bytes, left, next: Timestamp::NEVER }
     }
 
     /// The flow starts, with a segment if there is a rate.
@@ -181,6 +267,10 @@ impl SegmentClock {
             if self.next <= now && self.next < change {
                 segments += 1;
                 self.next = self.next.saturating_add(self.gap());
+                self.left -= 1;
+                if self.left == 0 {
+                    self.stop();
+                }
             } else if change <= now {
                 self.rate.step();
                 let idle = self.rate.value() == Rate::ZERO;
@@ -207,16 +297,19 @@ mod tests {
         let rates = [(0, 80_000), (250, 800_000), (300, 0), (400, 80_000)];
         let rate = Param::Steps(rates.iter().map(|&(at, rate)| (ms(at), Rate(rate))).collect());
         let run = |times: &[u64]| -> Vec<u64> {
-            let mut clock = SegmentClock::new(&rate, 1000);
+            let mut clock = SegmentClock::new(&rate, 1000, None);
             clock.start(ms(0));
             times.iter().map(|&t| clock.due(ms(t))).collect()
         };
         assert_eq!(run(&[0, 99, 100, 249, 259, 260, 299, 300, 499, 500]), [1, 0, 1, 1, 0, 1, 3, 0, 0, 1]);
         assert_eq!(run(&[500]), [8], "however the time is divided");
-        let mut clock = SegmentClock::new(&rate, 1000);
+        let mut clock = SegmentClock::new(&rate, 1000, None);
         clock.start(ms(350));
         assert_eq!((clock.due(ms(399)), clock.next_event()), (0, ms(400)));
         clock.stop();
         assert_eq!((clock.due(ms(900)), clock.next_event()), (0, Timestamp::NEVER));
+        let mut clock = SegmentClock::new(&rate, 1000, Some(1500));
+        clock.start(ms(0));
+        assert_eq!((clock.due(ms(1000)), clock.next_event()), (2, Timestamp::NEVER), "two segments for 1500 bytes");
     }
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
 use ccgym_core::receiver::AckPolicy;
-use ccgym_core::sender::SenderConfig;
-use ccgym_core::units::{Rate, TimeSpan, Timestamp};
+use ccgym_core::sender::{RecoveryRule, SenderConfig};
+use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::{ReceiverConfig, Rng, SpecError};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+mod sources;
+
+pub use sources::{MediaSpec, RequestsSpec, SizeSpec, SourceSpec};
 
 /// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +32,9 @@ pub struct RunSpec {
     pub uplink: Vec<ElementSpec>,
     /// Elements that acknowledgements cross, in travel order.
     pub downlink: Vec<ElementSpec>,
+    /// Links with names that flows have routes over, in place of `uplink` and `downlink`, which are empty then.
+    #[serde(default)]
+    pub links: Vec<LinkSpec>,
     /// Flows, in order of their index.
     pub flows: Vec<FlowSpec>,
     /// What to record.
@@ -39,6 +46,18 @@ pub struct RunSpec {
     /// The path's capacity and base RTT, for schemes that may know them.
     #[serde(default)]
     pub facts: Option<KnownPath>,
+}
+
+/// One of several links: a whole path of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// The name by which routes mention it.
+    pub name: String,
+    /// Elements that the data of flows which are not reversed crosses, in travel order.
+    pub uplink: Vec<ElementSpec>,
+    /// Elements that their acknowledgements cross, in travel order.
+    pub downlink: Vec<ElementSpec>,
 }
 
 /// A flow, however it is steered. Rates have their units; plain times are seconds.
@@ -65,6 +84,17 @@ pub struct FlowSpec {
     /// of data. Give this or `rtt`.
     #[serde(default)]
     pub extra_rtt: TimeSpan,
+    /// Names of the links that it crosses, in the order in which its data does; acknowledgements come back over the same
+    /// ones. Absent: all links of the path, in their order.
+    #[serde(default)]
+    pub route: Vec<String>,
+    /// Whether its data goes the other way over its links: where the acknowledgements of other flows go.
+    #[serde(default)]
+    pub reverse: bool,
+    /// Capacity and base RTT of its own route; those of the run if absent.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub facts: Option<KnownPath>,
     /// Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as ns-3.37).
     #[serde(default)]
     pub profile: Profile,
@@ -94,6 +124,15 @@ pub struct FlowSpec {
     #[serde(default = "default_header")]
     #[schemars(skip)]
     pub ack_size: u32,
+    /// Bytes that the application may have written and that are not yet acknowledged; what is written and read, and the delay
+    /// between the two, is then measured. A reliable profile and the source `greedy`; absent: no bound.
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("format" = "bytes"))]
+    pub send_buffer: Option<u64>,
+    /// What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
+    /// arrives) or `classic` (RFC 6675: one segment, then nothing until no more than the reduced window is in flight).
+    #[serde(default)]
+    pub recovery: RecoveryRule,
     /// Packets sent before the first acknowledgement (RFC 6928: 10).
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
@@ -125,95 +164,6 @@ pub enum Profile {
     /// Reliable as ns-3 3.37 is: SACK by count only (no RACK, no tail loss probe), PRR, timeout of 1 s or more.
     Ns3,
 }
-
-/// What a flow's application does.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[schemars(rename = "Source")]
-pub enum SourceSpec {
-    /// Always has data: a bulk transfer without an end.
-    #[default]
-    Greedy,
-    /// A transfer of a number of payload bytes, all there from the start.
-    Bytes {
-        /// Payload bytes.
-        #[schemars(extend("format" = "bytes"))]
-        bytes: u64,
-    },
-    /// Alternates between always and never having data; exponentially distributed periods, starts on.
-    OnOff {
-        /// Mean on period.
-        #[schemars(range(min = 1))]
-        mean_on: TimeSpan,
-        /// Mean off period.
-        #[schemars(range(min = 1))]
-        mean_off: TimeSpan,
-    },
-    /// An application that produces full segments at a rate: application-limited.
-    Rate {
-        /// Payload rate; in steps, times are since the beginning of the run.
-        rate: Param<Rate>,
-    },
-    /// A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`.
-    Media(MediaSpec),
-}
-
-/// A video encoder: frames of equal size but for key frames, at a rate that follows the scheme's. After the synthetic
-/// encoder of RFC 8593 §5, without its randomness.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MediaSpec {
-    /// Frames per second.
-    #[schemars(range(min = 1.0, max = 240.0))]
-    pub frame_rate: f64,
-    /// Minimum payload rate of the encoder, whatever the scheme says.
-    pub min_rate: Rate,
-    /// Maximum payload rate of the encoder.
-    pub max_rate: Rate,
-    /// Minimum time between two changes of its rate: what the scheme says meanwhile waits.
-    pub reaction: TimeSpan,
-    /// Time between key frames; 0: there are none.
-    pub key_interval: TimeSpan,
-    /// Size of a key frame over that of the others; the mean rate stays.
-    #[schemars(range(min = 1.0, max = 100.0))]
-    pub key_factor: f64,
-    /// While a frame waits in the sender for longer than this, further ones are skipped.
-    #[schemars(range(min = 1))]
-    pub max_wait: TimeSpan,
-}
-
-impl Default for MediaSpec {
-    /// Pantheon's video call: 30 frames per second, at most 2.5 Mbit/s. The reaction is that of RFC 8593 §5.2.
-    fn default() -> Self {
-        Self {
-            frame_rate: 30.0,
-            min_rate: Rate(50_000),
-            max_rate: Rate(2_500_000),
-            reaction: TimeSpan::from_millis(200),
-            key_interval: TimeSpan::ZERO,
-            key_factor: 4.0,
-            max_wait: TimeSpan::from_millis(500),
-        }
-    }
-}
-
-impl MediaSpec {
-    fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
-        let found = format!("{profile:?}").to_lowercase();
-        SpecError::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
-        let (fps, factor) = (self.frame_rate, self.key_factor);
-        SpecError::ensure((1.0..=240.0).contains(&fps), &at("source.frame_rate"), fps, "1 to 240 frames per second")?;
-        SpecError::ensure((1.0..=100.0).contains(&factor), &at("source.key_factor"), factor, "1 to 100")?;
-        SpecError::ensure(self.min_rate > Rate::ZERO, &at("source.min_rate"), 0, "a positive rate")?;
-        let ordered = self.min_rate <= self.max_rate && self.max_rate <= MAX_MEDIA_RATE;
-        let found = format!("{} bit/s", self.max_rate.0);
-        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")?;
-        SpecError::ensure(self.max_wait > TimeSpan::ZERO, &at("source.max_wait"), 0, "a positive time")
-    }
-}
-
-/// More than uncompressed video of today's largest formats.
-const MAX_MEDIA_RATE: Rate = Rate(10_000_000_000);
 
 /// What to record; nothing by default.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -273,11 +223,11 @@ impl RunSpec {
     pub fn init_context(&self, index: usize, cca: &dyn CongestionControl) -> InitContext {
         let flow = &self.flows[index];
         let size = u64::from(flow.mss + flow.header);
-        let path = self.facts.as_ref().filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
+        let path = self.facts_of(index).filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
             capacity: facts.capacity.clone(),
             base_rtt: facts.base_rtt + flow.extra_rtt,
             flows: self.flows.len() as u32,
-            loss_before: loss_before_link(&self.uplink),
+            loss_before: self.route(index).map_or(0.0, |route| loss_before_link(self.elements(&route.there))),
         });
         InitContext {
             now: flow.start,
@@ -289,16 +239,24 @@ impl RunSpec {
         }
     }
 
-    /// Build the elements of both directions: up, then down.
+    /// Capacity and base RTT of the route of flow `index`.
+    #[must_use]
+    pub fn facts_of(&self, index: usize) -> Option<&KnownPath> {
+        self.flows[index].facts.as_ref().or(self.facts.as_ref())
+    }
+
+    /// Build the elements of each direction, in their order.
     ///
     /// # Errors
     /// Which element cannot be built, and why.
-    pub fn chains(&self, traces: Traces<'_>) -> Result<(Chain, Chain), SpecError> {
-        let build = |specs, place: &str, first_index| {
+    pub fn chains(&self, traces: Traces<'_>) -> Result<Vec<Chain>, SpecError> {
+        let directions = self.directions().into_iter().enumerate();
+        let build = |(i, (name, specs)): (usize, (String, &[ElementSpec]))| {
+            let first_index = ((i as u64 / 2) << 40) + ((i as u64 % 2) << 32);
             Chain::new(specs, self.seed, first_index, traces)
-                .map_err(|error| SpecError { place: format!("{place}{}", error.place), ..error })
+                .map_err(|error| SpecError { place: format!("{name}{}", error.place), ..error })
         };
-        Ok((build(&self.uplink, "uplink", 0)?, build(&self.downlink, "downlink", 1 << 32)?))
+        directions.map(build).collect()
     }
 
     /// Check every value that the types leave open.
@@ -308,7 +266,15 @@ impl RunSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         SpecError::ensure(self.duration > TimeSpan::ZERO, "duration", 0, "a positive number of nanoseconds")?;
         SpecError::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
+        let plain = self.uplink.is_empty() && self.downlink.is_empty();
+        let expected = "an uplink and a downlink, or links with names";
+        SpecError::ensure(plain || self.links.is_empty(), "links", "links beside an uplink or a downlink", expected)?;
+        for (i, link) in self.links.iter().enumerate() {
+            let unique = !self.links[..i].iter().any(|other| other.name == link.name);
+            SpecError::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;
+        }
         for (i, f) in self.flows.iter().enumerate() {
+            self.route(i)?;
             let at = |key: &str| format!("flows[{i}].{key}");
             SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
             let fits = f.mss > 0 && f.mss + f.header <= 65_535;
@@ -317,22 +283,15 @@ impl RunSpec {
             SpecError::ensure(f.initial_window > 0, &at("initial_window"), 0, "1 packet or more")?;
             let later = f.stop.is_none_or(|stop| stop > f.start);
             SpecError::ensure(later, &at("stop"), format!("{:?}", f.stop), "a time after the flow's start")?;
-            match &f.source {
-                SourceSpec::Greedy => {}
-                SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
-                SourceSpec::Rate { rate } => {
-                    rate.check(&at("source.rate"), |_, _| Ok(()))?;
-                    let positive = rate.steps().iter().any(|(_, rate)| *rate > Rate::ZERO);
-                    SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")?;
-                }
-                SourceSpec::OnOff { mean_on, mean_off } => {
-                    let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;
-                    SpecError::ensure(positive, &at("source"), "a zero mean period", "positive mean periods")?;
-                }
-                SourceSpec::Media(media) => media.validate(&at, f.profile)?,
+            if let Some(bytes) = f.send_buffer {
+                let fits = f.profile != Profile::Udp && matches!(f.source, SourceSpec::Greedy) && bytes > 0;
+                let expected = "1 byte or more, with the profile tcp or ns3 and the source greedy";
+                SpecError::ensure(fits, &at("send_buffer"), format!("{bytes} bytes for this flow"), expected)?;
             }
+            f.source.validate(&at, f.profile)?;
         }
-        if let Some(KnownPath { capacity, .. }) = &self.facts {
+        let facts = self.flows.iter().map(|flow| &flow.facts).chain([&self.facts]);
+        for KnownPath { capacity, .. } in facts.flatten() {
             let starts = capacity.first().is_some_and(|(from, _)| *from == Timestamp::ZERO);
             SpecError::ensure(starts, "facts.capacity", format!("{:?}", capacity.first()), "steps from time 0")?;
         }
@@ -342,15 +301,17 @@ impl RunSpec {
 
 /// Whether something on a path keeps a flow that wants all of it from growing without end: a link in either direction, or
 /// what drops data.
-#[must_use]
-pub fn limits_flows(uplink: &[ElementSpec], downlink: &[ElementSpec]) -> bool {
+pub fn limits_flows<'a>(
+    there: impl Iterator<Item = &'a ElementSpec> + Clone,
+    back: impl Iterator<Item = &'a ElementSpec>,
+) -> bool {
     let link = |element: &ElementSpec| matches!(element, ElementSpec::Link { .. });
     let drops = |element: &ElementSpec| match element {
         ElementSpec::OnOff { hold, .. } => !hold,
         ElementSpec::Intermittent { .. } => true,
         other => other.loss().is_some_and(|loss| loss.steps().iter().any(|(_, p)| *p > 0.0)),
     };
-    uplink.iter().chain(downlink).any(link) || uplink.iter().any(drops)
+    there.clone().chain(back).any(link) || there.clone().any(drops)
 }
 
 impl FlowSpec {
@@ -370,6 +331,7 @@ impl FlowSpec {
             Profile::Ns3 => SenderConfig::ns3(flow, size),
         };
         config.initial_window = self.initial_window;
+        config.recovery = self.recovery;
         if self.profile != Profile::Udp && self.ack_every == 1 {
             config.timers.max_ack_delay = TimeSpan::ZERO;
         }
@@ -395,9 +357,8 @@ impl FlowSpec {
 
 /// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
 /// does not count: sending more cannot make up for it.
-#[must_use]
-pub fn loss_before_link(uplink: &[ElementSpec]) -> f64 {
-    let before = uplink.iter().take_while(|element| !matches!(element, ElementSpec::Link { .. }));
+pub fn loss_before_link<'a>(there: impl Iterator<Item = &'a ElementSpec>) -> f64 {
+    let before = there.take_while(|element| !matches!(element, ElementSpec::Link { .. }));
     let kept = before.map(|element| match element {
         ElementSpec::Loss { probability: Param::Constant(p) } => 1.0 - p,
         _ => 1.0,

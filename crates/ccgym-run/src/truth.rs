@@ -7,16 +7,25 @@ use ccgym_agent::GroundTruth;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use ccgym_link::{ElementSpec, Param, QueueSpec};
 
-use crate::spec::RunSpec;
+use crate::route::Route;
+use crate::spec::{FlowSpec, RunSpec};
 
 /// Computes the ground truth over any interval of a run.
 #[derive(Clone, Debug)]
 pub struct GroundTruthModel {
-    capacity: Vec<(Timestamp, Rate)>,
-    /// Propagation round trip of each flow.
-    base_rtts: Vec<TimeSpan>,
+    /// One per flow.
+    routes: Vec<RouteTruth>,
     /// When each flow starts and stops.
     active: Vec<Range<Timestamp>>,
+}
+
+/// What is true of the route of one flow.
+#[derive(Clone, Debug)]
+struct RouteTruth {
+    /// Of its slowest link.
+    capacity: Vec<(Timestamp, Rate)>,
+    /// Propagation round trip, the flow's own included.
+    base_rtt: TimeSpan,
     queue_limit: f64,
     loss: Vec<Param<f64>>,
 }
@@ -26,22 +35,23 @@ impl GroundTruthModel {
     #[must_use]
     pub fn of(spec: &RunSpec) -> Self {
         let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
-        let mut queue_limit = f64::INFINITY;
-        let mut loss = Vec::new();
-        for element in &spec.uplink {
-            loss.extend(element.loss());
-            if let ElementSpec::Link { queue, overhead, .. } = element {
-                queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
+        let route = |(i, flow): (usize, &FlowSpec)| {
+            let there = spec.route(i).unwrap_or_else(|_| Route::plain()).there;
+            let mut queue_limit = f64::INFINITY;
+            let mut loss = Vec::new();
+            for element in spec.elements(&there) {
+                loss.extend(element.loss());
+                if let ElementSpec::Link { queue, overhead, .. } = element {
+                    queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
+                }
             }
-        }
-        let facts = spec.facts.as_ref();
-        let base_rtt = facts.map_or(TimeSpan::ZERO, |f| f.base_rtt);
+            let facts = spec.facts_of(i);
+            let base_rtt = facts.map_or(TimeSpan::ZERO, |f| f.base_rtt) + flow.extra_rtt;
+            RouteTruth { capacity: facts.map(|f| f.capacity.clone()).unwrap_or_default(), base_rtt, queue_limit, loss }
+        };
         Self {
-            capacity: facts.map(|f| f.capacity.clone()).unwrap_or_default(),
-            base_rtts: spec.flows.iter().map(|f| base_rtt + f.extra_rtt).collect(),
+            routes: spec.flows.iter().enumerate().map(route).collect(),
             active: spec.flows.iter().map(|f| f.start..f.stop.unwrap_or(Timestamp::NEVER)).collect(),
-            queue_limit,
-            loss,
         }
     }
 
@@ -55,38 +65,39 @@ impl GroundTruthModel {
     /// `active_flows` that share it. What the others delivered is not known from the specification.
     #[must_use]
     pub fn over(&self, flow: usize, from: Timestamp, to: Timestamp, backlog: f64, active_flows: usize) -> GroundTruth {
-        let link_rate = self.mean_capacity(from, to);
+        let route = &self.routes[flow];
+        let link_rate = mean_capacity(&route.capacity, from, to);
         let flows = active_flows.max(1);
         GroundTruth {
             link_rate,
-            base_rtt: self.base_rtts.get(flow).map_or(0.0, |rtt| rtt.as_secs_f64()),
+            base_rtt: route.base_rtt.as_secs_f64(),
             backlog,
-            queue_limit: self.queue_limit,
-            loss: 1.0 - self.loss.iter().map(|p| 1.0 - at(p, to)).product::<f64>(),
+            queue_limit: route.queue_limit,
+            loss: 1.0 - route.loss.iter().map(|p| 1.0 - at(p, to)).product::<f64>(),
             flows: flows as u32,
             fair_share: link_rate / flows as f64,
             rate_spread: if flows > 1 { f64::NAN } else { 0.0 },
         }
     }
+}
 
-    /// Mean capacity over `from..to`, bit/s; the capacity at `to` if the interval is empty.
-    fn mean_capacity(&self, from: Timestamp, to: Timestamp) -> f64 {
-        let [first, ..] = self.capacity.as_slice() else { return 0.0 };
-        if self.capacity.len() == 1 {
-            return first.1 .0 as f64;
-        }
-        let in_force = |t: Timestamp| self.capacity.partition_point(|(at, _)| *at <= t).max(1) - 1;
-        if from >= to {
-            return self.capacity[in_force(to)].1 .0 as f64;
-        }
-        let mut bits = 0.0;
-        for i in in_force(from)..=in_force(to) {
-            let begin = self.capacity[i].0.max(from);
-            let end = self.capacity.get(i + 1).map_or(to, |next| next.0.min(to));
-            bits += self.capacity[i].1 .0 as f64 * end.since(begin).as_secs_f64();
-        }
-        bits / to.since(from).as_secs_f64()
+/// Mean capacity over `from..to`, bit/s; the capacity at `to` if the interval is empty.
+fn mean_capacity(capacity: &[(Timestamp, Rate)], from: Timestamp, to: Timestamp) -> f64 {
+    let [first, ..] = capacity else { return 0.0 };
+    if capacity.len() == 1 {
+        return first.1 .0 as f64;
     }
+    let in_force = |t: Timestamp| capacity.partition_point(|(at, _)| *at <= t).max(1) - 1;
+    if from >= to {
+        return capacity[in_force(to)].1 .0 as f64;
+    }
+    let mut bits = 0.0;
+    for i in in_force(from)..=in_force(to) {
+        let begin = capacity[i].0.max(from);
+        let end = capacity.get(i + 1).map_or(to, |next| next.0.min(to));
+        bits += capacity[i].1 .0 as f64 * end.since(begin).as_secs_f64();
+    }
+    bits / to.since(from).as_secs_f64()
 }
 
 fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
@@ -130,7 +141,9 @@ mod tests {
     #[test]
     fn capacity_is_the_mean_over_the_interval() {
         let model = model();
-        let at = |from, to| model.mean_capacity(Timestamp::from_millis(from), Timestamp::from_millis(to));
+        let at = |from, to| {
+            mean_capacity(&model.routes[0].capacity, Timestamp::from_millis(from), Timestamp::from_millis(to))
+        };
         assert_eq!((at(0, 0), at(1000, 1000)), (8e6, 16e6));
         assert_eq!(at(100, 600), 8e6);
         assert!((at(500, 1500) - 12e6).abs() < 1e-6);
@@ -141,7 +154,7 @@ mod tests {
     fn only_steady_loss_before_the_link_counts() {
         let of = |uplink: serde_json::Value| {
             let elements: Vec<ElementSpec> = serde_json::from_value(uplink).unwrap();
-            loss_before_link(&elements)
+            loss_before_link(elements.iter())
         };
         let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 1}, "queue": {"kind": "infinite"}});
         let loss = |p: f64| json!({"kind": "loss", "probability": p});

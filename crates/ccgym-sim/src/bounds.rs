@@ -158,8 +158,14 @@ impl Guard {
 /// These, or the series, are more than the simulation may hold.
 pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
     let samples = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
-    let series = Series::bytes_of(samples, spec.flows.len());
-    let link_events = if spec.record.link_events { opportunity_bytes(spec, traces) } else { 0 };
+    let directions = spec.directions();
+    let series = Series::bytes_of(samples, spec.flows.len(), directions.len() / 2);
+    let link_events = if spec.record.link_events {
+        let count = opportunities_of(spec, traces).into_iter().filter(|count| count.is_finite()).sum::<f64>();
+        (count * std::mem::size_of::<LinkEvent>() as f64) as usize
+    } else {
+        0
+    };
     let holding = Holding { series, link_events, ..Holding::default() };
     if holding.total() <= spec.max_memory {
         return Ok(link_events);
@@ -168,17 +174,16 @@ pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize
     Err(Stopped::Memory { held, max: spec.max_memory })
 }
 
-/// Bytes of the delivery opportunities in the logs of the first link in each direction.
-fn opportunity_bytes(spec: &RunSpec, traces: Traces<'_>) -> usize {
+/// Delivery opportunities of the first link in each direction; infinite where there is none.
+pub(crate) fn opportunities_of(spec: &RunSpec, traces: Traces<'_>) -> Vec<f64> {
     let first = |chain: &[ElementSpec]| {
         let link = chain.iter().find_map(|element| match element {
             ElementSpec::Link { schedule, .. } => Some(schedule),
             _ => None,
         });
-        link.map_or(0.0, |schedule| opportunities(schedule, spec.duration, traces))
+        link.map_or(f64::INFINITY, |schedule| opportunities(schedule, spec.duration, traces))
     };
-    let count = first(&spec.uplink) + first(&spec.downlink);
-    (count * std::mem::size_of::<LinkEvent>() as f64) as usize
+    spec.directions().into_iter().map(|(_, elements)| first(elements)).collect()
 }
 
 /// Delivery opportunities within `duration`.

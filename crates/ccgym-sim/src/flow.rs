@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Ack, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
-use ccgym_run::Received;
+use ccgym_run::{Received, Route};
 
 use crate::bounds::Holding;
 use crate::inbox::Inbox;
@@ -38,9 +39,70 @@ impl Reply {
     }
 }
 
+/// What is under way on a link.
+#[derive(Clone)]
+pub enum Parcel {
+    /// Data, toward a receiver.
+    Data(Packet),
+    /// A reply, toward a sender. Boxed, since it is larger than what is most often under way.
+    Reply(Box<Reply>),
+}
+
+impl Parcel {
+    /// What links see of it: its flow, wire bytes and ECN bits.
+    #[inline]
+    pub(crate) fn label(&self) -> (u32, u32, Ecn) {
+        match self {
+            Self::Data(packet) => (packet.flow, packet.size, packet.ecn),
+            Self::Reply(reply) => (reply.flow(), reply.size(), Ecn::NotEct),
+        }
+    }
+
+    /// Behind a link it has these ECN bits.
+    #[inline]
+    pub(crate) fn mark(&mut self, ecn: Ecn) {
+        if let Self::Data(packet) = self {
+            packet.ecn = ecn;
+        }
+    }
+}
+
+/// Behind the last link of a route.
+pub const ARRIVED: usize = usize::MAX;
+/// Behind a link that is not on the route.
+const ASTRAY: usize = usize::MAX - 1;
+
+/// The way of a flow's packets over the directions of links.
+#[derive(Clone)]
+pub struct Itinerary {
+    /// The first that data enters.
+    pub(crate) there: usize,
+    /// The first that acknowledgements enter.
+    pub(crate) back: usize,
+    /// By direction, which one comes next; [`ARRIVED`] behind the last.
+    pub(crate) next: Box<[usize]>,
+    /// The one of the slowest link that data crosses; the first without any link.
+    pub(crate) bottleneck: usize,
+}
+
+impl Itinerary {
+    /// Over `route`; `capacities` has a number for each direction.
+    pub(crate) fn new(route: &Route, capacities: &[f64]) -> Self {
+        let mut next = vec![ASTRAY; capacities.len()].into_boxed_slice();
+        for way in [&route.there, &route.back] {
+            let after = way.iter().skip(1).copied().chain([ARRIVED]);
+            way.iter().zip(after).for_each(|(&direction, after)| next[direction] = after);
+        }
+        let slower = |a: &&usize, b: &&usize| capacities[**a].total_cmp(&capacities[**b]);
+        let bottleneck = route.there.iter().min_by(slower).copied().unwrap_or(0);
+        Self { there: route.there[0], back: route.back[0], next, bottleneck }
+    }
+}
+
 /// State of one flow.
 #[derive(Clone)]
 pub struct Flow {
+    pub(crate) itinerary: Itinerary,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// Of schemes that have a half at the receiver.
@@ -60,8 +122,10 @@ pub struct Flow {
     /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
     /// needs an event of its own.
     pub(crate) eager: bool,
-    /// Whether the application hands over a finite amount.
-    pub(crate) finite: bool,
+    /// Whether the application acts on what is acknowledged, or ends.
+    pub(crate) watched: bool,
+    /// What a greedy application may have written and is not yet acknowledged, if that is bounded.
+    pub(crate) buffer: Option<SendBuffer>,
     pub(crate) inbox: Inbox,
     /// Feedback on its way home, in order of arrival.
     pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,
@@ -88,6 +152,11 @@ impl Flow {
             _ if timer.0.is_set() => timer,
             _ => IDLE,
         }
+    }
+
+    /// Whether it is active, and its packets cross this direction of a link.
+    pub(crate) fn shares(&self, direction: usize) -> bool {
+        self.started && !self.sender.is_stopped() && self.itinerary.next[direction] != ASTRAY
     }
 
     /// Bytes of what is in flight, and while that grows before `more` further packets.

@@ -1,4 +1,5 @@
-//! The virtual-time driver of ccgym: flows over one path, as fast as the machine goes, bit-exact from a seed.
+//! The virtual-time driver of ccgym: flows over one path, or over routes of several links, as fast as the machine goes,
+//! bit-exact from a seed.
 //!
 //! A flow's own propagation delay (`extra_rtt`) lies behind the shared path: data reaches the receiver half of it
 //! later, and the acknowledgement crosses the shared way back as if it had not waited, then pays the whole. Shifting

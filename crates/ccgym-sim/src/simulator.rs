@@ -5,25 +5,31 @@
 //! acknowledgement in the flow's inbox under the time at which it will be there. One event per packet remains: that
 //! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) waits in the
 //! [`Pipeline`] of its direction. Both give the same result, since an element only ever sees packets in order of time.
+//!
+//! Where packets of several origins meet on the way, because the path has several links or flows in both directions,
+//! each direction of a link is a [`Pipeline`], before which packets wait for their time.
 
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, Datagram, Ecn, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, HalfHost, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{PathElement, Pipeline};
-use ccgym_run::recorder::{PacketLog, Series, UNLOGGED};
+use ccgym_run::recorder::{PacketLog, Series};
+use ccgym_run::requests::Requests;
+use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::spec::{limits_flows, SourceSpec};
 use ccgym_run::truth::GroundTruthModel;
-use ccgym_run::{FlowSpec, Outcome, Received, RunSpec, Traces};
+use ccgym_run::{FlowSpec, Outcome, Received, Route, RunSpec, Traces};
 
-use crate::bounds::{foreseen_bytes, Guard, Stopped};
+use crate::bounds::{foreseen_bytes, opportunities_of, Guard, Stopped};
 use crate::error::SimError;
-use crate::flow::{Flow, Reply};
+use crate::flow::{Flow, Itinerary, Parcel};
 use crate::inbox::Inbox;
 use crate::tournament::Tournament;
 
 mod bounds;
+mod carry;
 mod record;
 mod steering;
 mod transmit;
@@ -36,9 +42,12 @@ pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionC
 pub struct Simulator {
     now: Timestamp,
     end: Timestamp,
-    /// Each direction of the path; with each packet under way, its record in the log.
-    up: Pipeline<(Packet, u32)>,
-    down: Pipeline<(Reply, u32)>,
+    /// Each direction of each link ([`Route`] has their order); with each packet under way, its record in the log.
+    links: Vec<Pipeline<(Parcel, u32)>>,
+    /// Whether packets may wait in one of them.
+    waits: bool,
+    /// Names of the directions.
+    names: Vec<String>,
     flows: Vec<Flow>,
     tournament: Tournament,
     sequence: u64,
@@ -66,21 +75,23 @@ impl Simulator {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
         let foreseen = foreseen_bytes(spec, traces)?;
-        let (mut up, mut down) = spec.chains(traces)?;
+        let mut chains = spec.chains(traces)?;
         if spec.record.link_events {
-            for chain in [&mut up, &mut down] {
+            for chain in &mut chains {
                 chain.elements.iter_mut().for_each(PathElement::record_events);
             }
         }
-        let limited = limits_flows(&spec.uplink, &spec.downlink);
+        let routes = (0..spec.flows.len()).map(|i| spec.route(i)).collect::<Result<Vec<Route>, _>>()?;
+        let capacities = if spec.is_network() { opportunities_of(spec, traces) } else { vec![0.0; chains.len()] };
         let mut guard = Guard::new(spec.max_memory);
         let mut flows: Vec<Flow> = Vec::new();
         for (i, f) in spec.flows.iter().enumerate() {
             let cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
-            if !limited && f.is_greedy() && !cca.capabilities().bounded {
+            let unlimited = |route: &Route| !limits_flows(spec.elements(&route.there), spec.elements(&route.back));
+            if f.is_greedy() && !cca.capabilities().bounded && unlimited(&routes[i]) {
                 return Err(SimError::Unlimited { flow: i, scheme: cca.name().to_owned() });
             }
-            if spec.facts.is_none() && cca.capabilities().knows_path {
+            if spec.facts_of(i).is_none() && cca.capabilities().knows_path {
                 let message = format!("scheme {:?}: found a path without a link, expected one to know", cca.name());
                 return Err(SimError::Scheme { flow: i, message });
             }
@@ -98,10 +109,12 @@ impl Simulator {
                 header: f.header,
                 forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
+                itinerary: Itinerary::new(&routes[i], &capacities),
                 receiver_timers: f.ack_every > 1 || half.is_some(),
                 half,
                 eager: false,
-                finite: matches!(f.source, SourceSpec::Bytes { .. }),
+                watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
+                buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
                 inbox: Inbox::default(),
                 feedback: VecDeque::new(),
                 received: Received::default(),
@@ -115,13 +128,19 @@ impl Simulator {
         if let Some(stopped) = guard.stopped {
             return Err(stopped.into());
         }
-        // What several flows' receivers send by timers leaves in order of those, not of the data's departure.
-        if flows.len() > 1 && flows.iter().any(|flow| flow.receiver_timers) && !down.elements.is_empty() {
-            down.synchronise[0] = true;
-            down.eager = false;
+        // What several flows' receivers send by timers leaves in order of those, not of the data's departure. And what
+        // comes to a link by several ways comes in order of time, not of the call that carries it.
+        let timers = flows.len() > 1 && flows.iter().any(|flow| flow.receiver_timers);
+        let meeting = if spec.is_network() { 0 } else { 1 };
+        for chain in chains.iter_mut().skip(meeting) {
+            if (timers || meeting == 0) && !chain.elements.is_empty() {
+                chain.synchronise[0] = true;
+                chain.eager = false;
+            }
         }
+        let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
         for flow in &mut flows {
-            flow.eager = up.eager && down.eager && !flow.receiver_timers;
+            flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none();
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {
@@ -129,16 +148,25 @@ impl Simulator {
         }
         let step = spec.record.series;
         let sampling = step.0 > 0;
+        // What is sampled: the links that data crosses, or, on a path without any, how its start stays empty.
+        let mut sampled: Vec<usize> = routes.iter().flat_map(|route| &route.there).copied().collect();
+        sampled.sort_unstable();
+        sampled.dedup();
+        sampled.retain(|&direction| chains[direction].bottleneck.is_some());
+        if sampled.is_empty() {
+            sampled.push(0);
+        }
         Ok(Self {
             now: Timestamp::ZERO,
             end,
-            up: Pipeline::new(up),
-            down: Pipeline::new(down),
+            waits: !chains.iter().all(|chain| chain.eager),
+            links: chains.into_iter().map(Pipeline::new).collect(),
+            names: spec.directions().into_iter().map(|(name, _)| name).collect(),
             tournament,
             sequence: 0,
             data_log: spec.record.packets.then(PacketLog::default),
             ack_log: (spec.record.packets && spec.record.acks).then(PacketLog::default),
-            series: sampling.then(|| Series::new(step, flows.len())),
+            series: sampling.then(|| Series::new(step, flows.len(), &sampled)),
             next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
             waiting: None,
             truth: GroundTruthModel::of(spec),
@@ -232,7 +260,7 @@ impl Simulator {
                 self.now = key.0;
                 // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
                 // sends may be due before its own next event.
-                let alone = self.flows.len() == 1 && self.up.chain().eager && self.down.chain().eager;
+                let alone = self.flows.len() == 1 && !self.waits;
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
                 self.handle_flow(slot, limit);
             }
@@ -243,39 +271,21 @@ impl Simulator {
 
     #[inline]
     fn other_due(&self) -> Timestamp {
-        self.next_sample.min(self.up.due()).min(self.down.due())
+        if !self.waits {
+            return self.next_sample;
+        }
+        self.links.iter().fold(self.next_sample, |due, link| due.min(link.due()))
     }
 
     #[cold]
     #[inline(never)]
     fn handle_other(&mut self, now: Timestamp) {
         self.fuel = self.fuel.saturating_sub(1);
-        if self.up.due() <= now {
-            self.up.step();
-            self.deliver();
-        } else if self.down.due() <= now {
-            self.down.step();
-            self.deliver();
+        if let Some(link) = self.links.iter().position(|link| link.due() <= now) {
+            self.links[link].step();
+            self.drain(link);
         } else if self.next_sample <= now {
             self.sample(now);
-        }
-    }
-
-    /// Hand over what has crossed a direction of the path: data to the receivers, acknowledgements to the inboxes.
-    fn deliver(&mut self) {
-        self.deliver_all_data();
-        self.deliver_acks();
-    }
-
-    fn deliver_all_data(&mut self) {
-        while let Some((at, (packet, record), ecn)) = self.up.pop_exit() {
-            self.deliver_data(at, &Packet { ecn, ..packet }, record);
-        }
-    }
-
-    fn deliver_acks(&mut self) {
-        while let Some((at, (reply, record), _)) = self.down.pop_exit() {
-            self.deliver_reply(at, reply, record);
         }
     }
 
@@ -294,8 +304,9 @@ impl Simulator {
                     self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
                     flow.sender.on_ack(now, ack);
                     flow.inbox.pop();
-                    if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                        flow.finished = now;
+                    if flow.watched {
+                        cold_path();
+                        self.settle(index);
                     }
                 }
                 _ if flow.is_release_due(now) => {}
@@ -326,13 +337,23 @@ impl Simulator {
         let flow = &mut self.flows[index];
         if !flow.started {
             flow.started = true;
-            flow.source.start(now, &mut flow.sender, flow.mss, flow.header);
+            match &mut flow.buffer {
+                Some(buffer) => buffer.fill(now, &mut flow.sender),
+                None => flow.source.start(now, &mut flow.sender, flow.mss, flow.header),
+            }
         }
         if flow.stop <= now {
             flow.stop = Timestamp::NEVER;
+            let group = flow.source.requests().and_then(|requests| requests.group());
             flow.source.stop();
             flow.sender.stop();
+            // The others need not wait for it.
+            if let Some(group) = group {
+                self.ask_group(group);
+            }
         }
+        let flow = &mut self.flows[index];
+        let mut settled = false;
         if flow.source.next_event() <= now {
             flow.source.on_event(now, &mut flow.sender);
         }
@@ -341,19 +362,59 @@ impl Simulator {
             let newest = feedback.arrivals.last().map_or(0, |arrived| arrived.number);
             self.hash = (self.hash ^ now.0 ^ newest.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
             flow.sender.on_feedback(now, &feedback);
-            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                flow.finished = now;
-            }
+            settled = true;
         }
         if flow.sender.next_timeout() <= now {
             flow.sender.on_timeout(now);
             // Of an unreliable flow the last packets may be settled as lost.
-            if flow.finite && !flow.finished.is_set() && flow.sender.is_finished() {
-                flow.finished = now;
-            }
+            settled = true;
         }
+        if settled && flow.watched {
+            self.settle(index);
+        }
+        let flow = &mut self.flows[index];
         if flow.receiver_timers && flow.receiver_due() <= now {
             self.fire_receiver(index, now);
+        }
+    }
+
+    /// Packets of flow `index` were settled: what that means for its application.
+    fn settle(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if let Some(buffer) = flow.buffer.as_mut().filter(|_| !flow.sender.is_stopped()) {
+            buffer.fill(now, &mut flow.sender);
+        }
+        if !flow.finished.is_set() && flow.source.is_done() && flow.sender.is_finished() {
+            flow.finished = now;
+        }
+        flow.source.on_settled(now, &flow.sender);
+        if let Some(group) = flow.source.requests().filter(|requests| requests.is_idle()).and_then(|r| r.group()) {
+            self.ask_group(group);
+        }
+    }
+
+    /// If all flows of a group have answered, each gets its next request at the same time.
+    fn ask_group(&mut self, group: u32) {
+        let all = 0..self.flows.len();
+        let mut members: Vec<usize> = Vec::new();
+        for index in all {
+            let flow = &mut self.flows[index];
+            let Some(requests) = flow.source.requests().filter(|requests| requests.group() == Some(group)) else {
+                continue;
+            };
+            if !requests.is_idle() || !flow.started {
+                return;
+            }
+            members.push(index);
+        }
+        let Some(&first) = members.first() else { return };
+        let think = self.flows[first].source.requests().map_or(TimeSpan::ZERO, Requests::think);
+        for index in members {
+            if let Some(requests) = self.flows[index].source.requests() {
+                requests.ask(self.now + think);
+            }
+            self.reschedule(index);
         }
     }
 
@@ -361,94 +422,6 @@ impl Simulator {
     fn reschedule(&mut self, index: usize) {
         let key = self.flows[index].next_event(index as u64);
         self.tournament.update(index, key);
-    }
-
-    /// A data packet leaves the path at `at`, perhaps ahead of the clock.
-    fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
-        let index = packet.flow as usize;
-        if self.flows[index].receiver_timers {
-            loop {
-                let due = self.flows[index].receiver_due();
-                if due > at {
-                    break;
-                }
-                self.fire_receiver(index, due);
-            }
-        }
-        let flow = &mut self.flows[index];
-        let arrived = at + flow.forward_extra;
-        let (new, reply) = flow.receive(arrived, packet);
-        if arrived <= self.end {
-            flow.received.count(packet, new, flow.header);
-            if let Some(series) = &mut self.series {
-                series.received(index, arrived, packet, new, flow.header);
-            }
-        }
-        if let Some(log) = &mut self.data_log {
-            log.leave(record, arrived);
-        }
-        if let Some(reply) = reply {
-            self.send_reply(at, reply);
-        }
-        // A packet that came through the heap may have set the receiver's timer.
-        if self.flows[index].receiver_timers {
-            self.reschedule(index);
-        }
-    }
-
-    #[cold]
-    fn fire_receiver(&mut self, index: usize, due: Timestamp) {
-        if let Some(reply) = self.flows[index].fire_receiver(due) {
-            self.send_reply(due, reply);
-        }
-        if self.now >= due {
-            self.reschedule(index);
-        }
-    }
-
-    fn send_reply(&mut self, at: Timestamp, reply: Reply) {
-        let (index, size) = (reply.flow(), reply.size());
-        let entered = at + self.flows[index as usize].forward_extra;
-        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
-        if self.down.chain().eager {
-            let mut datagram = Datagram { id: 0, flow: index, size, ecn: Ecn::NotEct };
-            if let Ok(at) = self.down.chain_mut().cross(at, &mut datagram) {
-                self.deliver_reply(at, reply, record);
-            }
-            return;
-        }
-        let crossed = self.down.enter_ahead(self.now, at, index, size, Ecn::NotEct, (reply, record));
-        if let Some((at, (reply, record), _)) = crossed {
-            self.deliver_reply(at, reply, record);
-        } else if self.down.has_exits() {
-            self.deliver_acks();
-        }
-    }
-
-    /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.
-    fn deliver_reply(&mut self, at: Timestamp, reply: Reply, record: u32) {
-        self.sequence += 1;
-        let index = reply.flow() as usize;
-        let flow = &mut self.flows[index];
-        let home = at + flow.extra_rtt;
-        if let Some(log) = &mut self.ack_log {
-            log.leave(record, home);
-        }
-        let (first, filed) = match reply {
-            Reply::Ack(ack) => (flow.inbox.is_empty(), flow.inbox.push((home, self.sequence), &ack)),
-            Reply::Feedback(feedback) => {
-                let first = flow.feedback.is_empty();
-                flow.feedback.push_back((home, feedback));
-                (first, true)
-            }
-        };
-        if !filed {
-            self.starve();
-        }
-        // The handler of this flow's own event reschedules it afterward; other events need it here.
-        if first {
-            self.reschedule(index);
-        }
     }
 }
 

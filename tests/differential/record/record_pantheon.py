@@ -4,100 +4,86 @@
   record_pantheon.py --pantheon DIR --python2 COMMAND --mahimahi DIR
 
 DIR of Pantheon is a clone of StanfordSNR/pantheon, whose src/config.yml is replaced meanwhile; COMMAND is a Python 2.7
-that has numpy 1.16, matplotlib 2.2 and PyYAML; DIR of mahimahi holds mm-throughput-graph and mm-delay-graph, which need
-perl and gnuplot (those of release 0.98 compute the same, but gnuplot 5 refuses to draw for them).
+that has numpy 1.16, matplotlib 2.2 and PyYAML; pdflatex and pdfinfo are on the PATH; DIR of mahimahi holds
+mm-throughput-graph and mm-delay-graph, which need perl and gnuplot (those of release 0.98 compute the same, but gnuplot
+5 refuses to draw for them).
 Writes recorded/pantheon/NAME.json.
 """
 
 import argparse
+import contextlib
 import datetime
 import hashlib
 import json
 import pathlib
-import shlex
 import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 
 import machine
+from pantheons_programs import Pantheon
 
-sys.path.insert(0, str(machine.RECORDED.parents[2]))
-
-from tests.differential.pantheon_cases import CASES, link_log, statistics
-
-TABLE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-sys.argv[1:] = ['--data-dir', sys.argv[2]]
-import arg_parser, report
-print report.Report(arg_parser.parse_report()).summary_table()
-"""
-"""Prints the table of report.py, which goes into LaTeX otherwise."""
+from tests.differential.pantheon_cases import CASES, REAL, Case, link_log, statistics
 
 
-def call(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=True)
-
-
-def read_by_pantheon(python2: list[str], pantheon: pathlib.Path, directory: pathlib.Path) -> dict:
-    analysis, config = pantheon / "src" / "analysis", pantheon / "src" / "config.yml"
-    before = config.read_bytes()
-    config.write_bytes((directory / "config.yml").read_bytes())
+@contextlib.contextmanager
+def knowing(pantheon: Pantheon, config: pathlib.Path) -> Iterator[None]:
+    """Have Pantheon know the schemes of a directory, as the head of its config.yml says."""
+    own = pantheon.source / "config.yml"
+    before = own.read_bytes()
+    own.write_bytes(config.read_bytes())
     try:
-        call(*python2, str(analysis / "plot.py"), "--data-dir", str(directory))
-        table = call(*python2, "-c", TABLE, str(analysis), str(directory)).stdout
+        yield
     finally:
-        config.write_bytes(before)
-    rows = [line.removesuffix(" \\\\").split(" & ") for line in table.splitlines() if line.endswith(" \\\\")]
-    return {
-        "perf": json.loads((directory / "pantheon_perf.json").read_text()),
-        "statistics": statistics(directory),
-        "table": rows[2:],
-        "figures": sorted(file.name for file in directory.glob("pantheon_summary*")),
-    }
+        own.write_bytes(before)
 
 
 def read_by_mahimahi(scripts: pathlib.Path, directory: pathlib.Path) -> dict:
-    log = str(directory / "cubic_mm_datalink_run1.log")
-    throughput = call(str(scripts / "mm-throughput-graph"), "500", log)
-    delay = call(str(scripts / "mm-delay-graph"), log)
+    def said(script: str, *words: str) -> list[str]:
+        call = [str(scripts / script), *words, str(directory / "cubic_mm_datalink_run1.log")]
+        return subprocess.run(call, capture_output=True, text=True, check=True).stderr.splitlines()
+
     return {
         "events_sha256": hashlib.sha256("\n".join(link_log(directory)).encode()).hexdigest(),
-        "mm-throughput-graph 500": throughput.stderr.splitlines(),
-        "mm-delay-graph": delay.stderr.splitlines(),
+        "mm-throughput-graph 500": said("mm-throughput-graph", "500"),
+        "mm-delay-graph": said("mm-delay-graph"),
     }
 
 
+def record(name: str, case: Case, pantheon: Pantheon, scripts: pathlib.Path, made: dict) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        directory = pathlib.Path(place)
+        results = case.run(directory, raw_logs=True)
+        found = {"made": made, "trajectory_hash": results.trajectory_hash}
+        if name == "real":
+            found["ours"] = statistics(directory)
+        if name == "trace":
+            found["mahimahi"] = read_by_mahimahi(scripts, directory)
+        # Last, since it writes the directory's files anew.
+        with knowing(pantheon, directory / "config.yml"):
+            found["pantheon"] = pantheon.whole(directory)
+    (machine.RECORDED / "pantheon" / f"{name}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
 def main() -> None:
+    cases = {**CASES, "real": REAL}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pantheon", type=pathlib.Path, required=True)
     parser.add_argument("--python2", required=True)
     parser.add_argument("--mahimahi", type=pathlib.Path, required=True)
     parser.add_argument("--commit", default="23e738c", help="of Pantheon")
     parser.add_argument("--scripts", default="ravinet/mahimahi @ae477d4, scripts", help="which mahimahi's are")
+    parser.add_argument("--cases", nargs="*", default=list(cases), help="those to record (default: all)")
     given = parser.parse_args()
-    python2 = shlex.split(given.python2)
+    pantheon = Pantheon(given.pantheon, given.python2, given.commit)
     made = {
         "date_utc": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "pantheon": f"StanfordSNR/pantheon @{given.commit}, src/analysis/plot.py and report.py, unchanged",
-        "python2": call(
-            *python2, "-c", "import sys, numpy; print sys.version.split()[0], 'numpy', numpy.__version__"
-        ).stdout.strip(),
+        **pantheon.describe(),
         "mahimahi": given.scripts,
         "gnuplot": machine.output_of("gnuplot", "--version"),
     }
-    folder = machine.RECORDED / "pantheon"
-    folder.mkdir(exist_ok=True)
-    for name, case in CASES.items():
-        with tempfile.TemporaryDirectory() as place:
-            directory = pathlib.Path(place)
-            results = case.run(directory)
-            found = {"made": made, "trajectory_hash": results.trajectory_hash}
-            if name == "trace":
-                found["mahimahi"] = read_by_mahimahi(given.mahimahi, directory)
-            # Last, since it writes the directory's files anew.
-            found["pantheon"] = read_by_pantheon(python2, given.pantheon.resolve(), directory)
-        (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    for name in given.cases:
+        record(name, cases[name], pantheon, given.mahimahi, made)
 
 
 if __name__ == "__main__":

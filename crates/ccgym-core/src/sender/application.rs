@@ -83,6 +83,12 @@ impl Sender {
         self.segments_available
     }
 
+    /// Segments acknowledged without a gap so far (reliable flows).
+    #[must_use]
+    pub const fn acknowledged(&self) -> u64 {
+        self.acked_segments.first_missing()
+    }
+
     /// Segments sent at least once so far.
     #[must_use]
     pub const fn begun(&self) -> u64 {

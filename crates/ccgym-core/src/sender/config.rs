@@ -1,5 +1,8 @@
 //! How a sender behaves: profiles, loss detection, timers.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::loss_detection::LossConfig;
 use crate::units::TimeSpan;
 
@@ -18,6 +21,17 @@ pub struct TimerConfig {
     pub max_ack_delay: TimeSpan,
 }
 
+/// How much may leave during fast recovery, where the algorithm leaves that to the transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryRule {
+    /// Proportional rate reduction (RFC 9937): a part of what arrives, from the first acknowledgement on.
+    #[default]
+    Prr,
+    /// RFC 6675 (RFC 6582 with SACK): one segment at once, then nothing until no more than the reduced window is in flight.
+    Classic,
+}
+
 /// How a sender behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
@@ -31,6 +45,8 @@ pub struct SenderConfig {
     pub handshake_size: u32,
     /// Whether lost segments are sent again.
     pub reliable: bool,
+    /// What may leave during fast recovery.
+    pub recovery: RecoveryRule,
     /// Loss detection.
     pub loss: LossConfig,
     /// Timers.
@@ -48,6 +64,7 @@ impl SenderConfig {
             initial_window: 10,
             handshake_size: 60,
             reliable: true,
+            recovery: RecoveryRule::Prr,
             loss: LossConfig { packet_threshold: 3, rack: true, reordering_window: (1, 4) },
             timers: TimerConfig {
                 probes: 1,
@@ -80,6 +97,7 @@ impl SenderConfig {
             initial_window: 10,
             handshake_size: 0,
             reliable: false,
+            recovery: RecoveryRule::Prr,
             loss: LossConfig { packet_threshold: 3, rack: false, reordering_window: (1, 8) },
             timers: TimerConfig {
                 probes: 2,

@@ -1,7 +1,7 @@
 //! The sending half of a flow: the transport machine around a congestion-control algorithm.
 //!
 //! It numbers packets, remembers them, turns acknowledgements into round-trip and delivery-rate samples and losses,
-//! runs recovery (PRR) and the probe and retransmission timers, and asks the CCA what to do. The simulator and the
+//! runs recovery (PRR, or RFC 6675's) and the probe and retransmission timers, and asks the CCA what to do. The simulator and the
 //! UDP endpoint drive the same machine:
 //!
 //! 1. [`Sender::on_ack`] or [`Sender::on_timeout`] when something happened;
@@ -50,7 +50,7 @@ enum Recovery {
 use application::ShortSegments;
 use handshake::Connection;
 
-pub use config::{SenderConfig, TimerConfig};
+pub use config::{RecoveryRule, SenderConfig, TimerConfig};
 pub use handshake::HANDSHAKE;
 pub use stats::SenderStats;
 
@@ -294,16 +294,20 @@ impl Sender {
     pub const fn control(&self) -> &Control {
         &self.control
     }
-    /// Window in force: the CCA's, or PRR's during fast recovery.
+    /// Window in force: the CCA's, or that of the recovery rule during fast recovery.
     #[must_use]
     #[inline]
     pub fn window(&self) -> u64 {
-        if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
+        if !self.capabilities.prr || !matches!(self.recovery, Recovery::Fast { .. }) {
+            return self.control.cwnd;
+        }
+        let packet = u64::from(self.config.packet_size);
+        match self.config.recovery {
             // With nothing in flight no acknowledgement will clock sending: one packet restarts the clock.
-            let min = if self.in_flight == 0 { u64::from(self.config.packet_size) } else { 0 };
-            self.in_flight + self.prr.allowance().max(min)
-        } else {
-            self.control.cwnd
+            RecoveryRule::Prr if self.in_flight == 0 => self.prr.allowance().max(packet),
+            RecoveryRule::Prr => self.in_flight + self.prr.allowance(),
+            RecoveryRule::Classic if self.prr.has_begun() => self.control.cwnd,
+            RecoveryRule::Classic => self.control.cwnd.max(self.in_flight + packet),
         }
     }
     /// Round-trip state.

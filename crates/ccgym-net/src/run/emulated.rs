@@ -32,7 +32,8 @@ pub(super) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
 fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
     let traces = |name: &str| prepared.traces.get(name).cloned();
-    let (up, down) = spec.chains(&traces).map_err(|error| NetError::new("building the path", error))?;
+    let chains = spec.chains(&traces).map_err(|error| NetError::new("building the path", error))?;
+    let [up, down] = chains.try_into().map_err(|_| NetError::new("building the path", "several links"))?;
     let ends = Endpoints::open(Placement::Isolated)?;
     let clock = Clock::starting_in(lead);
     let emulator = PathEmulator::start(
@@ -42,7 +43,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             down,
             clock,
             flows: spec.flows.len() as u32,
-            packets: spec.record.packets || programs::any(prepared),
+            packets: spec.record.packets || programs::any(spec),
             link_events: spec.record.link_events,
             step: spec.record.series,
             packet_memory: USUAL_PACKET_MEMORY,
@@ -60,7 +61,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     };
     let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
     let (mut path, mut ended) = flows.finish(prepared, clock, |at| emulator.stop(at))?;
-    let programs = programs::measure(prepared, &mut path, &mut ended)?;
+    let programs = programs::measure(spec, &mut path, &mut ended)?;
     let report = PathReport {
         backend: "emulated".into(),
         uplink_release: Some((&path.up.release).into()),

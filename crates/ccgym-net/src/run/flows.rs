@@ -50,9 +50,10 @@ pub(super) struct Flows {
 }
 
 /// What an end of a flow left; and what it said, if it was a program of others.
-type Left<T> = (T, Option<String>);
+pub(super) type Left<T> = (T, Option<String>);
 
 /// What all flows left, in order of their index.
+#[derive(Default)]
 pub(super) struct Ended {
     pub senders: Vec<SenderResult>,
     pub received: Vec<ReceiverResult>,
@@ -67,21 +68,7 @@ impl Flows {
     /// A socket cannot be had, a handshake stalled, a scheme cannot be made.
     pub fn start(prepared: &Arc<Prepared>, endpoints: &FlowEndpoints, clock: Clock) -> Result<Option<Self>> {
         let receivers = start_receivers(prepared, endpoints, clock)?;
-        let mut senders = Workers::new("sender");
-        let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
-        for index in 0..prepared.flows().len() {
-            let work = match prepared.carrier(index) {
-                Carrier::Ours => Work::Ours(prepared.scheme(index)?),
-                Carrier::Kernel(algorithm) => Work::Kernel(algorithm),
-                Carrier::Quic(algorithm) => Work::Quic(algorithm),
-                Carrier::Program(_) => Work::Program,
-            };
-            let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
-            let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
-            senders.start(move |ready| sender.run(work, ready))?;
-        }
-        // Each handshake and each program has its own deadline; this one only catches a bug.
-        senders.wait_until_ready(endpoints.handshake + LISTEN_TIMEOUT)?;
+        let senders = start_senders(prepared, endpoints, clock)?;
         Ok((!clock.has_started()).then_some(Self { receivers, senders }))
     }
 
@@ -100,19 +87,59 @@ impl Flows {
         let path = stop_path(at)?;
         self.receivers.halt.store(true, Ordering::Relaxed);
         let received = self.receivers.join();
-        let (senders, sender_said): (Vec<_>, Vec<_>) = senders?.into_iter().unzip();
-        let (received, receiver_said): (Vec<_>, Vec<_>) = received?.into_iter().unzip();
-        let both = [(End::Sender, sender_said), (End::Receiver, receiver_said)];
-        let said = both.into_iter().flat_map(|(end, said)| {
-            let logs = said.into_iter().enumerate();
-            logs.filter_map(move |(flow, text)| Some(ProgramLog { flow, end, text: text? }))
-        });
-        Ok((path, Ended { senders, received, said: said.collect() }))
+        let mut ended = Ended::default();
+        ended.take_senders(senders?);
+        ended.take_receivers(received?);
+        Ok((path, ended))
     }
 }
 
+impl Ended {
+    /// What all senders left.
+    pub fn take_senders(&mut self, left: Vec<Left<SenderResult>>) {
+        self.senders = self.take(End::Sender, left);
+    }
+
+    /// What all receivers left.
+    pub fn take_receivers(&mut self, left: Vec<Left<ReceiverResult>>) {
+        self.received = self.take(End::Receiver, left);
+    }
+
+    fn take<T>(&mut self, end: End, left: Vec<Left<T>>) -> Vec<T> {
+        let keep = |(flow, (result, said)): (usize, Left<T>)| {
+            self.said.extend(said.map(|text| ProgramLog { flow, end, text }));
+            result
+        };
+        left.into_iter().enumerate().map(keep).collect()
+    }
+}
+
+/// A sender per flow; each has met its receiver. They begin to send at the times that the plan says.
+pub(super) fn start_senders(
+    prepared: &Arc<Prepared>,
+    endpoints: &FlowEndpoints,
+    clock: Clock,
+) -> Result<Workers<Left<SenderResult>>> {
+    let mut senders = Workers::new("sender");
+    let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
+    for index in 0..prepared.flows().len() {
+        let work = match prepared.carrier(index) {
+            Carrier::Ours => Work::Ours(prepared.scheme(index)?),
+            Carrier::Kernel(algorithm) => Work::Kernel(algorithm),
+            Carrier::Quic(algorithm) => Work::Quic(algorithm),
+            Carrier::Program(_) => Work::Program,
+        };
+        let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
+        let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
+        senders.start(move |ready| sender.run(work, ready))?;
+    }
+    // Each handshake and each program has its own deadline; this one only catches a bug.
+    senders.wait_until_ready(endpoints.handshake + LISTEN_TIMEOUT)?;
+    Ok(senders)
+}
+
 /// A receiver per flow; all of them listen. What they count is binned by `clock`.
-fn start_receivers(
+pub(super) fn start_receivers(
     prepared: &Prepared,
     endpoints: &FlowEndpoints,
     clock: Clock,

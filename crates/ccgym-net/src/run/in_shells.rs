@@ -61,7 +61,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         handshake: HANDSHAKE,
         backlog: None,
     };
-    let watches = if spec.record.packets || programs::any(prepared) {
+    let watches = if spec.record.packets || programs::any(spec) {
         Some((
             Watch::inside(&endpoints.inside, INGRESS, FIRST_PORT, count)?,
             Watch::outside(&endpoints.outside, &session.outside_device, FIRST_PORT, count)?,
@@ -93,7 +93,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         ..PathReport::default()
     };
     let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
-    let log_of = |log| (spec.record.packets || programs::any(prepared)).then_some(log);
+    let log_of = |log| (spec.record.packets || programs::any(spec)).then_some(log);
     let up = DirectionReport {
         bottleneck: (!up_events.is_empty()).then_some(0),
         counters: vec![("link".to_owned(), counters(&up_events))],
@@ -108,7 +108,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         ..DirectionReport::default()
     };
     let mut path = EmulatorReport { up, down };
-    report.programs = programs::measure(prepared, &mut path, &mut ended)?;
+    report.programs = programs::measure(spec, &mut path, &mut ended)?;
     Ok(Some(run_result(spec, path, report, &ended.senders, &ended.received)))
 }
 

@@ -6,9 +6,11 @@
 mod emulated;
 mod flows;
 mod in_shells;
+mod join;
 mod outcome;
 pub(crate) mod plan;
 mod programs;
+mod remote;
 mod result;
 mod workers;
 
@@ -16,8 +18,9 @@ use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
-pub use plan::{no_guests, Backend, MakeGuests, Plan, PolicyFiles};
-pub use result::{PathReport, ReleaseSummary, RunResult};
+pub use join::{join, HalfResult, JoinOptions};
+pub use plan::{no_guests, Backend, Half, MakeGuests, Plan, PolicyFiles, TunnelEnd};
+pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult};
 
 pub(crate) use crate::shell::FIRST_PORT;
 
@@ -39,11 +42,14 @@ pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     };
     // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
     // be started by the user, not from a user namespace.
-    if matches!(plan.backend, Backend::Emulated) {
+    if !matches!(plan.backend, Backend::Mahimahi { .. }) {
         become_capable()?;
     }
     end_with_parent()?;
-    execute(plan, make_guests)?.write(&result)?;
+    match plan.backend.clone() {
+        Backend::Remote(end) => remote::execute(plan, &end, make_guests)?.write(&result)?,
+        _ => execute(plan, make_guests)?.write(&result)?,
+    }
     Ok(0)
 }
 
@@ -65,6 +71,8 @@ pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan, make_guests),
         Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
+        Backend::Remote(_) => Err(NetError::new("carrying out a plan", "one end of a run between two machines")
+            .expected("a run of this machine alone")),
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::LinkEvent;
 use ccgym_run::recorder::{FlowSeries, LinkSeries, Series};
-use ccgym_run::{FlowOutcome, Outcome, RunSpec};
+use ccgym_run::{FlowOutcome, LinkOutcome, Outcome, RunSpec};
 
 use super::result::{PathReport, RunResult};
 use crate::shell::{DirectionReport, EmulatorReport};
@@ -39,7 +38,7 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
     for log in [&mut up.log, &mut down.log].into_iter().flatten() {
         log.cut(end);
     }
-    let (up_events, down_events) = (take_events(&mut up), take_events(&mut down));
+    let links = vec![link("uplink", &mut up), link("downlink", &mut down)];
     let series = (spec.record.series > TimeSpan::ZERO).then(|| series(spec, &up.queue, flows, receivers));
     Outcome {
         end,
@@ -56,22 +55,26 @@ fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receive
                 min_rtt: report.min_rtt,
                 finished: report.finished,
                 frames: report.frames.clone(),
+                transfers: Vec::new(),
+                application: None,
+                bottleneck: 0,
             })
             .collect(),
-        uplink: up.counters,
-        downlink: down.counters,
-        bottleneck: up.bottleneck,
+        links,
         data: up.log,
         acks: down.log,
         series,
-        up_events,
-        down_events,
     }
 }
 
-fn take_events(direction: &mut DirectionReport) -> Vec<LinkEvent> {
+fn link(name: &str, direction: &mut DirectionReport) -> LinkOutcome {
     let events = direction.bottleneck.and_then(|index| direction.events.get_mut(index));
-    events.map(std::mem::take).unwrap_or_default()
+    LinkOutcome {
+        name: name.to_owned(),
+        events: events.map(std::mem::take).unwrap_or_default(),
+        elements: std::mem::take(&mut direction.counters),
+        bottleneck: direction.bottleneck,
+    }
 }
 
 /// The further columns of each flow, as long as the common ones.
@@ -95,6 +98,7 @@ fn series(spec: &RunSpec, queue: &LinkSeries, flows: &[SenderResult], receivers:
     let t = (1..=count as u64).map(|k| k * step.0).collect();
     let flows = flows.iter().zip(receivers).map(|(flow, receiver)| columns(flow, receiver, count)).collect();
     let link = LinkSeries {
+        direction: 0,
         queue_packets: stretched(&queue.queue_packets, 0, count),
         queue_bytes: stretched(&queue.queue_bytes, 0, count),
         drops: stretched(&queue.drops, 0, count),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +45,40 @@ pub enum Backend {
         /// The shells, the outermost first, each as its words.
         shells: Vec<Shell>,
     },
+    /// What lies between this machine and another one: this process is one of two ends.
+    Remote(TunnelEnd),
+}
+
+/// What runs at an end of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Half {
+    /// The senders of all flows.
+    Senders,
+    /// Their receivers.
+    Receivers,
+}
+
+/// An end of a tunnel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelEnd {
+    /// What runs here.
+    pub end: Half,
+    /// 32 hexadecimal digits that both ends know.
+    pub secret: String,
+    /// Address and port on which to wait for the other end; port 0: any.
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
+    /// Address and port of the other end, if that one waits.
+    #[serde(default)]
+    pub connect: Option<SocketAddr>,
+    /// The network device that the tunnel is bound to.
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// The file that gets the port on which this end waits, as `{"listening": PORT}`.
+    #[serde(default)]
+    pub status: Option<PathBuf>,
 }
 
 /// A run, as data (JSON).
@@ -96,15 +131,26 @@ impl Plan {
             let found = format!("{} flows", self.spec.flows.len());
             return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
+        if self.spec.is_network() || !self.spec.links.is_empty() {
+            let found = "links with names, or flows in both directions";
+            let expected = "one path that all data crosses in the same direction; networks can be simulated only";
+            return Err(NetError::new(step(), found).expected(expected));
+        }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let others =
                 [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
-            if others && matches!(flow.source, SourceSpec::Media(_)) {
+            let ours = matches!(flow.source, SourceSpec::Media(_) | SourceSpec::Poisson { .. });
+            if others && ours {
                 return Err(NetError::new(
                     format!("checking flows[{i}].source"),
-                    format!("media over {}", flow.scheme),
+                    format!("media or poisson over {}", flow.scheme),
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
+            }
+            if matches!(flow.source, SourceSpec::Requests(_)) || flow.send_buffer.is_some() {
+                let found = "requests or a send buffer";
+                return Err(NetError::new(format!("checking flows[{i}]"), found)
+                    .expected("another source, without a send buffer; these can be simulated only"));
             }
             if flow.scheme.starts_with(PROGRAM_PREFIX) {
                 let step = || format!("checking flows[{i}]");

@@ -1,17 +1,22 @@
 //! Flows of programs of others: what they sent and received is counted on the path, since they do not tell.
 
 use ccgym_core::Timestamp;
-use ccgym_run::Received;
+use ccgym_run::{Received, RunSpec};
 
 use super::flows::Ended;
-use super::plan::Prepared;
+use super::PROGRAM_PREFIX;
 use crate::error::Result;
 use crate::program::{sent_nothing, ProgramLog};
 use crate::shell::EmulatorReport;
 
+/// The flows that are such, by index.
+fn flows(spec: &RunSpec) -> impl Iterator<Item = usize> + '_ {
+    (0..spec.flows.len()).filter(|&index| spec.flows[index].scheme.starts_with(PROGRAM_PREFIX))
+}
+
 /// Whether there is such a flow.
-pub(super) fn any(prepared: &Prepared) -> bool {
-    !prepared.plan.programs.is_empty()
+pub(super) fn any(spec: &RunSpec) -> bool {
+    flows(spec).next().is_some()
 }
 
 /// Fill in what the path tells of such flows; what the programs said. What arrived twice is counted twice, and all that
@@ -19,16 +24,15 @@ pub(super) fn any(prepared: &Prepared) -> bool {
 ///
 /// # Errors
 /// One of them sent nothing.
-pub(super) fn measure(prepared: &Prepared, path: &mut EmulatorReport, ended: &mut Ended) -> Result<Vec<ProgramLog>> {
-    let spec = &prepared.plan.spec;
+pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut Ended) -> Result<Vec<ProgramLog>> {
     let end = (Timestamp::ZERO + spec.duration).0;
     let samples = |events: &[(u64, u64)]| cumulative(events, spec.record.series.0, end);
-    if !any(prepared) {
+    if !any(spec) {
         return Ok(Vec::new());
     }
     let log = path.up.log.take().unwrap_or_default();
-    for &index in prepared.plan.programs.keys() {
-        let flow = &prepared.flows()[index];
+    for index in flows(spec) {
+        let flow = &spec.flows[index];
         let (sender, receiver) = (&mut ended.senders[index], &mut ended.received[index]);
         if sender.unavailable.is_some() {
             continue;

@@ -55,6 +55,23 @@ pub struct PathReport {
     pub system: Vec<String>,
     /// What programs of others said.
     pub programs: Vec<ProgramLog>,
+    /// Of a run between two machines: how their clocks relate.
+    pub clocks: Option<ClockReport>,
+}
+
+/// How the clocks of two machines were related, so that their logs could be merged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockReport {
+    /// The receivers' wall clock minus the senders' at the start of the run, as it was applied, ms.
+    pub offset_ms: f64,
+    /// By how much the receivers' clock is faster, millionths.
+    pub drift_ppm: f64,
+    /// What the packets tell of the offset is right up to this, ms: half of the minimum round trip.
+    pub bound_ms: f64,
+    /// Where the offset is from: `in-band`, the packets; or `ntp`, a time server.
+    pub applied: String,
+    /// What the time server said the offset was, ms, also where it cannot be right.
+    pub ntp_offset_ms: Option<f64>,
 }
 
 /// Outcome and report.

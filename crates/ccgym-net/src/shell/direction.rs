@@ -11,11 +11,11 @@ use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::flow_of;
 use super::offload::{ecn_of, Layout, Part};
 use super::release::ReleaseErrors;
 use super::report::DirectionReport;
 use super::store::Store;
-use super::FIRST_PORT;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::act_on_time;
@@ -219,16 +219,12 @@ impl Direction {
         Ok(true)
     }
 
-    /// Flow of a packet with these ports (source, destination): one end of flow i has port `FIRST_PORT` + i, as a rule the
-    /// receiver; the sender, where that is the one which listens. Other ports are from far above these.
+    /// Flow of a packet with these ports.
     fn flow(&self, ports: Option<(u16, u16)>) -> u32 {
         if self.flows == 0 {
             return 0;
         }
-        let Some((source, destination)) = ports else { return NO_FLOW };
-        let (receiver, sender) = if self.uplink { (destination, source) } else { (source, destination) };
-        let flow = |port: u16| port.checked_sub(FIRST_PORT).map(u32::from).filter(|&flow| flow < self.flows);
-        flow(receiver).or_else(|| flow(sender)).unwrap_or(NO_FLOW)
+        flow_of(ports, self.uplink, self.flows).unwrap_or(NO_FLOW)
     }
 
     /// Let out what is due.

@@ -105,7 +105,46 @@ impl Endpoints {
     }
 }
 
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where the senders are.
+    Inside,
+    /// Where the receivers are.
+    Outside,
+}
+
 impl Endpoint {
+    /// One end of a path whose other end is on another machine, in a namespace of its own. Its packets are those of the
+    /// wire, max `mtu` bytes.
+    ///
+    /// # Errors
+    /// If this process may not make namespaces or TUN devices.
+    pub fn alone(side: Side, mtu: u32) -> Result<Self> {
+        let [outside, inside] = ADDRESSES;
+        let (name, address, peer) = match side {
+            Side::Inside => ("ingress", inside, outside),
+            Side::Outside => ("egress", outside, inside),
+        };
+        let namespace = Namespace::new()?.shared();
+        let (port, device) = tun::make_plain(&namespace, name, mtu)
+            .map_err(|error| error.hint("run as root, or make /dev/net/tun readable and writable for this user"))?;
+        let end = Self { port: Arc::new(port), namespace, address, device };
+        end.namespace.run(|| end.configure(peer, true))??;
+        Ok(end)
+    }
+
+    /// The address of the other end.
+    #[must_use]
+    pub fn peer(&self) -> Ipv4Addr {
+        let [outside, inside] = ADDRESSES;
+        if self.address == inside {
+            outside
+        } else {
+            inside
+        }
+    }
+
     /// In the namespace of this end.
     fn configure(&self, peer: Ipv4Addr, route: bool) -> Result<()> {
         packet_socket::without_ipv6(&self.device);

@@ -67,8 +67,8 @@ impl Interfaces {
     }
 
     /// Bring a device up for a path: MTU, queue length, no address resolution.
-    pub fn bring_up_for_path(&mut self, name: &str) -> Result<()> {
-        let settings = vec![LinkAttribute::Mtu(MTU), LinkAttribute::TxQueueLen(DEVICE_QUEUE)];
+    pub fn bring_up_for_path(&mut self, name: &str, mtu: u32) -> Result<()> {
+        let settings = vec![LinkAttribute::Mtu(mtu), LinkAttribute::TxQueueLen(DEVICE_QUEUE)];
         self.set_up(name, LinkFlags::Noarp, settings)
     }
 

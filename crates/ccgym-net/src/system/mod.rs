@@ -21,7 +21,7 @@ mod thread;
 pub mod tun;
 
 pub(crate) use capability::{become_capable, sudo_caller, Capability};
-pub use endpoints::{Endpoint, Endpoints, Placement};
+pub use endpoints::{Endpoint, Endpoints, Placement, Side};
 pub(crate) use idle_spinner::IdleSpinner;
 pub(crate) use listening::is_listened_on;
 pub use namespace::Namespace;

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::interface::{Interfaces, Mac};
+use super::interface::{Interfaces, Mac, MTU};
 use super::namespace::Namespace;
 use super::port::Port;
 use super::syscalls;
@@ -25,11 +25,11 @@ pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, num
         // No IPv6 on a device of the machine's own namespace either, before it is up.
         interfaces.add_veth((name, mac(1)), (&far, mac(2)), middle.fd())?;
         without_ipv6(name);
-        interfaces.bring_up_for_path(name)
+        interfaces.bring_up_for_path(name, MTU)
     })??;
     let fd = middle.run(|| {
         let mut interfaces = Interfaces::open()?;
-        interfaces.bring_up_for_path(&far)?;
+        interfaces.bring_up_for_path(&far, MTU)?;
         open(interfaces.index(&far)?)
     })??;
     let near = (Arc::clone(namespace), name.to_owned(), mac(1));

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use super::interface::Interfaces;
+use super::interface::{Interfaces, MTU};
 use super::namespace::Namespace;
 use super::port::Port;
 use super::syscalls;
@@ -29,11 +29,27 @@ fn open() -> io::Result<OwnedFd> {
 }
 
 /// Make a TUN device in `namespace` and bring it up; a `%d` in `name` becomes the first free number. The answer says its
-/// name.
+/// name. Packets of several segments come uncut, and need no checksums.
 ///
 /// # Errors
 /// If the machine offers no TUN devices, or not to this process.
 pub fn make(namespace: &Arc<Namespace>, name: &str) -> Result<(Port, String)> {
+    let basic = libc::TUN_F_CSUM | libc::TUN_F_TSO4;
+    let datagrams = libc::TUN_F_USO4 | libc::TUN_F_USO6;
+    // Kernels before 6.2 cut datagrams themselves.
+    make_with(namespace, name, MTU, &[basic | datagrams, basic])
+}
+
+/// The same of a device whose packets are those of the wire, cut and with checksums, max `mtu` bytes.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_plain(namespace: &Arc<Namespace>, name: &str, mtu: u32) -> Result<(Port, String)> {
+    make_with(namespace, name, mtu, &[0])
+}
+
+/// `offloads`: what is asked for, the first that the kernel has.
+fn make_with(namespace: &Arc<Namespace>, name: &str, mtu: u32, offloads: &[u32]) -> Result<(Port, String)> {
     namespace.run(|| {
         let fd = open().context(|| format!("opening {DEVICE}")).map_err(|error| {
             error.hint(
@@ -42,14 +58,16 @@ pub fn make(namespace: &Arc<Namespace>, name: &str) -> Result<(Port, String)> {
         })?;
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         let name = syscalls::attach_tun(fd.as_fd(), name, flags).context(|| format!("making TUN device {name}"))?;
-        let basic = libc::TUN_F_CSUM | libc::TUN_F_TSO4;
-        let datagrams = libc::TUN_F_USO4 | libc::TUN_F_USO6;
-        syscalls::set_tun_offload(fd.as_fd(), basic | datagrams)
-            // Kernels before 6.2 cut datagrams themselves.
-            .or_else(|_| syscalls::set_tun_offload(fd.as_fd(), basic))
-            .context(|| format!("setting up TUN device {name}"))?;
+        let mut last = Ok(());
+        for &offload in offloads {
+            last = syscalls::set_tun_offload(fd.as_fd(), offload);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last.context(|| format!("setting up TUN device {name}"))?;
         super::packet_socket::without_ipv6(&name);
-        Interfaces::open()?.bring_up_for_path(&name)?;
+        Interfaces::open()?.bring_up_for_path(&name, mtu)?;
         Ok((Port::tun(fd, Arc::clone(namespace), name.clone()), name))
     })?
 }

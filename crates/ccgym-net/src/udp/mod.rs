@@ -37,3 +37,4 @@ pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Ser
 pub use sender::{SenderResult, SenderTask};
 pub use series::ReceiverSeries;
 pub use socket::{enlarge, is_refusal, overhead};
+pub(crate) use socket::{kernel_drops, prepare, RxBatch, TxBatch};

@@ -17,9 +17,9 @@ use super::datagram::{self, datagram::Kind};
 use super::filter;
 use super::hello::{receiver_config, receiver_half, REFUSAL_BYTES};
 use super::series::ReceiverSeries;
-use super::socket::{overhead, prepare, wait, RxBatch, TxBatch};
+use super::socket::{kernel_drops, overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
-use crate::system::{get_option, precise_timers};
+use crate::system::precise_timers;
 use crate::Clock;
 
 /// Max wait, so that a request to halt is seen.
@@ -482,18 +482,9 @@ impl Server<'_> {
         self.suspects = 0;
         let tokens: Vec<Token> = self.flows.iter().map(|f| f.token).collect();
         if self.drops_before.is_none() {
-            self.drops_before = Some(self.kernel_drops());
+            self.drops_before = Some(kernel_drops(self.socket.as_fd()));
         }
         filter::attach(&self.socket, &tokens)
-    }
-
-    /// Datagrams that the kernel has dropped at the socket: its buffer was full, or a filter refused them.
-    fn kernel_drops(&self) -> u32 {
-        const DROPS: usize = 8 * 4;
-        let mut info = [0; 64];
-        // Since Linux 4.12; without it nothing is known.
-        let filled = get_option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info);
-        filled.ok().and_then(|info| info.get(DROPS..)?.first_chunk().copied()).map_or(0, u32::from_ne_bytes)
     }
 
     fn look(&mut self, now: Timestamp) {
@@ -506,7 +497,7 @@ impl Server<'_> {
 
     fn finish(mut self) -> ReceiverResult {
         let end = self.task.clock.now().min(self.task.end);
-        let drops = self.kernel_drops();
+        let drops = kernel_drops(self.socket.as_fd());
         for flow in self.flows.iter().filter(|f| f.begun) {
             self.result.take(flow, end);
             (self.observe)(Event::Ended(&flow.served));

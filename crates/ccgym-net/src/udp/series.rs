@@ -14,7 +14,7 @@ pub(super) struct SenderSeries {
 impl SenderSeries {
     /// Columns from the first multiple of `step` that is not before `start`; none if the step is zero.
     pub fn new(step: TimeSpan, start: Timestamp) -> Self {
-        Self { times: SampleTimes::new(step, start), columns: Series::new(step, 1) }
+        Self { times: SampleTimes::new(step, start), columns: Series::new(step, 1, &[]) }
     }
 
     /// Write down all samples that are due up to and including `until`. The sender is as it was then.

@@ -12,7 +12,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::batch_calls::{GsoBatch, Inbox, Incoming, Outgoing};
 use crate::error::{Context, NetError, Result};
-use crate::system::set_option;
+use crate::system::{get_option, set_option};
 use crate::Clock;
 
 /// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
@@ -55,7 +55,7 @@ pub fn enlarge(socket: &UdpSocket) -> Result<()> {
 }
 
 /// Make a socket ready for our own endpoints. Traffic class and batches are used as far as the kernel has them.
-pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
+pub(crate) fn prepare(socket: &UdpSocket) -> Result<()> {
     enlarge(socket)?;
     let step = || "preparing a UDP socket".to_owned();
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).context(step)?;
@@ -73,8 +73,17 @@ pub(super) fn prepare(socket: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
+/// Datagrams that the kernel has dropped at a socket: its buffer was full, or a filter refused them.
+pub(crate) fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
+    const DROPS: usize = 8 * 4;
+    let mut info = [0; 64];
+    // Since Linux 4.12; without it nothing is known.
+    let filled = get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info);
+    filled.ok().and_then(|info| info.get(DROPS..)?.first_chunk().copied()).map_or(0, u32::from_ne_bytes)
+}
+
 /// What arrives.
-pub(super) struct RxBatch {
+pub(crate) struct RxBatch {
     inbox: Inbox,
     /// The clock after the last call.
     now: Timestamp,
@@ -140,7 +149,7 @@ pub fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// What leaves: datagrams that wait for one call, neighbors of equal size and address as batches.
-pub(super) struct TxBatch {
+pub(crate) struct TxBatch {
     bytes: Vec<u8>,
     batches: Vec<GsoBatch>,
     outgoing: Outgoing,

@@ -53,18 +53,20 @@ impl Simulator {
 
     /// What is held, and what will be while it grows before `more` further packets.
     fn holding(&self, more: usize) -> Holding {
-        let (up, down) = (self.up.held_bytes(), self.down.held_bytes());
+        let held = self.links.iter().map(ccgym_link::Pipeline::held_bytes);
+        let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
-        let series = self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len()));
+        let series =
+            self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len(), s.links.len()));
         // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
         let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
         Holding {
             flows: self.flows.len() * std::mem::size_of::<Flow>(),
-            in_flight: rings + growth.unwrap_or(0) + up.0 + down.0,
+            in_flight: rings + growth.unwrap_or(0) + waiting,
             packets: logs.sum(),
             series,
-            link_events: up.1 + down.1 + self.foreseen,
+            link_events: events + self.foreseen,
         }
     }
 }

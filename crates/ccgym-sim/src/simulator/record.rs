@@ -1,9 +1,10 @@
 //! What a simulation records on its way, and leaves behind.
 
 use ccgym_core::Timestamp;
-use ccgym_link::{Chain, PathElement};
+use ccgym_link::{Chain, PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
-use ccgym_run::{FlowOutcome, Outcome};
+use ccgym_run::send_buffer::SendBuffer;
+use ccgym_run::{FlowOutcome, LinkOutcome, Outcome};
 
 use super::Simulator;
 
@@ -19,12 +20,15 @@ impl Simulator {
         for (i, flow) in self.flows.iter().enumerate() {
             series.sample_flow(i, &flow.sender);
         }
-        let (packets, bytes) = self.up.backlog(now);
-        let chain = self.up.chain();
-        let drops = chain.bottleneck.map_or(0, |b| chain.elements[b].counters().dropped);
-        series.link.queue_packets.push(packets);
-        series.link.queue_bytes.push(bytes);
-        series.link.drops.push(drops);
+        for samples in &mut series.links {
+            let link = &mut self.links[samples.direction];
+            let (packets, bytes) = link.backlog(now);
+            let chain = link.chain();
+            let drops = chain.bottleneck.map_or(0, |b| chain.elements[b].counters().dropped);
+            samples.queue_packets.push(packets);
+            samples.queue_bytes.push(bytes);
+            samples.drops.push(drops);
+        }
         self.next_sample = now + series.step;
     }
 
@@ -53,8 +57,11 @@ impl Simulator {
         if let Some(s) = &mut series {
             s.finish();
         }
-        let (up, down) = (self.up.chain_mut(), self.down.chain_mut());
-        let events = |chain: &mut Chain| chain.bottleneck.map_or_else(Vec::new, |b| chain.elements[b].take_events(now));
+        let link = |(link, name): (&mut Pipeline<_>, &String)| {
+            let chain: &mut Chain = link.chain_mut();
+            let events = chain.bottleneck.map_or_else(Vec::new, |b| chain.elements[b].take_events(now));
+            LinkOutcome { name: name.clone(), elements: chain.counters(), bottleneck: chain.bottleneck, events }
+        };
         Outcome {
             end: now,
             hash: self.hash,
@@ -69,13 +76,12 @@ impl Simulator {
                     min_rtt: f.sender.rtt().min(),
                     finished: f.finished,
                     frames: f.source.frames().to_vec(),
+                    transfers: f.source.transfers().to_vec(),
+                    application: f.buffer.as_ref().map(SendBuffer::application),
+                    bottleneck: f.itinerary.bottleneck,
                 })
                 .collect(),
-            up_events: events(up),
-            down_events: events(down),
-            uplink: up.counters(),
-            downlink: down.counters(),
-            bottleneck: up.bottleneck,
+            links: self.links.iter_mut().zip(&self.names).map(link).collect(),
             data,
             acks,
             series,

@@ -15,17 +15,20 @@ impl Simulator {
     #[must_use]
     pub fn ground_truth(&mut self, flow: usize) -> GroundTruth {
         let now = self.now;
-        let backlog = self.up.backlog(now).0;
+        let bottleneck = self.flows[flow].itinerary.bottleneck;
+        let backlog = self.links[bottleneck].backlog(now).0;
         let from = self.flows[flow].sender.last_interval().start;
-        let active = self.flows.iter().filter(|f| f.started && !f.sender.is_stopped()).count();
+        let active = self.flows.iter().filter(|f| f.shares(bottleneck)).count();
         let truth = self.truth.over(flow, from, now, backlog as f64, active);
         GroundTruth { rate_spread: self.rate_spread(flow), ..truth }
     }
 
-    /// Standard deviation over mean of what the active flows delivered since the latest decision of `flow`; 0 before it.
+    /// Standard deviation over mean of what the active flows on the bottleneck of `flow` delivered since its latest
+    /// decision; 0 before it.
     fn rate_spread(&self, flow: usize) -> f64 {
+        let bottleneck = self.flows[flow].itinerary.bottleneck;
         let active = self.flows.iter().zip(&self.flows[flow].acked_at_decision);
-        let active = active.filter(|(f, _)| f.started && !f.sender.is_stopped());
+        let active = active.filter(|(f, _)| f.shares(bottleneck));
         let delivered: Vec<f64> = active.map(|(f, before)| (f.sender.stats().acked_bytes - before) as f64).collect();
         let mean = delivered.iter().sum::<f64>() / delivered.len() as f64;
         if delivered.len() < 2 || mean <= 0.0 {

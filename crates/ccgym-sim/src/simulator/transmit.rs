@@ -4,6 +4,7 @@ use ccgym_core::{cold_path, Datagram, Ecn, Packet};
 use ccgym_run::recorder::UNLOGGED;
 
 use super::Simulator;
+use crate::flow::Parcel;
 
 impl Simulator {
     /// Send all that the flow may send now.
@@ -32,12 +33,7 @@ impl Simulator {
         while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
             self.fuel = self.fuel.saturating_sub(1);
             let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
-            let crossed = self.up.enter_ahead(now, now, packet.flow, packet.size, packet.ecn, (packet, record));
-            if let Some((at, (packet, record), ecn)) = crossed {
-                self.deliver_data(at, &Packet { ecn, ..packet }, record);
-            } else if self.up.has_exits() {
-                self.deliver_all_data();
-            }
+            self.carry(now, self.flows[index].itinerary.there, Parcel::Data(packet), record);
             if self.fuel == 0 || !self.flows[index].sender.has_room() {
                 return false;
             }
@@ -49,8 +45,9 @@ impl Simulator {
     /// the packet is carried to the receiver, and its acknowledgement home, in one go.
     #[inline]
     fn transmit_eagerly(&mut self, index: usize) -> bool {
-        let Self { flows, up, down, data_log, ack_log, series, sequence, now, end, fuel, .. } = self;
+        let Self { flows, links, data_log, ack_log, series, sequence, now, end, fuel, .. } = self;
         let now = *now;
+        let [up, down] = links.as_mut_slice() else { return true };
         let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
         let mut packet = Packet::default();
         while flow.sender.poll_transmit_into(now, &mut packet) {

@@ -139,6 +139,11 @@ fn source() -> impl Strategy<Value = Value> {
         1 => (1u64..2_000_000).prop_map(|bytes| json!({"kind": "bytes", "bytes": bytes})),
         1 => Just(json!({"kind": "on_off", "mean_on": 200_000_000, "mean_off": 200_000_000})),
         1 => (100_000u64..5_000_000).prop_map(|rate| json!({"kind": "rate", "rate": rate})),
+        1 => (100_000u64..5_000_000, 1u32..20, prop::option::of(1u64..500_000))
+            .prop_map(|(rate, burst, bytes)| json!({"kind": "poisson", "rate": rate, "burst": burst, "bytes": bytes})),
+        1 => (100u64..50_000, 0u64..100_000_000, prop::option::of(0u32..2)).prop_map(|(min, think, group)| json!({
+            "kind": "requests", "think": think, "group": group,
+            "size": {"kind": "pareto", "min": min, "shape": 1.2, "max": 1_000_000}})),
     ]
 }
 
@@ -154,8 +159,10 @@ fn a_flow() -> impl Strategy<Value = Value> {
         transport,
     )
         .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss))| {
+            let buffer = (tcp && quick < 5 && source["kind"] == "greedy").then_some(40_000);
             json!({"scheme": scheme, "start": start, "stop": start + length, "extra_rtt": extra, "source": source,
-                   "profile": if tcp { "tcp" } else { "udp" }, "ack_every": every, "quick_acks": quick, "mss": mss})
+                   "profile": if tcp { "tcp" } else { "udp" }, "ack_every": every, "quick_acks": quick, "mss": mss,
+                   "recovery": if quick < 10 { "prr" } else { "classic" }, "send_buffer": buffer})
         })
 }
 
@@ -199,10 +206,10 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
 
     // Nothing is lost or made: the run ends long after the last packet.
     let (sent, received) = (total(&|f| f.sender.sent_packets), total(&|f| f.received.packets));
-    let (came, dropped, copies) = check_chain("uplink", &outcome.uplink, sent);
+    let (came, dropped, copies) = check_chain("uplink", &outcome.links[0].elements, sent);
     assert_eq!((came, data.entered.len() as u64), (received, sent));
     check_log("uplink", data, dropped, copies);
-    let (came, dropped, ack_copies) = check_chain("downlink", &outcome.downlink, acks.entered.len() as u64);
+    let (came, dropped, ack_copies) = check_chain("downlink", &outcome.links[1].elements, acks.entered.len() as u64);
     assert_eq!(came, acks.entered.len() as u64 + ack_copies - dropped);
     check_log("downlink", acks, dropped, ack_copies);
     assert!(acks.entered.len() as u64 <= received);

@@ -171,8 +171,8 @@ fn with_ecn_cleared_they_live_on_losses() {
         let before = outcome(json!([bleach, step, delay]));
         let behind = outcome(json!([step, bleach, delay]));
         assert!(honest.flows[0].sender.lost_packets > 0, "{scheme}: no loss to respond to");
-        assert_eq!(before.uplink[1].1.marked, 0, "{scheme}");
-        assert!(behind.uplink[0].1.marked > 1000, "{scheme}: {:?}", behind.uplink[0]);
+        assert_eq!(before.links[0].elements[1].1.marked, 0, "{scheme}");
+        assert!(behind.links[0].elements[0].1.marked > 1000, "{scheme}: {:?}", behind.links[0]);
         for (place, found) in [("before", &before), ("behind", &behind)] {
             assert_eq!(found.hash, honest.hash, "{scheme}, cleared {place} the queue");
         }
@@ -187,7 +187,7 @@ fn pie_and_dualpi2_hold_their_target() {
         for ecn in [false, true] {
             let outcome = run(&path(40, 40.0, &queue, &flows(4, "cubic", &json!({"ecn": ecn})), 60.0));
             let (steady, waits) = (Steady::of(&outcome), waits(&outcome, 0, 40.0));
-            let marked = outcome.uplink[0].1.marked;
+            let marked = outcome.links[0].elements[0].1.marked;
             assert!((10.0..=20.0).contains(&mean(&waits)), "{queue} {ecn}: {} ms", mean(&waits));
             assert!(steady.total() > 0.95 * 40.0, "{queue} {ecn}: {}", steady.total());
             let marks = ecn && queue != json!({"kind": "pie"});

@@ -15,7 +15,7 @@ fn sprout(params: &Value) -> Value {
 fn p95_queue(outcome: &Outcome) -> u64 {
     let series = outcome.series.as_ref().expect("series are recorded");
     let from = series.t.iter().position(|t| *t >= secs(10.0)).expect("the run outlasts the warm-up");
-    let mut queue = series.link.queue_packets[from..].to_vec();
+    let mut queue = series.links[0].queue_packets[from..].to_vec();
     queue.sort_unstable();
     queue[queue.len() * 95 / 100]
 }

@@ -67,8 +67,8 @@ fn score(flow: &Value) -> f64 {
         flow["source"] = json!({"kind": "on_off", "mean_on": secs(1.0), "mean_off": secs(1.0)});
         let flows = json!(vec![flow; 1 + place as usize % 2]);
         let outcome = run(&path(mbps, &flows, 10.0, 1000 + place));
-        let link = outcome.bottleneck.expect("there is a link");
-        let delay = RTT_MS + outcome.uplink[link].1.mean_sojourn().as_millis_f64();
+        let link = outcome.links[0].bottleneck.expect("there is a link");
+        let delay = RTT_MS + outcome.links[0].elements[link].1.mean_sojourn().as_millis_f64();
         for flow in &outcome.flows {
             sum += (flow.received.unique_bytes as f64 * 8e-7).ln() - delay.ln();
             senders += 1.0;

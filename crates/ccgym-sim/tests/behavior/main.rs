@@ -2,6 +2,7 @@
 
 mod agent_batch;
 mod agent_labels;
+mod applications;
 mod bounds;
 mod classics_against_ns3;
 mod common;
@@ -27,3 +28,5 @@ mod guard;
 mod hostile;
 mod hostile_receivers;
 mod intervals;
+mod networks;
+mod parking_lot_against_ns3;

@@ -119,9 +119,9 @@ impl Steady {
         Self {
             rates: series.flows.iter().map(|f| rate(&f.acked_bytes)).collect(),
             windows: series.flows.iter().map(|f| mean(&f.cwnd_bytes) / MSS).collect(),
-            mean_queue: mean(&series.link.queue_packets),
-            max_queue: *series.link.queue_packets[from..].iter().max().expect("samples"),
-            drops: series.link.drops[last] - series.link.drops[from],
+            mean_queue: mean(&series.links[0].queue_packets),
+            max_queue: *series.links[0].queue_packets[from..].iter().max().expect("samples"),
+            drops: series.links[0].drops[last] - series.links[0].drops[from],
         }
     }
 

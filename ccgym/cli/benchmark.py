@@ -1,0 +1,161 @@
+"""``ccgym benchmark``: the catalogue of published experiments, each with its report, and a table of all of them.
+
+Exit status: 0, done; 1, a run failed; for the rest see :mod:`ccgym.cli.common`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    STATUS_FAILED_RUN,
+    HelpFormatter,
+    add_seed,
+    console,
+    named_as_typed,
+    print_table,
+    say,
+)
+from ccgym.errors import ConfigError
+from ccgym.invocation import command
+
+if TYPE_CHECKING:
+    from ccgym.evaluation.run import Contender
+    from ccgym.experiments.catalogue import Catalogue
+
+_DESCRIPTION: Final = """\
+Run the catalogue of published experiments (configs/experiments/benchmark.yaml) for one scheme or several: RFC 9743,
+ccperf, C4's tests, BBR's matrices, the studies of Giacomoni and Parisis, RFC 8867, ccBench, Prudentia. Each part has
+its own report below the results directory, and benchmark.md a line per part. Interrupted, the same command goes on.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  ccgym benchmark --list                       the parts
+  ccgym benchmark reno --quick                 a look at all of them
+  ccgym benchmark bbr runs/mine --only c4,rfc9743
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``benchmark``."""
+    made = commands.add_parser(
+        "benchmark",
+        help="run the catalogue of published experiments",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("schemes", nargs="*", metavar="SCHEME", help="schemes, as in `ccgym evaluate --schemes`")
+    made.add_argument("--list", action="store_true", help="list the parts and run none")
+    made.add_argument("--only", metavar="A,B", help="only these parts")
+    made.add_argument("--quick", action="store_true", help="fewer conditions and repetitions")
+    made.add_argument("--runs", type=int, metavar="N", help="repetitions of every condition (default: each part's own)")
+    made.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as processors)")
+    add_seed(made)
+    made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/benchmark-SCHEMES)")
+    made.add_argument("--no-figures", action="store_true", help="no figures and no pages, only tables and numbers")
+    made.set_defaults(run=_benchmark)
+
+
+def _benchmark(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.run import parse_contenders
+    from ccgym.experiments.catalogue import load_catalogue
+    from ccgym.files import atomic_write
+
+    catalogue = load_catalogue()
+    if arguments.only is not None:
+        catalogue = catalogue.only([name for one in arguments.only.split(",") if (name := one.strip())])
+    if arguments.list:
+        print_table(("part", "what it is"), list(catalogue.parts.items()))
+        return 0
+    if not arguments.schemes:
+        raise ConfigError("no scheme", where="SCHEME", expected="one or more schemes, such as reno", hint="or --list")
+    schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
+    words = ["benchmark", *(one.key for one in schemes), *(["quick"] if arguments.quick else [])]
+    out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)
+    rows, failed = [], 0
+    for name, what in catalogue.parts.items():
+        try:
+            row, failures = _part(arguments, name, what, schemes, out)
+        except ConfigError as error:
+            raise named_as_typed(error) from None
+        rows.append(row)
+        failed += failures
+        atomic_write(out / "benchmark.md", _markdown(catalogue, rows))
+    print_table(("part", "passed", "runs", "time", "report"), [tuple(row.values())[:5] for row in rows])
+    say(f"table  {out / 'benchmark.md'}")
+    return STATUS_FAILED_RUN if failed else 0
+
+
+def _part(
+    arguments: argparse.Namespace, name: str, what: str, schemes: tuple[Contender, ...], out: Path
+) -> tuple[dict[str, str], int]:
+    """Run a part and write its report; what the table says of it, and how many of its runs failed."""
+    from ccgym.cli.evaluate_experiment import runner_and_report
+    from ccgym.cli.progress import Progress
+    from ccgym.experiments.load import load_experiment
+    from ccgym.experiments.request import Request, claim_directory
+
+    spec = load_experiment(name, quick=arguments.quick, where="benchmark")
+    place = out / name.rpartition("/")[2]
+    request = Request(
+        out=place,
+        schemes=schemes,
+        runs=arguments.runs,
+        seed=arguments.seed,
+        jobs=arguments.jobs,
+        quick=arguments.quick,
+        command=(*command("benchmark").split(), *arguments.words),
+    )
+    claim_directory(spec.name, request)
+    run, report = runner_and_report(spec.kind)
+    shown_on = console()
+    shown_on.print(f"{name}: {what}", width=None if shown_on.is_terminal else PIPE_WIDTH)
+    started = time.monotonic()
+    with Progress(shown_on) as progress:
+        result = run(spec, request, progress)
+        written = report.write(result, place, progress, figures=not arguments.no_figures)
+    for failure in result.failures:
+        shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
+    row = {
+        "part": name,
+        "passed": _passed(result),
+        "runs": str(_runs(result)),
+        "time": f"{time.monotonic() - started:.0f} s",
+        "report": str(written[0].file.relative_to(out)),
+        "what": what,
+    }
+    return row, len(result.failures)
+
+
+def _passed(result: Any) -> str:
+    """How many experiments each scheme passed; of a league each scheme's mean rating."""
+    from ccgym.experiments.results import ExperimentResults
+
+    if isinstance(result, ExperimentResults):
+        texts = {style.label: result.passed_text(style.key) for style in result.styles}
+        return ", ".join(f"{label} {text}" for label, text in texts.items() if text) or "numbers only"
+    means = {one.style.label: [s.means[one.key]["mean"] for s in result.sections] for one in result.everywhere}
+    return ", ".join(f"{label} rating {sum(values) / len(values):.2f}" for label, values in means.items())
+
+
+def _runs(result: Any) -> int:
+    from ccgym.experiments.results import ExperimentResults
+
+    if isinstance(result, ExperimentResults):
+        return sum(len(outcome.runs) for outcome in result.outcomes.values())
+    return sum(len(one.places) * len(one.members) for one in result.sections)
+
+
+def _markdown(catalogue: Catalogue, rows: list[dict[str, str]]) -> str:
+    from ccgym.report.table import Column, Row, Table
+
+    columns = [Column(name, name, align="left") for name in ("part", "what", "passed", "runs", "time", "report")]
+    linked = [{**row, "report": f"[{Path(row['report']).name}]({row['report']})"} for row in rows]
+    return f"# {catalogue.title}\n\n{Table(columns, [Row(row) for row in linked]).markdown()}"

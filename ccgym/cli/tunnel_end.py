@@ -1,0 +1,89 @@
+"""``ccgym tunnel-end``: what runs on the other machine of a run between two. Not for people.
+
+It says hello, takes a request of one line of JSON from standard input, and answers in such lines on standard output
+(:mod:`ccgym.emulation.remote_end`). When its standard input closes, it ends what it started, and itself.
+
+=============================  =======================================================================
+request                        answers after ``hello``
+=============================  =======================================================================
+``{"check": true}``            ``check``: the obstacle that ``ccgym doctor`` finds, or null
+``{"plan": …, "ntp": …}``      ``ntp``, ``listening``, ``ntp``, ``result``, as far as they were asked for
+=============================  =======================================================================
+
+Instead of any of them there may be an ``error``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ccgym.cli.common import STATUS_ERROR
+from ccgym.emulation import doctor
+from ccgym.emulation.plan import Plan
+from ccgym.emulation.process import RunProcess
+from ccgym.emulation.remote import ntp_answer
+from ccgym.emulation.remote_end import described, greeting, message, packed_half
+from ccgym.errors import CcgymError
+from ccgym.schemes.onnx_runtime import provide_library
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve one request and return the exit status."""
+    try:
+        _say("hello", greeting())
+        request = _first_line()
+        if request:
+            _serve(json.loads(request))
+    except CcgymError as error:
+        _say("error", described(error))
+        return STATUS_ERROR
+    except BrokenPipeError:  # The other machine has gone.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STATUS_ERROR
+    return 0
+
+
+def _say(kind: str, content: Any) -> None:
+    sys.stdout.write(message(kind, content))
+    sys.stdout.flush()
+
+
+def _first_line() -> bytes:
+    """The first line of standard input; what there is of it, if it closes before. Nothing beyond it is read."""
+    line = b""
+    while not line.endswith(b"\n") and (part := os.read(sys.stdin.fileno(), 1 << 16)):
+        line += part
+    return line if line.endswith(b"\n") else b""
+
+
+def _serve(request: Mapping[str, Any]) -> None:
+    if "check" in request:
+        found = doctor.obstacle("remote", doctor.examine(measure=False))
+        _say("check", None if found is None else asdict(found))
+        return
+    halt = threading.Event()
+    threading.Thread(target=_watch, args=(halt,), daemon=True).start()
+    plan = Plan.unpacked(request["plan"], provide_library() if request["plan"]["policies"] else None)
+    server = request["ntp"]
+    if server is not None:
+        _say("ntp", ntp_answer(server))
+    with RunProcess(plan) as process:
+        if plan.tunnel is not None and plan.tunnel.listen is not None:
+            _say("listening", process.port(halt))
+        half = process.wait_for_half(halt)
+    if server is not None:
+        _say("ntp", ntp_answer(server))
+    _say("result", packed_half(half))
+
+
+def _watch(halt: threading.Event) -> None:
+    """Give up when standard input closes."""
+    while os.read(sys.stdin.fileno(), 1 << 16):
+        pass
+    halt.set()

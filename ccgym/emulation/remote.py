@@ -1,0 +1,186 @@
+"""A run between two machines: a run process at each, joined by a tunnel, and what both saw made one result."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ccgym.config.hosts import Hosts, Side
+from ccgym.emulation.checkout import git_summary
+from ccgym.emulation.ntp import clock_offset_s
+from ccgym.emulation.plan import Plan, TunnelEnd
+from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
+from ccgym.emulation.remote_end import RemoteEnd, unpacked_half
+from ccgym.errors import ConfigError, RealPathError, shown
+
+MTU: Final = 1464
+"""Largest IP packet that crosses the tunnel, bytes: what is left of 1500 by an IP header, a UDP header and a number of
+8 bytes, as in Pantheon's."""
+
+
+def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:
+    """Run a plan between this machine and another one, and join what both saw.
+
+    Args:
+        plan: The run; its path has no elements.
+        hosts: The two machines.
+        halt: Set by another thread to give up.
+
+    Raises:
+        RealPathError: The other machine cannot be reached, the tunnel cannot be made, the run failed at either end,
+            stalled, or was given up.
+    """
+    from ccgym import _core
+
+    secret = secrets.token_hex(16)
+    address = server_address(hosts)
+    begun, offsets = _Offsets(hosts.ntp_addr), _Offsets(hosts.ntp_addr)
+
+    def end_of(side: Side, port: int | None) -> Plan:
+        """The plan of one machine; ``port`` is that of the other one, if that one waits."""
+        return replace(
+            plan,
+            tunnel=TunnelEnd(
+                end="senders" if side == hosts.sender_side else "receivers",
+                secret=secret,
+                listen=f"0.0.0.0:{hosts.tunnel_port}" if port is None else None,
+                connect=None if port is None else f"{address}:{port}",
+                interface=hosts.interface(side),
+            ),
+        )
+
+    with RemoteEnd(hosts) as there:
+        notes = _of_checkouts(git_summary(), there.hello(halt)["git"])
+        begun.ask()
+
+        def begin_there(port: int | None) -> None:
+            there.send({"plan": end_of("remote", port).packed(), "ntp": hosts.ntp_addr})
+            if hosts.ntp_addr is not None:
+                offsets.heard(there.wait("ntp", SLACK_S, halt))
+
+        if hosts.server_side == "remote":
+            begin_there(None)
+            port = int(there.wait("listening", SLACK_S, halt))
+            here = RunProcess(end_of("local", port))
+        else:
+            here = RunProcess(end_of("local", None))
+        with here:
+            if hosts.server_side == "local":
+                begin_there(here.port(halt))
+            timeout_s = plan.duration_s + 2 * SLACK_S
+            if hosts.ntp_addr is not None:
+                offsets.heard(there.wait("ntp", timeout_s, halt, here.has_ended))
+            far = unpacked_half(there.wait("result", timeout_s, halt, here.has_ended))
+            near = here.wait_for_half(halt)
+        begun.ask()
+    local_sends = hosts.sender_side == "local"
+    senders, receivers = (near, far) if local_sends else (far, near)
+    ntp = {"Local": begun.mean_ms, "Remote": offsets.mean_ms}
+    known = None
+    if ntp["Local"] is not None and ntp["Remote"] is not None:
+        near_ns, far_ns = round(ntp["Local"] * 1e6), round(ntp["Remote"] * 1e6)
+        known = {"senders": near_ns if local_sends else far_ns, "receivers": far_ns if local_sends else near_ns}
+    try:
+        result, text = _core.join_run(
+            json.dumps(dict(plan.spec)), senders, receivers, json.dumps({"ntp_offset_ns": known})
+        )
+    except (TypeError, ValueError) as error:
+        raise RealPathError(
+            f"the halves of the result do not fit together: {error}",
+            where=f"remote {hosts.remote_path}",
+            expected="what the run processes of one version write",
+        ) from error
+    report = dict(json.loads(text))
+    notes += [f"no clock offset: {failure}" for failure in dict.fromkeys((*begun.failures, *offsets.failures))]
+    applied = report["clocks"]["applied"] == "ntp"
+    return RunOutcome(
+        result, {**report, "notes": [*report["notes"], *notes]} | ({"clock_offsets_ms": ntp} if applied else {})
+    )
+
+
+class _Offsets:
+    """What a time server said of one clock, before and after a run."""
+
+    def __init__(self, server: str | None) -> None:
+        self._server = server
+        self._found_ms: list[float] = []
+        self.failures: list[str] = []
+
+    def ask(self) -> None:
+        """Ask it about this machine's clock, where there is one."""
+        if self._server is not None:
+            self.heard(ntp_answer(self._server))
+
+    def heard(self, answer: Mapping[str, Any]) -> None:
+        """Take an answer of :func:`ntp_answer`."""
+        if "offset_ms" in answer:
+            self._found_ms.append(float(answer["offset_ms"]))
+        else:
+            self.failures.append(str(answer["failure"]))
+
+    @property
+    def mean_ms(self) -> float | None:
+        """The offset in the middle of the run, ms."""
+        return round(sum(self._found_ms) / len(self._found_ms), 3) if self._found_ms else None
+
+
+def ntp_answer(server: str) -> dict[str, Any]:
+    """What a time server says of this machine's clock: ``offset_ms``, or the ``failure``."""
+    try:
+        return {"offset_ms": clock_offset_s(server) * 1e3}
+    except RealPathError as error:
+        return {"failure": f"{error.where}: {error.found}"}
+
+
+def _of_checkouts(here: str, there: str) -> list[str]:
+    """What a reader should know of the checkouts of both machines."""
+    if here == there:
+        return []
+    first, second = (text.partition("\n")[0] + (", with changes" if "\n" in text else "") for text in (here, there))
+    return [f"the machines run different checkouts: here {first}; there {second}"]
+
+
+def server_address(hosts: Hosts) -> str:
+    """IPv4 address at which the machine that waits is reached by the other one.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    local = hosts.server_side == "local"
+    name = (hosts.local_addr if local else hosts.remote_addr) or (None if local else ssh_address(hosts))
+    where = "--local-addr" if local else "--remote-addr"
+    if name is None:
+        raise ConfigError(
+            "no address", where=where, expected="the address under which the other machine reaches this one"
+        )
+    try:
+        return str(socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_DGRAM)[0][4][0])
+    except OSError as error:
+        raise ConfigError(
+            f"{shown(name)} has no IPv4 address: {error.strerror or error}",
+            where=where,
+            expected="a name or an address that can be reached over UDP",
+        ) from error
+
+
+def ssh_address(hosts: Hosts) -> str:
+    """What SSH connects to for this host, after the user's ``~/.ssh/config``."""
+    words = [*hosts.ssh_words, "-G", hosts.host]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SLACK_S, check=True)
+        found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        return found["hostname"]
+    except (OSError, subprocess.SubprocessError, KeyError) as error:
+        raise ConfigError(
+            f"`{shlex.join(words)}` does not tell the address of {hosts.host}: {error}",
+            where="--remote-addr",
+            expected="the address of the other machine",
+            hint="give it with --remote-addr",
+        ) from error

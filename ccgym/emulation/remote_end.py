@@ -1,0 +1,273 @@
+"""``ccgym tunnel-end`` on the other machine, controlled over SSH.
+
+It takes one line of JSON and answers in lines of JSON (:mod:`ccgym.cli.tunnel_end`). It ends everything that it started
+when its standard input closes, so that nothing is left there, whatever happens here: SSH closes it when this process
+ends, is killed, or loses the connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import queue
+import shlex
+import subprocess
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final
+
+from ccgym.config.hosts import SSH, Hosts
+from ccgym.emulation.checkout import git_summary
+from ccgym.emulation.job import Memory
+from ccgym.emulation.process import GRACE_S, TURN_S
+from ccgym.errors import CcgymError, PlatformError, RealPathError, shown
+
+COMMAND: Final = "tunnel-end"
+"""The command that is run on the other machine."""
+
+HELLO_S: Final = 60.0
+"""How long the other machine may take to log in and to start ccgym, seconds."""
+
+SHOWN_LINES: Final = 4
+"""Last lines of what SSH said that an error quotes."""
+
+_SSH_FAILED: Final = 255
+_NOT_FOUND: Final = (126, 127)
+"""Exit statuses: SSH could not connect; the shell there found no such program."""
+
+_REFUSED: Final = (
+    ("Host key verification failed", "the key of that machine is not known here"),
+    ("Permission denied", "it does not let this user in without a question"),
+    ("Could not resolve hostname", "there is no machine of that name"),
+)
+"""What SSH says, and what it means."""
+
+
+class RemoteEnd:
+    """``ccgym tunnel-end`` on the other machine. Use it as a context manager: leaving it ends all that it started."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        self._where = f"remote {hosts.remote_path}"
+        self._trial = f"{'ssh' if hosts.ssh == SSH else hosts.ssh} {hosts.host} true"
+        self._messages: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._errors = Memory("ssh")
+        self._noise: list[str] = []
+        try:
+            # A session of its own: control-C in the terminal is for us alone, and we end it in order.
+            self._process = subprocess.Popen(
+                [*hosts.ssh_words, hosts.host, remote_command(hosts)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors.fd,
+                start_new_session=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            self._errors.close()
+            raise PlatformError(
+                f"{hosts.ssh_words[0]} cannot be started: {error.strerror}",
+                where="--ssh",
+                expected="a program that runs a command on another machine, as ssh does",
+                hint="install the OpenSSH client, or name another program with --ssh",
+            ) from error
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> RemoteEnd:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def hello(self, halt: threading.Event | None = None) -> Mapping[str, Any]:
+        """What it says first: its ``version``, and ``git``, the summary of its checkout.
+
+        Raises:
+            RealPathError: It cannot be reached, has no ccgym, or another version of it.
+        """
+        said: Mapping[str, Any] = self.wait("hello", HELLO_S, halt)
+        own = greeting()["version"]
+        if said.get("version") != own:
+            raise RealPathError(
+                f"ccgym {said.get('version')} is there",
+                where=self._where,
+                expected=f"ccgym {own}, as here",
+                hint="bring both machines to the same version",
+            )
+        return said
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Say what it is to do."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # Why it has gone, waiting for its answer tells.
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+
+    def wait(
+        self,
+        kind: str,
+        timeout_s: float,
+        halt: threading.Event | None = None,
+        watch: Callable[[], object] = lambda: None,
+    ) -> Any:
+        """The next message, which must be of this kind.
+
+        Args:
+            kind: ``hello``, ``ntp``, ``listening`` or ``result``.
+            timeout_s: How long it may take, seconds.
+            halt: Set by another thread to give up.
+            watch: Called again and again meanwhile; it may raise.
+
+        Raises:
+            RealPathError: It failed there, says something else or nothing, or has gone.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            with suppress(queue.Empty):
+                message = self._messages.get(timeout=TURN_S)
+                break
+            watch()
+            if halt is not None and halt.is_set():
+                raise RealPathError("the run was given up", where=self._where)
+            if time.monotonic() > deadline:
+                raise RealPathError(
+                    f"no word within {timeout_s:.0f} s{self._quoted()}",
+                    where=self._where,
+                    expected=f"its {kind}",
+                    hint=f"does `{self._trial}` end at once?",
+                )
+        if message is None:
+            raise self._gone()
+        if "error" in message:
+            error = message["error"]
+            raise RealPathError(
+                str(error["found"]),
+                where=f"{self._where}: {error['where']}" if error["where"] else self._where,
+                expected=str(error["expected"]),
+                hint=str(error["hint"]),
+            )
+        if kind not in message:
+            raise RealPathError(shown(dict(message)), where=self._where, expected=f"its {kind}")
+        return message[kind]
+
+    def end(self) -> None:
+        """Close its standard input, and kill SSH if it does not end; the other machine notices either."""
+        assert self._process.stdin is not None
+        try:
+            with suppress(OSError):
+                self._process.stdin.close()
+            self._process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._reader.join(timeout=GRACE_S)
+            self._errors.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                message = _message(line)
+                if message is not None:
+                    self._messages.put(message)
+                elif line.strip():
+                    self._noise.append(line.strip())  # A shell there says something of its own when it starts.
+        self._messages.put(None)
+
+    def _gone(self) -> RealPathError:
+        """Why there is nothing more to come."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=GRACE_S)
+        status, said = self._process.poll(), self._errors.read().decode(errors="replace")
+        program = remote_command(self._hosts).removesuffix(f" {COMMAND}")
+        if status == _SSH_FAILED:
+            meaning = next((words for sign, words in _REFUSED if sign in said), "SSH did not connect")
+            return RealPathError(
+                f"{meaning}{self._quoted()}",
+                where=self._where,
+                expected=f"that `{self._trial}` works by itself",
+                hint="connect once by hand, which shows that machine's key; `ssh-copy-id` lets this user in with a key",
+            )
+        if status in _NOT_FOUND:
+            return RealPathError(
+                f"there is no {program}{self._quoted()}",
+                where=self._where,
+                expected="ccgym, in the checkout that HOST:DIR names or on the search path of the user",
+                hint="run `make setup` in a checkout there and name it: --remote HOST:DIR",
+            )
+        if COMMAND in said:
+            return RealPathError(
+                f"{program} there does not know what to do{self._quoted()}",
+                where=self._where,
+                expected="the same version of ccgym as here",
+                hint="bring both machines to the same version",
+            )
+        return RealPathError(
+            f"it ended with status {status}{self._quoted()}",
+            where=self._where,
+            expected="a result, or an error that explains itself",
+            hint=f"`{program} doctor` tells what that machine can do",
+        )
+
+    def _quoted(self) -> str:
+        said = self._errors.read().decode(errors="replace").splitlines() or self._noise
+        lines = [line.strip() for line in said if line.strip()][-SHOWN_LINES:]
+        return f"; it said: {' | '.join(lines)}" if lines else ""
+
+
+def remote_command(hosts: Hosts) -> str:
+    """What the shell of the other machine is told: in a checkout the program of its environment."""
+    folder = hosts.folder.rstrip("/")
+    if not folder:
+        return f"ccgym {COMMAND}"
+    # A shell expands no quoted tilde.
+    home, _, rest = folder.partition("/") if folder.startswith("~") else ("", "", folder)
+    quoted = f"{home}/{shlex.quote(rest)}" if home and rest else home or shlex.quote(rest)
+    return f"{quoted}/.venv/bin/ccgym {COMMAND}"
+
+
+def greeting() -> dict[str, str]:
+    """What ``ccgym tunnel-end`` says first: see :meth:`RemoteEnd.hello`."""
+    from ccgym import _core
+
+    return {"version": _core.__version__, "git": git_summary()}
+
+
+def message(kind: str, content: Any) -> str:
+    """A line of ``ccgym tunnel-end``."""
+    return json.dumps({"ccgym": {kind: content}}) + "\n"
+
+
+def _message(line: str) -> Mapping[str, Any] | None:
+    """What a line says; None if it is not of ``ccgym tunnel-end``."""
+    try:
+        document = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    found = document.get("ccgym") if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def packed_half(half: bytes) -> str:
+    """A half result as it travels."""
+    return base64.b64encode(zlib.compress(half, 1)).decode()
+
+
+def unpacked_half(text: str) -> bytes:
+    """The inverse of :func:`packed_half`."""
+    return zlib.decompress(base64.b64decode(text))
+
+
+def described(error: CcgymError) -> dict[str, str]:
+    """An error as it travels."""
+    return {"where": error.where, "found": error.found, "expected": error.expected, "hint": error.hint}

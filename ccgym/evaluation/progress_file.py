@@ -1,0 +1,162 @@
+"""How far runs are, in a file of the results directory that other processes may read: ``ccgym watch`` does.
+
+``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and once more at the end.
+Nothing depends on it: a file that cannot be written is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from ccgym.errors import ResultsError
+from ccgym.files import UnreadableError, atomic_write, read_json
+
+PROGRESS_FILE: Final = ".ccgym_progress.json"
+EVERY_S: Final = 0.5
+"""Writes are not nearer to each other, seconds."""
+MAX_FAILURES: Final = 100
+"""So many failures are named; the others are counted."""
+
+State: TypeAlias = Literal["running", "ended", "interrupted"]
+
+
+@dataclass
+class RunProgress:
+    """How far the runs of a results directory are. Times are seconds since the epoch."""
+
+    what: str
+    """The stage: ``simulating`` or ``running``."""
+    total: int
+    """Runs in all, those that were there before included."""
+    kept: int = 0
+    """Runs that were there before."""
+    done: int = 0
+    """Runs that ended in this call."""
+    failed: int = 0
+    """Those of them that ended in an error."""
+    running: dict[str, float] = field(default_factory=dict)
+    """Names of the runs under way, and when each began."""
+    failures: list[str] = field(default_factory=list)
+    """Names and errors."""
+    run_s: float = 0.0
+    """Seconds that the runs of this call took, one after another."""
+    started: float = 0.0
+    updated: float = 0.0
+    state: State = "running"
+    pid: int = 0
+    host: str = ""
+
+    @property
+    def left(self) -> int:
+        """Runs that have not ended."""
+        return max(0, self.total - self.kept - self.done)
+
+    @property
+    def rate(self) -> float | None:
+        """Runs per second in this call; None before one ended."""
+        passed = self.updated - self.started
+        return self.done / passed if self.done and passed > 0 else None
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the last run ends, as far as the rate tells; None where nothing does."""
+        return self.left / self.rate if self.rate else None
+
+    @classmethod
+    def load(cls, directory: Path) -> RunProgress | None:
+        """What a results directory says; None where it says nothing. A process that is gone was interrupted.
+
+        Raises:
+            ResultsError: The file is damaged.
+        """
+        file = directory / PROGRESS_FILE
+        try:
+            found = cls(**read_json(file))
+        except FileNotFoundError:
+            return None
+        except (UnreadableError, OSError, TypeError) as error:
+            raise ResultsError(
+                f"the file cannot be read: {error}", where=str(file), expected="what ccgym writes while it runs"
+            ) from None
+        if found.state == "running" and found.host == socket.gethostname() and not alive(found.pid):
+            found.state = "interrupted"
+        return found
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of this machine runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+class ProgressFile:
+    """Writes the progress of runs. Use it as a context manager; several threads may tell it of theirs.
+
+    Args:
+        directory: The results directory; None: nothing is written.
+        total: Runs of all stages together; None: what the stages say.
+    """
+
+    def __init__(self, directory: Path | None, total: int | None = None) -> None:
+        self._file = None if directory is None else directory / PROGRESS_FILE
+        self._lock = threading.Lock()
+        self._counts = total is None
+        now = time.time()
+        self._now = RunProgress("", total or 0, started=now, updated=now, pid=os.getpid(), host=socket.gethostname())
+        self._written = 0.0
+
+    def __enter__(self) -> ProgressFile:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._lock:
+            self._now.state = "ended" if kind is None else "interrupted"
+            self._now.running.clear()
+            self._write(always=True)
+
+    def begin(self, what: str, total: int, kept: int) -> None:
+        """Further runs are planned, of which some are there already."""
+        with self._lock:
+            self._now.what = what
+            self._now.total += total if self._counts else 0
+            self._now.kept += kept
+            self._write(always=True)
+
+    def run_begins(self, name: str) -> None:
+        """A run begins."""
+        with self._lock:
+            self._now.running[name] = time.time()
+            self._write()
+
+    def run_ends(self, name: str, error: str | None = None) -> None:
+        """A run ended, well or in an error."""
+        with self._lock:
+            self._now.run_s += time.time() - self._now.running.pop(name, time.time())
+            self._now.done += 1
+            if error is not None:
+                self._now.failed += 1
+                if len(self._now.failures) < MAX_FAILURES:
+                    self._now.failures.append(f"{name}: {error}")
+            self._write()
+
+    def _write(self, *, always: bool = False) -> None:
+        now = time.time()
+        if self._file is None or (not always and now - self._written < EVERY_S):
+            return
+        self._written = self._now.updated = now
+        document: dict[str, Any] = asdict(self._now)
+        with suppress(OSError):
+            atomic_write(self._file, json.dumps(document, ensure_ascii=False) + "\n")

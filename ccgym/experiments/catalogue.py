@@ -1,0 +1,45 @@
+"""A catalogue: sets of experiments that are run one after the other, each with a report of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from ccgym.config.configurations import find_config
+from ccgym.config.yaml_loader import load_yaml, validate
+from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.experiments.load import FOLDERS
+from ccgym.experiments.spec import Strict
+
+
+class Catalogue(Strict):
+    """``configs/experiments/benchmark.yaml``."""
+
+    kind: Literal["catalogue"]
+    title: str
+    """Name for people."""
+    parts: Mapping[str, str] = Field(min_length=1)
+    """Names of experiments, and what they are in a few words."""
+
+    def only(self, names: Sequence[str]) -> Catalogue:
+        """The catalogue with these parts alone.
+
+        Raises:
+            ConfigError: There is no such part.
+        """
+        for name in names:
+            if name not in self.parts:
+                raise ConfigError(
+                    f"no part is called {shown(name)}",
+                    expected=", ".join(self.parts),
+                    hint=did_you_mean(name, self.parts),
+                    where="--only",
+                )
+        return self.model_copy(update={"parts": {name: self.parts[name] for name in self.parts if name in names}})
+
+
+def load_catalogue(name: str = "benchmark") -> Catalogue:
+    """Read a catalogue: a YAML file, or the name of one in ``configs/experiments``."""
+    return validate(load_yaml(find_config(name, folders=FOLDERS)), Catalogue)

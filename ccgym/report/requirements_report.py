@@ -1,0 +1,304 @@
+"""The report on a document's requirements, row by row: tables, a page (``NAME.html``) and Markdown, to be cited."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.engine import Observer
+from ccgym.experiments.criteria import Criterion
+from ccgym.experiments.request import Written
+from ccgym.experiments.results import WORST_FIRST, ExperimentResults, Outcome, Test
+from ccgym.experiments.spec import Row as Requirement
+from ccgym.files import atomic_write
+from ccgym.invocation import command
+from ccgym.report.experiment_report import (
+    TONES,
+    WORDS,
+    criteria_table,
+    draw_tests,
+    figures_of_test,
+    interval_text,
+    test_values,
+    threshold_text,
+    trained,
+)
+from ccgym.report.table import NOTHING, Cell, Column, Row, Table, counted
+from ccgym.schemes.style import SchemeStyle
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDTH: Final = 26
+"""Characters after which texts in the table break."""
+NOT_TESTED: Final = "not tested yet"
+BY_AUTHOR: Final = "for the author"
+EXPLAINED: Final = (
+    "A mark is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of it, or, "
+    "where the mark is measured too, the interval of the difference in runs of one number; else it is undecided. An "
+    "experiment fails with its worst mark, which is the one shown, and a row with its worst experiment. With one "
+    "repetition there is no interval, and the mean decides. Many marks are tested: of twenty that are met exactly, one "
+    "interval lies on the wrong side by chance."
+)
+CONFIRMED_EXPLAINED: Final = (
+    "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
+    "agrees where it lies within the span of the simulated runs, or no further from it than a tenth of their mean or "
+    "of a mark, whichever is larger."
+)
+
+
+def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
+    """The table, and what was run."""
+    confirmed = confirmed_table(result)
+    sample: list[RenderableType] = [confirmed, _agreement(result), ""] if confirmed.rows else []
+    rest = open_table(result)
+    below: list[RenderableType] = [rest, ""] if rest.rows else []
+    shown = ["", summary_table(result, replay=False), "", *below, *sample]
+    return [*shown, *_counts(result), *trained(result), *result.notes, ""]
+
+
+def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+    """Write the report as Markdown; with ``figures`` the figures and the page."""
+    table = directory / f"{result.name}.md"
+    atomic_write(table, markdown(result))
+    files = [
+        Written("markdown", table),
+        Written("results", directory / f"{result.name}.json"),
+        Written("", directory / f"{result.name}.csv"),
+    ]
+    if not figures:
+        return files
+    from ccgym.report.page import write_page
+
+    progress.begin("figures", sum(len(figures_of_test(result, test)) for test in result.tests) + 1)
+    draw_tests(result, directory, progress)
+    page = directory / f"{result.name}.html"
+    write_page(page, "requirements", page_values(result, directory))
+    progress.advance("figures", 1, "page")
+    return [Written("report", page), *files]
+
+
+def tests_of(results: ExperimentResults, row: Requirement) -> list[Test]:
+    """The experiments of a row, in its order."""
+    known = {test.name: test for test in results.tests}
+    return [known[name] for name in row.names if name in known]
+
+
+def decisive(outcome: Outcome) -> Criterion | None:
+    """The criterion that decided: with the worst verdict, and of these with the smallest margin."""
+    ranks = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
+    return min(outcome.criteria, key=lambda one: (ranks[one.verdict], one.margin), default=None)
+
+
+def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, test: Test | None = None) -> str:
+    """The command that runs a row again; of other documents than RFC 9743, an experiment of it."""
+    asked = results.parameters
+    texts = dict(zip((one.key for one in results.styles), asked["schemes"], strict=True))
+    if results.name == "rfc9743":
+        words = [*command("rfc9743").split(), texts[style.key], "--only", row.section]
+    else:
+        files = {name: file.removesuffix(".yaml") for name, file in zip(row.names, row.tests, strict=True)}
+        names = [files[test.name]] if test is not None else list(files.values())[:1]
+        words = [*command("evaluate").split(), "--experiment", *names, "--schemes", texts[style.key]]
+    words += ["--quick"] if asked["quick"] else []
+    words += ["--runs", str(asked["runs"])] if asked["runs"] else []
+    words += ["--seed", str(asked["seed"])] if asked["seed"] != 1 else []
+    return shlex.join(words)
+
+
+def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
+    """A line per experiment of each row, with the mark that decided; rows without one say so."""
+    several = len(results.styles) > 1
+    columns = [
+        Column("section", "section", align="left"),
+        Column("row", "requirement", align="left"),
+        Column("level", "level", align="left"),
+        *([Column("scheme", "scheme", align="left")] if several else []),
+        Column("verdict", "verdict", align="left"),
+        Column("test", "experiment", align="left", max_width=WIDTH),
+        Column("measure", "measure", align="left", max_width=WIDTH),
+        Column("mark", "mark"),
+        Column("found", "mean\n(95 % interval)"),
+        *([Column("replay", "again", align="left")] if replay else []),
+    ]
+    return Table(columns, list(_lines(results)), kind="stack")
+
+
+def _lines(results: ExperimentResults) -> Iterator[Row]:
+    for row in results.source.rows:
+        lines = [_line(results, style, row, test) for style in results.styles for test in tests_of(results, row)]
+        if not lines:
+            lines = [{"verdict": Cell(NOT_TESTED, "unknown") if row.missing else Cell(BY_AUTHOR, "muted")}]
+        in_part = f"{row.title} (in part)" if row.tests and row.missing else row.title
+        head = {"section": row.section, "row": _wrapped(in_part), "level": row.level}
+        for place, values in enumerate(lines):
+            yield Row({**head, **values}, first=place == 0)
+
+
+def open_table(results: ExperimentResults) -> Table:
+    """What is not tested, and what no experiment can answer."""
+    columns = [
+        Column("section", "section", align="left"),
+        Column("row", "requirement", align="left"),
+        Column("status", "", align="left"),
+        Column("what", "what", align="left", max_width=2 * WIDTH),
+    ]
+    rows = []
+    for row in results.source.rows:
+        head = {"section": row.section, "row": row.title}
+        if row.missing:
+            status = f"{'in part ' if row.tests else ''}{NOT_TESTED}"
+            rows.append(Row({**head, "status": status, "what": _wrapped(f"needs {row.missing}", 2 * WIDTH)}))
+        if row.author:
+            rows.append(Row({**head, "status": BY_AUTHOR, "what": _wrapped(row.author, 2 * WIDTH)}))
+    return Table(columns, rows, kind="stack")
+
+
+def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test: Test) -> dict[str, Any]:
+    outcome = results.outcome(test, style.key)
+    one = decisive(outcome)
+    shown: dict[str, Any] = {
+        "scheme": style.label,
+        "test": _wrapped(test.title),
+        "verdict": Cell(WORDS[outcome.verdict] or NOTHING, TONES[outcome.verdict]),
+        "replay": _wrapped(replay(results, style, row, test)),
+    }
+    if one is None:
+        return shown
+    metric = test.by_key(one.metric)
+    interval = interval_text(metric, one)
+    measured = f"{metric.label}, {one.group}" if one.group else metric.label
+    return shown | {
+        "measure": _wrapped(measured),
+        "mark": threshold_text(metric, one),
+        "found": f"{metric.show(one.value)}\n({interval})" if interval else metric.show(one.value),
+    }
+
+
+def _wrapped(text: str, width: int = WIDTH) -> str:
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def confirmed_table(results: ExperimentResults) -> Table:
+    """The sample with real packets."""
+    titles = {test.name: test for test in results.tests}
+    columns = [
+        Column("test", "experiment", align="left", max_width=WIDTH),
+        Column("condition", "condition", align="left", max_width=WIDTH),
+        Column("metric", "metric", align="left", max_width=WIDTH),
+        Column("simulated", "simulated"),
+        Column("real", "real packets"),
+        Column("agrees", ""),
+    ]
+    rows = []
+    for one in results.confirmed:
+        metric = titles[one.test].by_key(one.metric)
+        spread = one.simulated
+        span = f" ({metric.show(spread.low)} to {metric.show(spread.high)})" if spread.count > 1 else ""
+        rows.append(
+            Row(
+                {
+                    "test": titles[one.test].title,
+                    "condition": one.condition,
+                    "metric": metric.label,
+                    "simulated": f"{metric.show(spread.mean)}{span}",
+                    "real": metric.show(one.real),
+                    "agrees": Cell("agrees", "good") if one.agrees else Cell("differs", "bad"),
+                }
+            )
+        )
+    return Table(columns, rows, kind="stack")
+
+
+def _agreement(results: ExperimentResults) -> str:
+    agree = sum(one.agrees for one in results.confirmed)
+    runs = len({(one.test, one.scheme, one.condition) for one in results.confirmed})
+    return f"real packets: {agree} of {counted(len(results.confirmed), 'number')} agree, of {counted(runs, 'run')}"
+
+
+def _counts(results: ExperimentResults) -> list[str]:
+    """How many rows ended how, scheme by scheme."""
+    lines = []
+    for style in results.styles:
+        verdicts = [results.row_verdict(row, style.key) for row in results.source.rows if row.tests]
+        parts = [f"{count} {word}" for word in WORST_FIRST[::-1] if (count := verdicts.count(word))]
+        missing = sum(not row.tests and bool(row.missing) for row in results.source.rows)
+        author = sum(not row.tests and not row.missing for row in results.source.rows)
+        parts += [f"{missing} not tested yet"] if missing else []
+        parts += [f"{author} for the author alone"] if author else []
+        partly = sum(bool(row.tests and row.missing) for row in results.source.rows)
+        partial = f" ({partly} of the tested ones are tested in part)" if partly else ""
+        lines.append(f"{style.label}: of {counted(len(results.source.rows), 'row')} {', '.join(parts)}{partial}.")
+    return lines
+
+
+def _described(results: ExperimentResults) -> str:
+    """The schemes as they were asked for, with the version that ran them."""
+    asked = ", ".join(results.parameters["schemes"])
+    policies = results.provenance["policies"]
+    digests = [f"{key} {str(value)[:12]}" for one in policies.values() for key, value in one.items() if "sha" in key]
+    made = f" ({', '.join(digests)})" if digests else ""
+    return f"{asked}{made} of ccgym {results.provenance['versions']['ccgym']}:"
+
+
+def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
+    """What the template ``requirements`` needs."""
+    return {
+        "results": results,
+        "provenance": results.provenance,
+        "place": PLACES[results.provenance["backend"]],
+        "sections": [(row.section, row.section) for row in results.source.rows],
+        "names": ", ".join(style.label for style in results.styles),
+        "described": _described(results),
+        "counts": _counts(results),
+        "explained": f"{EXPLAINED} {results.source.note}".strip(),
+        "summary": summary_table(results),
+        "open": open_table(results),
+        "trained": trained(results),
+        "confirmed": confirmed_table(results),
+        "confirmed_explained": f"{CONFIRMED_EXPLAINED} {_agreement(results)}.",
+        "rows": [
+            (
+                row,
+                [test_values(results, test, directory) for test in tests_of(results, row)],
+                replay(results, results.styles[0], row),
+            )
+            for row in results.source.rows
+        ],
+    }
+
+
+def markdown(results: ExperimentResults) -> str:
+    """The report as Markdown: the table, then a section per row."""
+    names = ", ".join(style.label for style in results.styles)
+    made = results.provenance
+    parts = [
+        f"# {results.source.title}: {names}\n",
+        f"{_described(results)} {results.extent}; root seed {results.parameters['seed']}, "
+        f"{PLACES[made['backend']]}, {made['started']}. `{made['command']}`\n",
+        "\n".join(_counts(results)) + "\n",
+        f"{EXPLAINED} {results.source.note}\n",
+        summary_table(results).markdown(),
+    ]
+    if (rest := open_table(results)).rows:
+        parts += ["Not tested yet, or for the author of the scheme to write:\n", rest.markdown()]
+    if results.confirmed:
+        said = f"{CONFIRMED_EXPLAINED} {_agreement(results)}."
+        parts += ["## A sample with real packets\n", f"{said}\n", confirmed_table(results).markdown()]
+    for row in results.source.rows:
+        parts += [f"## {row.section} {row.title}\n", f"{row.asks}{'' if row.level == '–' else f' **{row.level}**'}\n"]
+        missing = f"needs {row.missing}" if row.missing else ""
+        words = (("Marks", row.reason), ("Not tested yet", missing), ("For the author", row.author))
+        parts += [f"{word}: {text}\n" for word, text in words if text]
+        for test in tests_of(results, row):
+            parts += [f"### {test.title}\n", f"{test.spec.question} {_sentence(test.spec.setting)}\n"]
+            parts += [f"Passes: {_sentence(test.spec.threshold)}\n", criteria_table(results, test).markdown()]
+    return "\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

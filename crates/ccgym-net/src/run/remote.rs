@@ -1,0 +1,186 @@
+//! One end of a run between two machines: the senders of all flows, or their receivers, and a tunnel to the other end.
+//!
+//! The ends meet, ask each other for the time, and agree on the run's time zero; then both go by their own clocks. What
+//! each saw is half of the result; [`super::join`] makes the whole of both.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::Timestamp;
+
+use super::flows::{start_receivers, start_senders, Ended, FlowEndpoints};
+use super::join::{HalfClock, HalfResult};
+use super::plan::{Half, MakeGuests, Plan, Prepared, TunnelEnd};
+use super::PROGRAMS_TAKE;
+use crate::clock::Clock;
+use crate::error::{NetError, Result};
+use crate::system::{system_info, Endpoint, IdleSpinner, Side};
+use crate::tunnel::message::{secret, Message, Secret};
+use crate::tunnel::rendezvous::{meet, Meeting};
+use crate::tunnel::{Link, TUNNEL_MTU};
+
+/// How long before time zero flows are set up, in addition to some round trips.
+const LEAD: Duration = Duration::from_millis(1500);
+/// Round trips for that: handshakes, some of them lost.
+const ROUND_TRIPS: u32 = 10;
+/// How long the ends may take to agree once they have met.
+const AGREEING: Duration = Duration::from_secs(30);
+/// What is said is said again after this time.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long receivers stay after the run, for what is under way, in addition to the round trip.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Carry out one end.
+pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
+    let step = || "checking the plan".to_owned();
+    let Some(secret) = secret(&end.secret) else {
+        return Err(NetError::new(step(), "the tunnel's secret").expected("32 hexadecimal digits"));
+    };
+    let meeting = match (end.listen, end.connect) {
+        (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
+        (None, Some(to)) => Meeting::Connect(to),
+        _ => return Err(NetError::new(step(), "the tunnel's addresses").expected("either `listen` or `connect`")),
+    };
+    let mut prepared = Prepared::load(plan, make_guests)?;
+    prepared.quic.secret = of_quic(&secret);
+    let prepared = Arc::new(prepared);
+    let socket = meet(meeting, &secret, end.interface.as_deref())?;
+    // Times of this end are counted from here.
+    let clock = Clock::start();
+    let side = if end.end == Half::Senders { Side::Inside } else { Side::Outside };
+    let endpoint = Endpoint::alone(side, TUNNEL_MTU)?;
+    let flows = prepared.flows().len() as u32;
+    let mut link = Link::start(socket, endpoint.port.clone(), clock, secret, end.end == Half::Senders, flows)?;
+    let _awake = IdleSpinner::start();
+    let heard = link.ask()?;
+    let one = This { prepared, endpoint, clock };
+    match end.end {
+        Half::Senders => one.send(link, &heard),
+        Half::Receivers => one.receive(link, &heard),
+    }
+}
+
+/// QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
+fn of_quic(secret: &Secret) -> [u8; 32] {
+    let mut both = [0; 32];
+    both[..16].copy_from_slice(secret);
+    both[16..].copy_from_slice(secret);
+    both
+}
+
+/// What is here.
+struct This {
+    prepared: Arc<Prepared>,
+    endpoint: Endpoint,
+    clock: Clock,
+}
+
+impl This {
+    fn flow_endpoints(&self, lead: Duration) -> FlowEndpoints {
+        let (own, other) = (self.endpoint.address, self.endpoint.peer());
+        let inside = self.endpoint.device == "ingress";
+        FlowEndpoints {
+            inside: self.endpoint.namespace.clone(),
+            outside: self.endpoint.namespace.clone(),
+            address: if inside { other } else { own },
+            inside_address: Some(if inside { own } else { other }),
+            handshake: lead,
+            backlog: None,
+        }
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_nanos(self.prepared.plan.spec.duration.0)
+    }
+
+    /// The end with the senders says when time zero is.
+    fn send(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
+        let round_trip = Duration::from_nanos(link.first_estimate().0);
+        let patience = if self.prepared.plan.programs.is_empty() { 1 } else { PROGRAMS_TAKE };
+        let lead = (LEAD + round_trip * ROUND_TRIPS) * patience;
+        let run = Clock::starting_in(lead);
+        let zero = run.monotonic(Timestamp::ZERO) - self.clock.monotonic(Timestamp::ZERO);
+        let deadline = Instant::now() + AGREEING.min(lead);
+        let mut listening = heard.iter().any(|&(message, _)| message == Message::Listening);
+        while !listening {
+            link.say(Message::Zero(zero))?;
+            listening =
+                link.hears(Instant::now() + AGAIN, |message| (message == Message::Listening).then_some(()))?.is_some();
+            if !listening && Instant::now() > deadline {
+                return Err(unanswered("the receivers do not say that they are ready", round_trip));
+            }
+        }
+        let left = run.until(Timestamp::ZERO).map_or(Duration::ZERO, |span| Duration::from_nanos(span.0));
+        let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
+        if run.has_started() {
+            return Err(NetError::new("setting up the flows", format!("not done within {:.1} s", lead.as_secs_f64()))
+                .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
+        }
+        let mut ended = Ended::default();
+        ended.take_senders(senders.join()?);
+        run.sleep_until(Timestamp::ZERO + self.prepared.plan.spec.duration);
+        // Acknowledgements of the last packets do not count, but packets that are timed both ways do.
+        thread::sleep(round_trip);
+        self.half(link, run, ended)
+    }
+
+    /// The end with the receivers goes by its own clock, as near to the senders' as the answers so far tell.
+    fn receive(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
+        let zero = |&(message, _): &(Message, u64)| if let Message::Zero(at) = message { Some(at) } else { None };
+        let deadline = Instant::now() + AGREEING;
+        let found = match heard.iter().find_map(zero) {
+            Some(at) => Some(at),
+            None => link.hears(deadline, |message| zero(&(message, 0)))?,
+        };
+        let (round_trip, offset) = link.first_estimate();
+        let Some(at) = found else {
+            return Err(unanswered("the senders do not say when to start", Duration::from_nanos(round_trip)));
+        };
+        // The senders' clock there minus ours is `offset`.
+        let here = at.saturating_add_signed(-offset);
+        let lead = here.saturating_sub(self.clock.now().0);
+        let run = Clock::starting_in(Duration::from_nanos(lead));
+        let receivers = start_receivers(&self.prepared, &self.flow_endpoints(Duration::from_nanos(lead)), run)?;
+        link.say(Message::Listening)?;
+        let end =
+            Instant::now() + Duration::from_nanos(lead) + self.duration() + Duration::from_nanos(round_trip) + LINGER;
+        // The senders ask again until they have heard it.
+        while link.hears(end, |message| zero(&(message, 0)))?.is_some() {
+            link.say(Message::Listening)?;
+        }
+        receivers.halt.store(true, Ordering::Relaxed);
+        let mut ended = Ended::default();
+        ended.take_receivers(receivers.join()?);
+        self.half(link, run, ended)
+    }
+
+    fn half(self, link: Link, run: Clock, ended: Ended) -> Result<HalfResult> {
+        let log = link.stop()?;
+        let drops = self.endpoint.port.drops()?;
+        Ok(HalfResult {
+            clock: HalfClock {
+                zero: run.monotonic(Timestamp::ZERO) - self.clock.monotonic(Timestamp::ZERO),
+                epoch_ms: self.clock.epoch_ms(Timestamp::ZERO),
+            },
+            device_drops: drops.outgoing + drops.incoming + log.dropped,
+            rejected: log.rejected,
+            log,
+            senders: ended.senders,
+            receivers: ended.received,
+            said: ended.said,
+            limited: self.prepared.fell_behind(),
+            system: system_info(&self.endpoint.namespace)?,
+        })
+    }
+}
+
+fn unanswered(found: &str, round_trip: Duration) -> NetError {
+    NetError::new(
+        "agreeing on the start of the run",
+        format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3),
+    )
+    .expected("an answer of the other end, which did answer before")
+    .hint("the other machine says what went wrong there, or the path between them stopped")
+}

@@ -1,0 +1,75 @@
+//! The buffer between an application and its transport: what was written and is not yet acknowledged.
+//!
+//! A greedy application writes whenever there is room. The time from then until the receiver can read it, in order, is
+//! the delay that applications have: mostly the wait in this buffer, where that is larger than the window.
+
+use std::collections::VecDeque;
+
+use ccgym_core::{Sender, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What the two applications of a flow did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Application {
+    /// Payload bytes written.
+    pub written_bytes: u64,
+    /// Payload bytes read, in order.
+    pub read_bytes: u64,
+    /// Sum over the segments that were read of the time since they were written, nanoseconds.
+    pub delay_ns: u128,
+    /// Segments read.
+    pub read_segments: u64,
+}
+
+/// The send buffer of a flow with a greedy application.
+#[derive(Clone, Debug)]
+pub struct SendBuffer {
+    segments: u64,
+    mss: u64,
+    /// Segments that were written together and not yet read: how many, and when.
+    unread: VecDeque<(u64, Timestamp)>,
+    read: u64,
+    application: Application,
+}
+
+impl SendBuffer {
+    /// A buffer of `bytes`, at least one segment of `mss`.
+    #[must_use]
+    pub fn new(bytes: u64, mss: u32) -> Self {
+        let mss = u64::from(mss);
+        let segments = (bytes / mss).max(1);
+        Self { segments, mss, unread: VecDeque::new(), read: 0, application: Application::default() }
+    }
+
+    /// The application writes what there is room for.
+    pub fn fill(&mut self, now: Timestamp, sender: &mut Sender) {
+        let room = (sender.acknowledged() + self.segments).saturating_sub(sender.written());
+        if room > 0 {
+            sender.write(room);
+            self.unread.push_back((room, now));
+            self.application.written_bytes += room * self.mss;
+        }
+    }
+
+    /// The receiver has `segments` in order at `at`: its application reads them.
+    pub fn read(&mut self, at: Timestamp, segments: u64) {
+        while self.read < segments {
+            let Some((count, written)) = self.unread.front_mut() else { return };
+            let taken = (segments - self.read).min(*count);
+            self.application.delay_ns += u128::from(taken) * u128::from(at.since(*written).0);
+            self.application.read_segments += taken;
+            self.application.read_bytes += taken * self.mss;
+            self.read += taken;
+            *count -= taken;
+            if *count == 0 {
+                self.unread.pop_front();
+            }
+        }
+    }
+
+    /// What was written and read so far.
+    #[must_use]
+    pub const fn application(&self) -> Application {
+        self.application
+    }
+}

@@ -1,0 +1,242 @@
+//! What the applications of flows do, as data.
+
+use ccgym_core::units::{Rate, TimeSpan};
+use ccgym_core::SpecError;
+use ccgym_link::Param;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{one, Profile};
+
+/// What a flow's application does.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Source")]
+pub enum SourceSpec {
+    /// Always has data: a bulk transfer without an end.
+    #[default]
+    Greedy,
+    /// A transfer of a number of payload bytes, all there from the start.
+    Bytes {
+        /// Payload bytes.
+        #[schemars(extend("format" = "bytes"))]
+        bytes: u64,
+    },
+    /// Alternates between always and never having data; exponentially distributed periods, starts on.
+    OnOff {
+        /// Mean on period.
+        #[schemars(range(min = 1))]
+        mean_on: TimeSpan,
+        /// Mean off period.
+        #[schemars(range(min = 1))]
+        mean_off: TimeSpan,
+    },
+    /// An application that produces full segments at a rate: application-limited.
+    Rate {
+        /// Payload rate; in steps, times are since the beginning of the run.
+        rate: Param<Rate>,
+        /// Payload bytes after which it ends, in whole segments; absent: it does not.
+        #[serde(default)]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        bytes: Option<u64>,
+    },
+    /// An application that produces full segments, or bursts of them, as a Poisson process.
+    Poisson {
+        /// Mean payload rate.
+        rate: Rate,
+        /// Segments that come together.
+        #[serde(default = "one")]
+        #[schemars(range(min = 1))]
+        burst: u32,
+        /// Payload bytes after which it ends, in whole bursts; absent: it does not.
+        #[serde(default)]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        bytes: Option<u64>,
+    },
+    /// A server that answers requests one after the other, each when the response before it was acknowledged in full and
+    /// the client has thought: request and response, or web pages over one connection.
+    Requests(RequestsSpec),
+    /// A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`.
+    Media(MediaSpec),
+}
+
+impl SourceSpec {
+    /// Check every value that the types leave open.
+    pub(super) fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+        match self {
+            SourceSpec::Greedy => {}
+            SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
+            SourceSpec::Poisson { rate, burst, bytes } => {
+                let positive = *rate > Rate::ZERO && *burst > 0 && *bytes != Some(0);
+                let found = format!("{} bit/s in bursts of {burst}, {bytes:?} bytes", rate.0);
+                SpecError::ensure(positive, &at("source"), found, "a positive rate, burst and size")?;
+            }
+            SourceSpec::Requests(requests) => {
+                requests.size.validate(&at("source.size"))?;
+                SpecError::ensure(requests.count != Some(0), &at("source.count"), 0, "1 response or more")?;
+            }
+            SourceSpec::Rate { rate, bytes } => {
+                SpecError::ensure(*bytes != Some(0), &at("source.bytes"), 0, "1 byte or more")?;
+                rate.check(&at("source.rate"), |_, _| Ok(()))?;
+                let positive = rate.steps().iter().any(|(_, rate)| *rate > Rate::ZERO);
+                SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")?;
+            }
+            SourceSpec::OnOff { mean_on, mean_off } => {
+                let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;
+                SpecError::ensure(positive, &at("source"), "a zero mean period", "positive mean periods")?;
+            }
+            SourceSpec::Media(media) => media.validate(at, profile)?,
+        }
+        Ok(())
+    }
+}
+
+/// Requests to a server, and the sizes of its responses.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestsSpec {
+    /// Payload of a response; a size alone is always the same.
+    pub size: SizeSpec,
+    /// Mean time from the end of a response to the next request, exponentially distributed.
+    #[serde(default)]
+    pub think: TimeSpan,
+    /// Number of responses; absent: until the flow stops.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub count: Option<u64>,
+    /// Number of a group of flows that are asked at the same time, once all of them have answered (incast).
+    #[serde(default)]
+    pub group: Option<u32>,
+}
+
+/// How large transfers are, bytes of payload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "TransferSize")]
+pub enum SizeSpec {
+    /// Always the same.
+    Constant {
+        /// Payload bytes.
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        bytes: u64,
+    },
+    /// Exponentially distributed.
+    Exponential {
+        /// Mean.
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        mean: u64,
+        /// What is larger is cut to this.
+        #[serde(default = "gigabyte")]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        max: u64,
+    },
+    /// Pareto: many small ones, few very large ones.
+    Pareto {
+        /// Minimum.
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        min: u64,
+        /// Shape; up to 1 the mean is only finite because of `max`.
+        #[schemars(range(min = 0.1, max = 100.0))]
+        shape: f64,
+        /// What is larger is cut to this.
+        #[serde(default = "gigabyte")]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        max: u64,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Median.
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        median: u64,
+        /// Standard deviation of the natural logarithm.
+        #[schemars(range(min = 0.0, max = 10.0))]
+        sigma: f64,
+        /// What is larger is cut to this.
+        #[serde(default = "gigabyte")]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
+        max: u64,
+    },
+}
+
+impl SizeSpec {
+    fn validate(&self, at: &str) -> Result<(), SpecError> {
+        let (smallest, max) = match *self {
+            Self::Constant { bytes } => (bytes, bytes),
+            Self::Exponential { mean, max } => (mean, max),
+            Self::Pareto { min, shape, max } => {
+                SpecError::ensure((0.1..=100.0).contains(&shape), &format!("{at}.shape"), shape, "0.1 to 100")?;
+                (min, max)
+            }
+            Self::Lognormal { median, sigma, max } => {
+                SpecError::ensure((0.0..=10.0).contains(&sigma), &format!("{at}.sigma"), sigma, "0 to 10")?;
+                (median, max)
+            }
+        };
+        let ordered = smallest > 0 && smallest <= max && max <= MAX_TRANSFER;
+        SpecError::ensure(ordered, at, format_args!("{smallest} and at most {max} bytes"), "1 byte to 1 TB, in order")
+    }
+}
+
+/// Bytes of a transfer.
+const MAX_TRANSFER: u64 = 1_000_000_000_000;
+
+/// A video encoder: frames of equal size but for key frames, at a rate that follows the scheme's. After the synthetic
+/// encoder of RFC 8593 §5, without its randomness.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MediaSpec {
+    /// Frames per second.
+    #[schemars(range(min = 1.0, max = 240.0))]
+    pub frame_rate: f64,
+    /// Minimum payload rate of the encoder, whatever the scheme says.
+    pub min_rate: Rate,
+    /// Maximum payload rate of the encoder.
+    pub max_rate: Rate,
+    /// Minimum time between two changes of its rate: what the scheme says meanwhile waits.
+    pub reaction: TimeSpan,
+    /// Time between key frames; 0: there are none.
+    pub key_interval: TimeSpan,
+    /// Size of a key frame over that of the others; the mean rate stays.
+    #[schemars(range(min = 1.0, max = 100.0))]
+    pub key_factor: f64,
+    /// While a frame waits in the sender for longer than this, further ones are skipped.
+    #[schemars(range(min = 1))]
+    pub max_wait: TimeSpan,
+}
+
+impl Default for MediaSpec {
+    /// Pantheon's video call: 30 frames per second, at most 2.5 Mbit/s. The reaction is that of RFC 8593 §5.2.
+    fn default() -> Self {
+        Self {
+            frame_rate: 30.0,
+            min_rate: Rate(50_000),
+            max_rate: Rate(2_500_000),
+            reaction: TimeSpan::from_millis(200),
+            key_interval: TimeSpan::ZERO,
+            key_factor: 4.0,
+            max_wait: TimeSpan::from_millis(500),
+        }
+    }
+}
+
+impl MediaSpec {
+    fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+        let found = format!("{profile:?}").to_lowercase();
+        SpecError::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
+        let (fps, factor) = (self.frame_rate, self.key_factor);
+        SpecError::ensure((1.0..=240.0).contains(&fps), &at("source.frame_rate"), fps, "1 to 240 frames per second")?;
+        SpecError::ensure((1.0..=100.0).contains(&factor), &at("source.key_factor"), factor, "1 to 100")?;
+        SpecError::ensure(self.min_rate > Rate::ZERO, &at("source.min_rate"), 0, "a positive rate")?;
+        let ordered = self.min_rate <= self.max_rate && self.max_rate <= MAX_MEDIA_RATE;
+        let found = format!("{} bit/s", self.max_rate.0);
+        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")?;
+        SpecError::ensure(self.max_wait > TimeSpan::ZERO, &at("source.max_wait"), 0, "a positive time")
+    }
+}
+
+/// More than uncompressed video of today's largest formats.
+const MAX_MEDIA_RATE: Rate = Rate(10_000_000_000);
+
+const fn gigabyte() -> u64 {
+    1_000_000_000
+}

@@ -1,0 +1,148 @@
+//! Carrying packets over the links of their route, and handing them over at its end.
+
+use ccgym_core::{Datagram, Ecn, Packet, Timestamp};
+use ccgym_link::Pipeline;
+use ccgym_run::recorder::UNLOGGED;
+
+use super::Simulator;
+use crate::flow::{Parcel, Reply, ARRIVED};
+
+impl Simulator {
+    /// A packet enters direction `link` of a link at `at`, perhaps ahead of the clock: carry it as far as it goes at
+    /// once.
+    pub(super) fn carry(&mut self, mut at: Timestamp, mut link: usize, mut parcel: Parcel, mut record: u32) {
+        loop {
+            let (flow, size, ecn) = parcel.label();
+            let pipeline: &mut Pipeline<(Parcel, u32)> = &mut self.links[link];
+            if pipeline.chain().eager {
+                let mut datagram = Datagram { id: 0, flow, size, ecn };
+                let Ok(left) = pipeline.chain_mut().cross(at, &mut datagram) else { return };
+                at = left;
+                parcel.mark(datagram.ecn);
+            } else {
+                let Some((left, (same, number), ecn)) =
+                    pipeline.enter_ahead(self.now, at, flow, size, ecn, (parcel, record))
+                else {
+                    if self.links[link].has_exits() {
+                        self.drain(link);
+                    }
+                    return;
+                };
+                (at, parcel, record) = (left, same, number);
+                parcel.mark(ecn);
+            }
+            match self.flows[flow as usize].itinerary.next[link] {
+                ARRIVED => return self.hand_over(at, parcel, record),
+                next => link = next,
+            }
+        }
+    }
+
+    /// Carry on what has crossed direction `link` of a link.
+    pub(super) fn drain(&mut self, link: usize) {
+        while let Some((at, (mut parcel, record), ecn)) = self.links[link].pop_exit() {
+            parcel.mark(ecn);
+            match self.flows[parcel.label().0 as usize].itinerary.next[link] {
+                ARRIVED => self.hand_over(at, parcel, record),
+                next => self.carry(at, next, parcel, record),
+            }
+        }
+    }
+
+    /// What has crossed its route is data for the receiver, or a reply for the sender's inbox.
+    fn hand_over(&mut self, at: Timestamp, parcel: Parcel, record: u32) {
+        match parcel {
+            Parcel::Data(packet) => self.deliver_data(at, &packet, record),
+            Parcel::Reply(reply) => self.deliver_reply(at, *reply, record),
+        }
+    }
+
+    /// A data packet leaves the path at `at`, perhaps ahead of the clock.
+    fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
+        let index = packet.flow as usize;
+        if self.flows[index].receiver_timers {
+            loop {
+                let due = self.flows[index].receiver_due();
+                if due > at {
+                    break;
+                }
+                self.fire_receiver(index, due);
+            }
+        }
+        let flow = &mut self.flows[index];
+        let arrived = at + flow.forward_extra;
+        let (new, reply) = flow.receive(arrived, packet);
+        if arrived <= self.end {
+            flow.received.count(packet, new, flow.header);
+            if let Some(buffer) = &mut flow.buffer {
+                buffer.read(arrived, flow.receiver.segments_in_order());
+            }
+            if let Some(series) = &mut self.series {
+                series.received(index, arrived, packet, new, flow.header);
+            }
+        }
+        if let Some(log) = &mut self.data_log {
+            log.leave(record, arrived);
+        }
+        if let Some(reply) = reply {
+            self.send_reply(at, reply);
+        }
+        // A packet that came through the heap may have set the receiver's timer.
+        if self.flows[index].receiver_timers {
+            self.reschedule(index);
+        }
+    }
+
+    #[cold]
+    pub(super) fn fire_receiver(&mut self, index: usize, due: Timestamp) {
+        if let Some(reply) = self.flows[index].fire_receiver(due) {
+            self.send_reply(due, reply);
+        }
+        if self.now >= due {
+            self.reschedule(index);
+        }
+    }
+
+    fn send_reply(&mut self, at: Timestamp, reply: Reply) {
+        let (index, size) = (reply.flow(), reply.size());
+        let entered = at + self.flows[index as usize].forward_extra;
+        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
+        let itinerary = &self.flows[index as usize].itinerary;
+        let link = itinerary.back;
+        // Most often that is all of its way, and it is crossed at once.
+        if itinerary.next[link] == ARRIVED && self.links[link].chain().eager {
+            let mut datagram = Datagram { id: 0, flow: index, size, ecn: Ecn::NotEct };
+            if let Ok(left) = self.links[link].chain_mut().cross(at, &mut datagram) {
+                self.deliver_reply(left, reply, record);
+            }
+            return;
+        }
+        self.carry(at, link, Parcel::Reply(Box::new(reply)), record);
+    }
+
+    /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.
+    fn deliver_reply(&mut self, at: Timestamp, reply: Reply, record: u32) {
+        self.sequence += 1;
+        let index = reply.flow() as usize;
+        let flow = &mut self.flows[index];
+        let home = at + flow.extra_rtt;
+        if let Some(log) = &mut self.ack_log {
+            log.leave(record, home);
+        }
+        let (first, filed) = match reply {
+            Reply::Ack(ack) => (flow.inbox.is_empty(), flow.inbox.push((home, self.sequence), &ack)),
+            Reply::Feedback(feedback) => {
+                let first = flow.feedback.is_empty();
+                flow.feedback.push_back((home, feedback));
+                (first, true)
+            }
+        };
+        if !filed {
+            self.starve();
+        }
+        // The handler of this flow's own event reschedules it afterward; other events need it here.
+        if first {
+            self.reschedule(index);
+        }
+    }
+}
