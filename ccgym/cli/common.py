@@ -200,7 +200,7 @@ def missing_package(error: ImportError) -> PlatformError | None:
     return PlatformError(
         f"the package {name} is not installed for {sys.executable}",
         expected=f"the packages of the extra `{extra}`" if extra else "what ccgym depends on",
-        hint=enter or install,
+        hint=install if extra == "ray" else enter or install,
     )
 
 
