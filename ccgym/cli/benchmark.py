@@ -81,10 +81,7 @@ def _benchmark(arguments: argparse.Namespace) -> int:
     out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)
     rows, failed = [], 0
     for name, what in catalogue.parts.items():
-        try:
-            row, failures = _part(arguments, name, what, schemes, out)
-        except ConfigError as error:
-            raise named_as_typed(error) from None
+        row, failures = _part(arguments, name, what, schemes, out)
         rows.append(row)
         failed += failures
         atomic_write(out / "benchmark.md", _markdown(catalogue, rows))
@@ -104,15 +101,18 @@ def _part(
 
     spec = load_experiment(name, quick=arguments.quick, where="benchmark")
     place = out / name.rpartition("/")[2]
-    request = Request(
-        out=place,
-        schemes=schemes,
-        runs=arguments.runs,
-        seed=arguments.seed,
-        jobs=arguments.jobs,
-        quick=arguments.quick,
-        command=(*command("benchmark").split(), *arguments.words),
-    )
+    try:
+        request = Request(
+            out=place,
+            schemes=schemes,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            jobs=arguments.jobs,
+            quick=arguments.quick,
+            command=(*command("benchmark").split(), *arguments.words),
+        )
+    except ConfigError as error:
+        raise named_as_typed(error) from None
     claim_directory(spec.name, request)
     run, report = runner_and_report(spec.kind)
     shown_on = console()
