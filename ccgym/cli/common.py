@@ -20,6 +20,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.cluster import Cluster
 
 _T = TypeVar("_T")
 
@@ -167,6 +169,7 @@ def _explain(error: CcgymError) -> int:
 _EXTRAS: Final = {
     "arrow": ("pyarrow",),
     "pandas": ("pandas",),
+    "ray": ("cloudpickle", "ray"),
     "report": ("jinja2", "matplotlib"),
     "train": ("onnx", "pettingzoo", "sb3_contrib", "stable_baselines3", "tensorboard", "torch"),
 }
@@ -197,7 +200,7 @@ def missing_package(error: ImportError) -> PlatformError | None:
     return PlatformError(
         f"the package {name} is not installed for {sys.executable}",
         expected=f"the packages of the extra `{extra}`" if extra else "what ccgym depends on",
-        hint=enter or install,
+        hint=install if extra == "ray" else enter or install,
     )
 
 
@@ -326,6 +329,25 @@ def add_runtime(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> Non
     group.add_argument(
         "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
     )
+
+
+def add_cluster(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str) -> None:
+    """The option ``--cluster``; ``what`` runs there."""
+    group.add_argument(
+        "--cluster",
+        metavar="auto|ADDRESS",
+        help=f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on this machine or else "
+        "one that is started for this command (docs/cluster.md; needs the extra `ray`)",
+    )
+
+
+def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster | None]:
+    """The cluster that ``--cluster`` names, to be entered; nothing without the option."""
+    if arguments.cluster is None:
+        return nullcontext()
+    from ccgym.evaluation.cluster import Cluster
+
+    return Cluster(arguments.cluster, getattr(arguments, "jobs", None))
 
 
 def add_output(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str, out: str) -> None:

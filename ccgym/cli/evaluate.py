@@ -24,12 +24,14 @@ from ccgym.cli.common import (
     UNNAMED,
     HelpFormatter,
     Parser,
+    add_cluster,
     add_output,
     add_path,
     add_repeat_limited,
     add_seed,
     check_repeat_limited,
     chosen_path,
+    connected,
     console,
     directory_name,
     error_console,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.config.path import NetworkPath
-    from ccgym.evaluation.experiment import Experiment
+    from ccgym.evaluation.experiment import Experiment, LogsPolicy
     from ccgym.evaluation.results import ResultSet
 
 MAX_NAME: Final = 40
@@ -97,6 +99,8 @@ examples:
       scheme is better where; in results/77.72mbps-rtt-loss
   ccgym evaluate --mahimahi 'mm-delay $owd mm-link 12mbps.trace 12mbps.trace' --sweep owd=10,20,40
       whatever stands as $NAME in a mahimahi command line
+  ccgym evaluate --experiment calibrated --cluster auto
+      the same runs and results on a Ray cluster; `ccgym watch` in another terminal says how it goes
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary
       numbers only, for a program to read
 
@@ -174,6 +178,7 @@ def parser() -> argparse.ArgumentParser:
         help="time for runs, such as 10min: what is there when it is up is balanced over schemes and conditions; the "
         "same command goes on. Status 3 while runs are left",
     )
+    add_cluster(what, "make the runs")
     what.add_argument(
         "--max-memory",
         metavar="SIZE",
@@ -250,7 +255,7 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
     show_results(results, out, shown_on, figures=not arguments.no_figures)
-    if (arguments.logs or "first") == "first" and results.cells:
+    if _logs(arguments) == "first" and results.cells:
         shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
     if results.failures:
         shown_on.print("\nrun the same command again to try the failed runs again", style="bold red")
@@ -281,6 +286,12 @@ def _check_choices(arguments: argparse.Namespace) -> None:
         raise ConfigError(str(arguments.retries), where="--retries", expected="a whole number from 0 to 100")
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
+
+
+def _logs(arguments: argparse.Namespace) -> LogsPolicy:
+    """Of which runs packet logs are written; those of a cluster stay without, unless asked for, which is refused."""
+    chosen: LogsPolicy = arguments.logs or ("first" if arguments.cluster is None else "none")
+    return chosen
 
 
 def _backend(arguments: argparse.Namespace) -> str:
@@ -394,7 +405,10 @@ def _run(
                 "could not keep up with is marked emulator-limited",
                 style="yellow",
             )
-    with Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress:
+    with (
+        connected(arguments) as cluster,
+        Progress(shown_on, runtime_s if experiment.real else None, at_a_time) as progress,
+    ):
         return run_experiment(
             experiment,
             out,
@@ -402,10 +416,11 @@ def _run(
             repeat_limited=arguments.repeat_limited,
             retries=arguments.retries,
             budget_s=_budget_s(arguments),
-            logs=arguments.logs or "first",
+            logs=_logs(arguments),
             raw_logs=bool(arguments.raw_logs),
             grow=bool(arguments.grow),
             max_memory=arguments.max_memory or MAX_MEMORY,
             observer=progress,
             command=[*command("evaluate").split(), *words],
+            cluster=cluster,
         )

@@ -21,6 +21,7 @@ from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
     STATUS_LEFT,
+    connected,
     has_errors,
     named_as_typed,
     option,
@@ -188,8 +189,8 @@ def run_and_show(
 
     run, report = runner_and_report(spec.kind)
     try:
-        with Progress(shown_on) as progress:
-            result = run(spec, request, progress)
+        with connected(arguments) as cluster, Progress(shown_on) as progress:
+            result = run(spec, replace(request, cluster=cluster), progress)
             written = report.write(result, request.out, progress, figures=not arguments.no_figures)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")

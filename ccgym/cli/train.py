@@ -17,12 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.common import (
+    STATUS_FAILED_RUN,
     STATUS_INTERRUPTED,
     HelpFormatter,
     Parser,
+    add_cluster,
     add_device,
     add_overrides,
+    connected,
     console,
+    print_table,
     run,
     set_up_logging,
 )
@@ -56,6 +60,8 @@ examples:
       continue where it was killed or stopped
   ccgym train --resume runs/aurora-1-1 --steps 8000000
       continue beyond its end
+  ccgym train --config aurora --cluster auto --seeds 1,2,3 --grid algorithm.gamma=0.9,0.99
+      six trainings on a Ray cluster, in runs/aurora-algorithm.gamma=0.9-1 … (docs/cluster.md)
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       the trained policy as one scheme among others
 
@@ -90,6 +96,25 @@ def parser() -> argparse.ArgumentParser:
         help="threads of the simulators, by default one per processor; results do not depend on it",
     )
     add_device(how)
+    many = made.add_argument_group("several trainings, on a cluster")
+    add_cluster(many, "train")
+    many.add_argument(
+        "--seeds", metavar="1,2,3", help="seeds to train, as `ccgym record` does here (default: that of the file)"
+    )
+    many.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="KEY=A,B",
+        help="a setting and its values, separated by commas; given several times, every combination is trained",
+    )
+    many.add_argument(
+        "--runs",
+        type=Path,
+        default=Path("runs"),
+        metavar="DIRECTORY",
+        help="where the run directories are, on a disk that all machines share (default: runs)",
+    )
     out = made.add_argument_group("output")
     out.add_argument(
         "--run-dir", metavar="DIRECTORY", help="directory of the run (default: runs/<name>-<seed>-<n>, a new one)"
@@ -111,6 +136,14 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         raise ConfigError(given, expected="one of them", hint="ccgym train --config aurora")
     if arguments.resume is not None and arguments.run_dir is not None:
         raise ConfigError("--resume with --run-dir", expected="--resume DIRECTORY alone: the run stays where it is")
+    if arguments.cluster is not None:
+        return _train_on_cluster(arguments)
+    if arguments.seeds is not None or arguments.grid:
+        raise ConfigError(
+            f"{'--seeds' if arguments.seeds is not None else '--grid'} without --cluster",
+            expected="both, or --seed N",
+            hint="`ccgym record CONFIG --seeds 1,2,3` trains several seeds on this machine, one after the other",
+        )
     set_up_logging(arguments.verbose)
     from ccgym.training.progress import ProgressDisplay
     from ccgym.training.run_directory import new_run_directory
@@ -154,15 +187,49 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     return 0
 
 
+def _train_on_cluster(arguments: argparse.Namespace) -> int:
+    """Train every seed with every setting of the grid on a cluster, and show what came out."""
+    for name in ("resume", "run_dir", "seed"):
+        if getattr(arguments, name) is not None:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} together with --cluster",
+                expected="--config with --seeds: what was begun in their directories is resumed",
+            )
+    from ccgym.training.population import members, train_all
+
+    try:
+        seeds = [1] if arguments.seeds is None else [int(word) for word in arguments.seeds.split(",")]
+    except ValueError:
+        raise ConfigError(shown(arguments.seeds), where="--seeds", expected="whole numbers, as in 1,2,3") from None
+    grid: dict[str, list[str]] = {}
+    for text in arguments.grid:
+        key, equals, values = text.partition("=")
+        if not equals or not all(values.split(",")) or key in grid:
+            raise ConfigError(
+                shown(text), where="--grid", expected="KEY=A,B, as in algorithm.gamma=0.9,0.99, once each"
+            )
+        grid[key] = values.split(",")
+    asked = members(arguments.config, _overrides(arguments), seeds, grid, arguments.runs)
+    console().print(f"{len(asked)} trainings into {arguments.runs}; how they go: ccgym watch {arguments.runs}")
+    with connected(arguments):
+        failures = train_all(asked, arguments.device)
+    rows = []
+    for one in asked:
+        card = one.card or {}
+        rows.append(
+            (one.changed, one.directory.name, f"{card.get('step', 0):,}", str(card.get("weights_sha256", ""))[:16])
+        )
+    print_table(("training", "directory", "steps", "weights"), rows, right=("steps",))
+    for failure in failures:
+        console().print(f"failed: {failure}", style="bold red", soft_wrap=True)
+    return STATUS_FAILED_RUN if failures or any(one.card is None for one in asked) else 0
+
+
 def _config(arguments: argparse.Namespace) -> TrainConfig:
     from ccgym.training.config import RESUMABLE, TrainConfig
     from ccgym.training.run_directory import open_run
 
-    overrides = list(arguments.overrides)
-    for option, key in _SHORT.items():
-        value = getattr(arguments, option)
-        if value is not None:
-            overrides.append(f"{key}={value}")
+    overrides = _overrides(arguments)
     if arguments.resume is None:
         return TrainConfig.load(arguments.config, overrides)
     for override in overrides:
@@ -174,6 +241,12 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
                 hint=f"start a new one with --config {open_run(Path(arguments.resume)).config} and your settings",
             )
     return TrainConfig.load(open_run(Path(arguments.resume)).config, overrides)
+
+
+def _overrides(arguments: argparse.Namespace) -> list[str]:
+    """All settings over those of the file."""
+    given = {key: getattr(arguments, option) for option, key in _SHORT.items()}
+    return [*arguments.overrides, *(f"{key}={value}" for key, value in given.items() if value is not None)]
 
 
 def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:

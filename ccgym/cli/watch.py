@@ -1,8 +1,9 @@
-"""``ccgym watch``: how far runs in another terminal are."""
+"""``ccgym watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
 from collections.abc import Sequence
@@ -12,20 +13,23 @@ from typing import TYPE_CHECKING, Final
 from ccgym.cli.common import HelpFormatter, Parser, console, run
 from ccgym.cli.progress import clock_text
 from ccgym.errors import ResultsError
-from ccgym.evaluation.progress_file import PROGRESS_FILE, RunProgress
+from ccgym.evaluation.directory import LOCK_FILE
+from ccgym.evaluation.progress_file import PROGRESS_FILE, RunProgress, State, alive
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 DESCRIPTION: Final = """\
-Show how far the runs of `ccgym evaluate` in another terminal are: those under way, the rate, the time
-left, failures. It ends when they do; control-C ends only the watching.
+Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
+rate, the time left, failures. It ends when they do; control-C ends only the watching.
 """
 
 EXAMPLES: Final = """\
 examples:
   ccgym watch
       the runs that began last, of all in results/
+  ccgym watch runs
+      the training that began last
   ccgym watch results/weaknesses --once
       a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
 """
@@ -34,6 +38,10 @@ TURN_S: Final = 0.5
 """How often it looks."""
 SILENCE_S: Final = 20.0
 """Without a terminal, seconds between two lines."""
+TRAINING_FILE: Final = "config.yaml"
+"""What tells the run directory of a training."""
+STEPS: Final = "steps"
+"""The stage of a training."""
 SHOWN_RUNS: Final = 12
 SHOWN_FAILURES: Final = 5
 
@@ -72,7 +80,7 @@ def _watch(arguments: argparse.Namespace, shown_on: Console) -> int:
         said = time.monotonic()
         while now.state == "running" and not arguments.once:
             time.sleep(TURN_S)
-            now = RunProgress.load(directory) or now
+            now = progress_of(directory) or now
             if now.state != "running" or time.monotonic() - said >= SILENCE_S:
                 said = time.monotonic()
                 shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
@@ -82,7 +90,7 @@ def _watch(arguments: argparse.Namespace, shown_on: Console) -> int:
         with Live(view(directory, now), console=shown_on, refresh_per_second=4) as live:
             while now.state == "running":
                 time.sleep(TURN_S)
-                now = RunProgress.load(directory) or now
+                now = progress_of(directory) or now
                 live.update(view(directory, now))
     return 1 if now.state == "interrupted" else 0
 
@@ -96,26 +104,63 @@ def newest(given: Path) -> tuple[Path, RunProgress]:
     Raises:
         ResultsError: Nothing is said there of any runs.
     """
-    own = RunProgress.load(given)
+    own = progress_of(given)
     if own is not None:
         return given, own
-    found = [(one.parent, RunProgress.load(one.parent)) for one in given.glob(f"*/{PROGRESS_FILE}")]
+    inside = sorted({one.parent for name in (PROGRESS_FILE, TRAINING_FILE) for one in given.glob(f"*/{name}")})
+    found = [(one, progress_of(one)) for one in inside]
     known = [(directory, progress) for directory, progress in found if progress is not None]
     if not known:
         raise ResultsError(
             "no runs have begun there",
             where=str(given),
-            expected="a results directory that `ccgym evaluate` writes to",
-            hint="name the directory that --out named",
+            expected="a directory that `ccgym evaluate` or `ccgym train` writes to",
+            hint="name the directory that --out or --run-dir named",
         )
     return max(known, key=lambda one: one[1].started)
 
 
+def progress_of(directory: Path) -> RunProgress | None:
+    """How far the runs of a directory are, or the training whose run directory it is; None where it is neither.
+
+    Raises:
+        ResultsError: What it says cannot be read.
+    """
+    return RunProgress.load(directory) or _training(directory)
+
+
+def _training(directory: Path) -> RunProgress | None:
+    """How far a training is, by its run directory: its steps are counted as runs are."""
+    config, table, lock = directory / TRAINING_FILE, directory / "progress.csv", directory / LOCK_FILE
+    if not config.is_file() or not (directory / "checkpoints").is_dir():
+        return None
+    import yaml
+
+    try:
+        total = int(yaml.safe_load(config.read_text(encoding="utf-8"))["training"]["steps"])
+        rows = []
+        if table.is_file():
+            with table.open(encoding="utf-8", newline="") as text:
+                rows = list(csv.DictReader(text))
+        step = int(float(rows[-1]["step"])) if rows else 0
+        pid = int(lock.read_text(encoding="utf-8"))
+        updated = (table if rows else config).stat().st_mtime
+        before = config.stat().st_mtime
+    except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise ResultsError(f"cannot be read: {error!r}", where=str(directory), expected="a run directory") from None
+    done = step >= total and (directory / "final" / "model.json").is_file()
+    state: State = "ended" if done else "running" if alive(pid) else "interrupted"
+    running = {"training": before} if state == "running" else {}
+    return RunProgress(
+        STEPS, max(total, step), done=step, running=running, started=before, updated=updated, state=state, pid=pid
+    )
+
+
 def line(directory: Path, now: RunProgress) -> str:
     """All of it on one line."""
-    parts = [f"{directory}: {now.kept + now.done} of {now.total} runs", _state(now)]
+    parts = [f"{directory}: {now.kept + now.done} of {now.total} {_unit(now)}", _state(now)]
     if now.rate is not None:
-        parts.append(_rate(now.rate))
+        parts.append(_rate(now.rate, _unit(now)))
     if now.state == "running" and now.eta_s is not None:
         parts.append(f"{clock_text(now.eta_s)} left")
     if now.failed:
@@ -135,8 +180,8 @@ def view(directory: Path, now: RunProgress) -> RenderableType:
         ProgressBar(max(1, now.total), now.kept + now.done, width=32), f"{now.kept + now.done}/{now.total}", _state(now)
     )
     facts = [f"{now.kept} were there already"] if now.kept else []
-    facts += [_rate(now.rate)] if now.rate is not None else []
-    facts += [f"{now.run_s / now.done:.2f} s each"] if now.done else []
+    facts += [_rate(now.rate, _unit(now))] if now.rate is not None else []
+    facts += [f"{now.run_s / now.done:.2f} s each"] if now.run_s else []
     facts += [f"{clock_text(now.eta_s)} left"] if now.state == "running" and now.eta_s is not None else []
     lines: list[RenderableType] = [Text(str(directory), style="bold"), bar, Text(", ".join(facts), style="dim")]
     begun = sorted(now.running.items(), key=lambda one: one[1])
@@ -158,5 +203,9 @@ def _state(now: RunProgress) -> str:
     return "interrupted: the same command goes on"
 
 
-def _rate(rate: float) -> str:
-    return f"{rate:.1f} runs/s" if rate >= 1 else f"{60 * rate:.1f} runs/min"
+def _unit(now: RunProgress) -> str:
+    return "steps" if now.what == STEPS else "runs"
+
+
+def _rate(rate: float, unit: str) -> str:
+    return f"{rate:.1f} {unit}/s" if rate >= 1 else f"{60 * rate:.1f} {unit}/min"

@@ -4,7 +4,7 @@ A trace in the catalog is either a file next to ``paths.yaml`` or *declared by c
 and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
 is made when it is needed. A name that is not declared is unknown.
 
-A trace is looked for, in this order:
+A trace is looked for, in this order (in a process of a cluster first among those that its driver sent):
 
 1. a text with a folder in it is a file (a missing one under ``traces/`` stands for the catalog's);
 2. the catalog, by name with or without ``.trace``;
@@ -321,6 +321,8 @@ def resolve_trace(reference: str) -> TraceSource:
         PathNotFoundError: With a near miss.
         PlatformError: A recorded trace whose package is not installed.
     """
+    if reference in _RECEIVED:
+        return _RECEIVED[reference]
     if not reference or "\0" in reference:
         raise PathNotFoundError(f"there is no trace {shown(reference)}", expected="a name or a file")
     folder, base = os.path.split(reference)
@@ -366,6 +368,26 @@ def resolve_trace(reference: str) -> TraceSource:
         expected="a name from `ccgym trace list`, or a file",
         hint=did_you_mean(name, known, "traces are not made from names: `ccgym trace make constant --rate … -o FILE`"),
     )
+
+
+_RECEIVED: Final[dict[str, TraceSource]] = {}
+"""Traces that came from another process, by what their paths call them."""
+
+
+def receive_trace(reference: str, content: bytes) -> None:
+    """Know a trace that another process has as a file.
+
+    Args:
+        reference: What paths call it.
+        content: The file's.
+
+    Raises:
+        PlatformError: The cache cannot be written.
+    """
+    base = os.path.basename(reference)
+    file = cache_directory() / "received" / hashlib.sha256(content).hexdigest()[:16] / base
+    keep_in_cache(file, content)
+    _RECEIVED[reference] = TraceSource(base.removesuffix(".trace"), file, None)
 
 
 def _from_catalog(name: str, entry: TraceEntry) -> TraceSource:

@@ -7,7 +7,9 @@ What is run
 ``prepared_run``    a run checked and compiled, and the record made of its result
 ``backends``        where packets travel: the simulator, our emulated path, mahimahi
 ``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
-``engine``          many: what is kept is not run again, the rest runs in threads
+``engine``          many: what is kept is not run again, the rest is made in threads or on a cluster
+``cluster``         the same runs on a Ray cluster
+``luggage``         what a process of a cluster needs to make runs
 ``budget``          time for runs
 ``store``           the runs that a directory keeps
 ``directory``       whose a results directory is

@@ -1,8 +1,10 @@
-"""The engine that measures: runs that are there already are kept, the others are run in threads, each kept as it ends.
+"""The engine that measures: runs that are there already are kept, the others are made, each kept as it ends.
 
 Everything is measured by :func:`measure`: evaluations, experiments, scorecards, gaps. It takes the runs
 (:class:`~ccgym.evaluation.run.Run`), where they are kept (:class:`~ccgym.evaluation.store.RunStore`), and a
 :class:`Reduction`, which says what to make of a record: that is large while it holds packets and series.
+
+Runs are made in threads, or by processes of a cluster (:mod:`ccgym.evaluation.cluster`), which come to the same.
 
 A run that fails does not stop the others. Interrupted, by an exception or by the machine, the same call goes on: of
 simulations what is kept is what would come out again; of real packets, which never come out the same, it is what was
@@ -14,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from ccgym.errors import CcgymError
@@ -28,6 +30,7 @@ from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.evaluation.threads import in_threads
+from ccgym.files import atomic_write
 from ccgym.units import Nanoseconds
 
 SIMULATING: Final = "simulating"
@@ -79,6 +82,8 @@ class Reduced:
     """Plain data, as JSON has them."""
     arrays: bytes | None = None
     """The content of an ``.npz`` file to be kept with the data."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Texts for the reader, by the name of their file in the results directory."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Reduction:
     version: int
     """Rises when :attr:`reduce` makes something else of the same record."""
     reduce: Callable[[Run, RunRecord], Any]
-    """Makes plain data of a record, or :class:`Reduced`. It is called in a thread."""
+    """Makes plain data of a record, or :class:`Reduced`. It is called in a thread, or in a process elsewhere."""
     missing: Callable[[Run, StoredRun], str | None] | None = None
     """What is missing or wrong with what a kept run left outside of the store, None if it can be used. An empty text:
     it never wrote what is wanted now."""
@@ -133,6 +138,59 @@ class RunOutcome:
         return self.file.replace(".json", ".npz") if self.stored is not None and self.stored.arrays_sha256 else ""
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a run came to, before it is kept."""
+
+    stored: StoredRun | None
+    """None where it could not be made."""
+    unavailable: str | None = None
+    """Why it could not."""
+    arrays: bytes | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    took_s: float = 0.0
+    """Seconds, with all that was tried before."""
+
+
+class Elsewhere(Protocol):
+    """Processes on other machines that make runs: a cluster."""
+
+    def require(self, runs: Sequence[Run]) -> None:
+        """Make sure that it can make these runs.
+
+        Raises:
+            CcgymError: It cannot.
+        """
+        ...
+
+    def at_a_time(self, jobs: int | None) -> int:
+        """How many runs it makes at a time, no more than ``jobs``."""
+        ...
+
+    def each(
+        self,
+        runs: Sequence[Run],
+        begins: Mapping[str, float],
+        reduce: Reduction,
+        jobs: int | None,
+        begin: Callable[[Run], bool],
+        keep: Callable[[Run, Made], RunOutcome],
+        notice: Callable[[str], None],
+    ) -> Generator[tuple[Run, Future[RunOutcome]], None, None]:
+        """Make each run, and give each with what came of it, in the order in which they end.
+
+        Args:
+            runs: The runs.
+            begins: When each begins in virtual time, by digest.
+            reduce: What is made of each record, there.
+            jobs: How many at a time; None: as many as it has processors.
+            begin: Called before a run is sent; it is left if the answer is no.
+            keep: Called with what comes back.
+            notice: Told what is worth a line.
+        """
+        ...
+
+
 def measure(
     runs: Sequence[Run],
     *,
@@ -143,6 +201,7 @@ def measure(
     repeat_limited: int = 0,
     retries: int = 0,
     budget: Budget | None = None,
+    cluster: Elsewhere | None = None,
     progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.
@@ -159,10 +218,11 @@ def measure(
         retries: How often a run of real packets that ends in an error is tried again. A simulation would end in the
             same one.
         budget: Time for what is missing; None: as much as it takes.
+        cluster: Where runs are made; None: in threads here. Only this process writes into the store.
         progress: Gets what other processes may read of it; None: they may not.
 
     Raises:
-        CcgymError: The backend cannot run one of the paths here.
+        CcgymError: The backend cannot run one of the paths here, or the cluster one of the runs.
     """
     if not runs:
         return []
@@ -192,26 +252,40 @@ def measure(
     progress.begin(what, len(kept) + len(missing), len(kept))
     begins = dict(zip((run.digest for run in missing), _begins(missing, outcomes.values()), strict=True))
 
-    at_a_time = jobs or (1 if real else os.cpu_count() or 1)
+    if cluster is not None:
+        cluster.require(missing)
+        at_a_time = cluster.at_a_time(jobs)
+    else:
+        at_a_time = jobs or (1 if real else os.cpu_count() or 1)
     if budget is not None:
         budget.plan(missing, [one.wall_s for one in kept])
 
-    def work(run: Run) -> RunOutcome:
+    def begin(run: Run) -> bool:
         if budget is not None and not budget.admits(run, at_a_time):
-            return RunOutcome(run, left=True)
-        clock = time.perf_counter()
+            return False
         progress.run_begins(run.name)
-        outcome = _execute(run, runs_on, store, reduce, begins[run.digest], repeat_limited, retries)
-        if budget is not None:
-            budget.ended(time.perf_counter() - clock)
-        return outcome
+        return True
 
-    with closing(in_threads(work, missing, at_a_time, runs_on.halt)) as ended:
+    def keep(run: Run, made: Made) -> RunOutcome:
+        if budget is not None:
+            budget.ended(made.took_s)
+        return _keep(run, made, store)
+
+    def work(run: Run) -> RunOutcome:
+        if not begin(run):
+            return RunOutcome(run, left=True)
+        return keep(run, make(run, reduce, begins[run.digest], repeat_limited, retries, runs_on))
+
+    with closing(
+        in_threads(work, missing, at_a_time, runs_on.halt)
+        if cluster is None
+        else cluster.each(missing, begins, reduce, jobs, begin, keep, observer.notice)
+    ) as ended:
         for run, future in ended:
-            outcomes[run.digest] = _outcome(run, future)
-            if not outcomes[run.digest].left:
+            outcome = outcomes[run.digest] = _outcome(run, future)
+            if not outcome.left:
                 observer.advance(what, 1, run.name)
-                progress.run_ends(run.name, outcomes[run.digest].error)
+                progress.run_ends(run.name, outcome.error)
     # Equal runs may have different names.
     return [replace(outcomes[run.digest], run=run) for run in runs]
 
@@ -253,26 +327,32 @@ def _begins(missing: Sequence[Run], known: Iterable[RunOutcome]) -> list[float]:
 def _outcome(run: Run, future: Future[RunOutcome]) -> RunOutcome:
     try:
         return future.result()
-    except CcgymError as error:
-        text = str(error)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of the native core is not an Exception
-        text = f"{type(error).__name__}: {error}"
-    return RunOutcome(run, error=text)
+        return RunOutcome(run, error=reason(error))
 
 
-def _execute(
-    run: Run,
-    runs_on: Backend,
-    store: RunStore | None,
-    reduce: Reduction,
-    begin: float,
-    repeat_limited: int,
-    retries: int,
-) -> RunOutcome:
-    """Run it, and keep what is made of it; ``begin`` is when it begins in virtual time, seconds since the epoch."""
-    repeats = 0
+def reason(error: BaseException) -> str:
+    """What went wrong with a run, in words."""
+    return str(error) if isinstance(error, CcgymError) else f"{type(error).__name__}: {error}"
+
+
+def make(
+    run: Run, reduce: Reduction, begin: float, repeat_limited: int = 0, retries: int = 0, runs_on: Backend | None = None
+) -> Made:
+    """Run it, and make of it what is kept.
+
+    Args:
+        run: The run.
+        reduce: What is made of its record.
+        begin: When it begins in virtual time, seconds since the epoch.
+        repeat_limited: As in :func:`measure`.
+        retries: The same.
+        runs_on: Its backend, which others may halt.
+    """
+    runs_on = runs_on or backend(run.backend)
+    repeats, since = 0, time.perf_counter()
     while True:
         started, clock = time.time() if run.real else begin, time.perf_counter()
         try:
@@ -286,14 +366,15 @@ def _execute(
             break
         repeats += 1
     if record.path_report is not None:
-        for _, reason in record.path_report.get("unavailable") or ():
-            return RunOutcome(run, unavailable=str(reason))
+        for _, why in record.path_report.get("unavailable") or ():
+            return Made(None, str(why), took_s=time.perf_counter() - since)
         started = float(record.path_report.get("started_epoch_ms") or started * 1e3) / 1e3
         record = replace(record, path_report=_with_repeats(record.path_report, repeats))
     record = replace(record, started_epoch_s=started)
     reduced = reduce.reduce(run, record)
     if not isinstance(reduced, Reduced):
         reduced = Reduced(reduced)
+    now = time.perf_counter()
     stored = StoredRun(
         digest=run.digest,
         reduction=reduce.text,
@@ -301,13 +382,21 @@ def _execute(
         data=reduced.data,
         trajectory_hash=record.trajectory_hash,
         started_epoch_s=started,
-        wall_s=time.perf_counter() - clock,
+        wall_s=now - clock,
         limited=record.limited,
         arrays_sha256=None if reduced.arrays is None else hashlib.sha256(reduced.arrays).hexdigest(),
     )
-    if store is not None:
-        stored = store.save(run, stored, reduced.arrays)
-    return RunOutcome(run, stored, file="" if store is None else run_file(run, reduce.text))
+    return Made(stored, None, reduced.arrays, reduced.files, now - since)
+
+
+def _keep(run: Run, made: Made, store: RunStore | None) -> RunOutcome:
+    """The outcome of a run, which is in the store from then on."""
+    stored = made.stored
+    if stored is None or store is None:
+        return RunOutcome(run, stored, unavailable=made.unavailable)
+    for name, text in made.files.items():
+        atomic_write(store.directory / name, text)
+    return RunOutcome(run, store.save(run, stored, made.arrays), file=run_file(run, stored.reduction))
 
 
 def _with_repeats(report: Mapping[str, Any], repeats: int) -> Mapping[str, Any]:

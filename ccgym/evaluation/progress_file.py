@@ -86,12 +86,13 @@ class RunProgress:
             raise ResultsError(
                 f"the file cannot be read: {error}", where=str(file), expected="what ccgym writes while it runs"
             ) from None
-        if found.state == "running" and found.host == socket.gethostname() and not _alive(found.pid):
+        if found.state == "running" and found.host == socket.gethostname() and not alive(found.pid):
             found.state = "interrupted"
         return found
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether a process of this machine runs."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -11,11 +11,11 @@ from typing import Final
 from ccgym.config.catalog import PublishedResult
 from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
-from ccgym.errors import RealPathError
+from ccgym.errors import ConfigError, RealPathError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
-from ccgym.evaluation.engine import Observer, Reduced, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
@@ -61,6 +61,7 @@ def run_experiment(
     retries: int = 0,
     budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
+    cluster: Elsewhere | None = None,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 
@@ -81,11 +82,19 @@ def run_experiment(
         retries: The same.
         budget_s: Time for runs, seconds; what does not fit is left for the next call. None: as much as it takes.
         max_memory: What each simulation may hold; see :class:`ccgym.evaluation.prepared_run.Record`.
+        cluster: As in :func:`~ccgym.evaluation.engine.measure`; without packet logs.
 
     Raises:
         CcgymError: The backend cannot run this path here, or the directory is another experiment's.
     """
     memory_bytes(max_memory, "max_memory")
+    if cluster is not None and logs != "none":
+        raise ConfigError(
+            f"packet logs ({logs}) of runs on a cluster",
+            where="logs",
+            expected="none: they would be written on the machines that make the runs, and are too large to send",
+            hint="run what you want the packets of here",
+        )
     observer = observer or Silent()
     started = time.time()
     if held_parameters(out) is None:  # Before anything is written.
@@ -105,6 +114,7 @@ def run_experiment(
             repeat_limited=repeat_limited,
             retries=retries,
             budget=None if budget_s is None else Budget(budget_s, lambda run: run.number),
+            cluster=cluster,
             progress=progress,
         )
         for outcome in outcomes:
@@ -133,15 +143,17 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
 
 
 def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
-    """Keeps a run's numbers and curves, and writes its series and packet logs into the results directory."""
+    """Keeps a run's numbers, curves and series, and writes its packet logs into the results directory."""
 
     def reduce(run: Run, record: RunRecord) -> Reduced:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
         logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
-        atomic_write(out / series_file(run.name), to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS))))
+        files = {series_file(run.name): to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS)))}
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
-        return Reduced({"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes())
+        return Reduced(
+            {"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes(), files
+        )
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:

@@ -98,5 +98,6 @@ def run_evaluation(experiment: Experiment, out: Path, request: Request, observer
         retries=request.retries,
         observer=observer,
         command=request.command,
+        cluster=request.cluster,
         grow=True,
     )

@@ -175,6 +175,7 @@ def execute(source: ExperimentSet, request: Request, store: RunStore, observer: 
                 retries=request.retries,
                 budget=budget,
                 progress=progress,
+                cluster=request.cluster,
             )
             found[test.name] |= {one.run.digest: one for one in outcomes}
     return Executed(source, request, schemes, tests, plans, found, started)

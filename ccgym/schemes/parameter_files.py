@@ -75,4 +75,9 @@ def loaded(key: object) -> ParameterFile | None:
     return _LOADED.get(key) if isinstance(key, str) else None
 
 
+def receive(file: ParameterFile) -> None:
+    """Know a file that another process has read."""
+    _LOADED[file.key] = file
+
+
 _LOADED: Final[dict[str, ParameterFile]] = {}

@@ -230,6 +230,41 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
     return policy
 
 
+@dataclass(frozen=True)
+class PolicyParts:
+    """A policy as it travels to another process: by content."""
+
+    network: bytes = field(repr=False)
+    """Content of the ``.onnx`` file."""
+    card: str = field(repr=False)
+    """Its card, JSON."""
+    file: Path
+    given: str
+    source: str
+
+    @classmethod
+    def of(cls, policy: LearnedPolicy) -> PolicyParts:
+        """The parts of a policy that was loaded.
+
+        Raises:
+            ConfigError: Its file was changed meanwhile.
+        """
+        network = read_bytes(policy.file, MAX_MODEL_BYTES)
+        if hashlib.sha256(network).hexdigest() != policy.card.onnx_sha256:
+            raise ConfigError(
+                "the policy's file was changed since it was loaded", where=str(policy.file), expected="the same file"
+            )
+        return cls(network, policy.card.to_json(), policy.file, policy.given, policy.source)
+
+
+def receive(parts: PolicyParts) -> None:
+    """Know a policy that another process has loaded."""
+    card = PolicyCard.from_json(parts.card, str(parts.file))
+    native = _native(parts.network, card, parts.file, "")
+    policy = LearnedPolicy(card=card, file=parts.file, given=parts.given, source=parts.source, native=native)
+    _LOADED.setdefault(policy.key, policy)
+
+
 def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
     """A policy that is not on disk yet, as an export has it before it is checked.
 

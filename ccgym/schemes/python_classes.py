@@ -153,9 +153,17 @@ def find(text: str, where: str = "") -> PythonScheme:
         raise ConfigError(
             f"{file} cannot be read: {reason}", where=where, expected="a Python file with a class"
         ) from None
-    source = PythonSource(file, name, content)
     try:
-        scheme = PythonScheme(source, python_schemes.make(_key(source), source))
+        return receive(PythonSource(file, name, content))
     except ConfigError as error:
         raise error.at(where) from None
+
+
+def receive(source: PythonSource) -> PythonScheme:
+    """The class of a text, loaded: one that was read here, or by another process.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    scheme = PythonScheme(source, python_schemes.make(_key(source), source))
     return _LOADED.setdefault(scheme.key, scheme)

@@ -34,6 +34,7 @@
 ``certificate``        properties of an export that hold everywhere in such boxes
 ``confirmation``       policies and baselines on fresh draws
 ``recording``          several seeds, confirmed on fresh draws; the median one exported
+``population``         seeds and settings that are varied, on a Ray cluster
 ``comparison``         trainings compared on fresh draws, with intervals
 =====================  =====================================================================================
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ccgym.cli.watch import line, main, newest, view
+from ccgym.cli.watch import line, main, newest, progress_of, view
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
+from ccgym.evaluation.directory import LOCK_FILE
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.progress_file import PROGRESS_FILE, ProgressFile, RunProgress
 from ccgym.evaluation.run import contenders
@@ -91,3 +93,23 @@ def test_nothing_to_watch_and_a_damaged_file_are_one_error(tmp_path: Path, capsy
         (tmp_path / PROGRESS_FILE).write_text(text)
         with pytest.raises(ResultsError, match="cannot be read"):
             RunProgress.load(tmp_path)
+
+
+def test_a_training_is_read_from_its_run_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "tiny-1"
+    (directory / "checkpoints").mkdir(parents=True)
+    (directory / "config.yaml").write_text("training: {steps: 1000}\n")
+    lock = directory / LOCK_FILE
+    lock.write_text(f"{os.getpid()}\n")
+    assert newest(tmp_path)[1].done == 0
+    (directory / "progress.csv").write_text("step,sys/steps_per_second\n100,50\n200,40\n")
+    found, now = newest(tmp_path)
+    assert (found, now.state, now.done, now.total) == (directory, "running", 200, 1000)
+    assert "200 of 1000 steps, 1 under way" in line(found, now)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    lock.write_text(f"{gone.pid}\n")
+    stopped = progress_of(directory)
+    assert stopped is not None
+    assert stopped.state == "interrupted"
+    assert main([str(tmp_path), "--once"]) == 1

@@ -1,0 +1,212 @@
+"""Runs on a Ray cluster: the same functions, in processes of other machines.
+
+The driver, the process that the user started, sends runs and what they need by content
+(:mod:`ccgym.evaluation.luggage`); workers make them and send back what is kept; only the driver writes. So a lost
+worker leaves nothing half-written: its runs are sent again. A killed driver goes on with the same command, as without a
+cluster.
+
+A task costs Ray a millisecond and more, a short simulation not much more. So runs travel in batches of about
+:data:`BATCH_S`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final
+
+from ccgym.errors import ConfigError, PlatformError
+from ccgym.evaluation.engine import Made, Reduction, RunOutcome
+from ccgym.evaluation.luggage import code, packed
+from ccgym.evaluation.run import Run
+
+AUTO: Final = "auto"
+"""The address of the cluster that runs on this machine, or else one is started for the time of the command."""
+
+BATCH_S: Final = 1.0
+"""Seconds that a batch is to take: Ray's cost per task is then below 1 %."""
+TURN_S: Final = 0.5
+"""Seconds after which a wait looks whether there was a signal, or machines came or went."""
+MAX_LOST: Final = 3
+"""How often a run may lose its worker: after that it is taken for the cause."""
+
+
+class Cluster:
+    """A connection to a Ray cluster. Use it as a context manager.
+
+    Args:
+        address: :data:`AUTO`, or what ``ray start`` printed: ``10.0.0.1:6379``.
+        processors: Of a cluster that is started; None: all of this machine.
+    """
+
+    def __init__(self, address: str = AUTO, processors: int | None = None) -> None:
+        self.address = address
+        self._processors = processors
+        self._ray: Any = None
+
+    def __enter__(self) -> Cluster:
+        # It would tell its makers.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "ccgym"}
+        try:
+            try:
+                ray.init(address=self.address, **common)
+            except ConnectionError:
+                if self.address != AUTO:
+                    raise
+                ray.init(address="local", num_cpus=self._processors, include_dashboard=False, **common)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            found = str(error).strip().partition("\n")[0]
+            raise PlatformError(
+                f"no Ray cluster answers: {found}",
+                where=f"--cluster {self.address}",
+                expected=f"{AUTO}, or the address that `ray start --head` printed, as in 10.0.0.1:6379",
+                hint="both ends need the same versions of Python and Ray, and the same RAY_AUTH_TOKEN if there is one",
+            ) from None
+        self._ray = ray
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
+
+    def require(self, runs: Sequence[Run]) -> None:
+        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        real = next((run.backend for run in runs if run.real), None)
+        if real is not None:
+            raise ConfigError(
+                f"real packets (--backend {real}) on a cluster",
+                where="--cluster",
+                expected="--backend sim: in real time, runs that share a machine would disturb each other, and "
+                "Ray does not say which do",
+                hint="run it without --cluster on a machine of its own",
+            )
+
+    def at_a_time(self, jobs: int | None) -> int:
+        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        there = max(1, int(self._ray.cluster_resources().get("CPU", 0)))
+        return there if jobs is None else min(jobs, there)
+
+    def each(
+        self,
+        runs: Sequence[Run],
+        begins: Mapping[str, float],
+        reduce: Reduction,
+        jobs: int | None,
+        begin: Callable[[Run], bool],
+        keep: Callable[[Run, Made], RunOutcome],
+        notice: Callable[[str], None],
+    ) -> Generator[tuple[Run, Future[RunOutcome]], None, None]:
+        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        if not runs:
+            return
+        ray = self._ray
+        # In a list, a reference is not replaced by what it refers to: a worker fetches that once, not for every task.
+        luggage = [ray.put(packed(runs, reduce))]
+        function = ray.remote(_worker()).options(num_cpus=1, max_retries=0)
+        waiting, alone = deque(runs), deque[Run]()
+        lost: Counter[str] = Counter()
+        flying: dict[Any, list[Run]] = {}
+        seconds, ended = 0.0, 0
+        slots, looked = self.at_a_time(jobs), time.monotonic()
+        try:
+            while waiting or alone or flying:
+                if time.monotonic() - looked > TURN_S:
+                    slots, looked = self.at_a_time(jobs), time.monotonic()
+                while (waiting or alone) and len(flying) < slots:
+                    if alone:
+                        batch = [alone.popleft()]
+                    else:
+                        size = _batch_size(seconds / ended if ended else None, len(waiting), slots)
+                        asked = [waiting.popleft() for _ in range(size)]
+                        begun = [(run, begin(run)) for run in asked]
+                        batch = [run for run, may in begun if may]
+                        yield from ((run, _done(RunOutcome(run, left=True))) for run, may in begun if not may)
+                    if batch:
+                        sent = pickle.dumps([(run, begins[run.digest]) for run in batch])
+                        flying[function.remote(code(), luggage, sent)] = batch
+                for ref in _ready(ray, list(flying)):
+                    batch = flying.pop(ref)
+                    try:
+                        made = ray.get(ref)
+                    except ray.exceptions.RayTaskError as error:
+                        raise PlatformError(f"a worker failed: {error}", where=f"--cluster {self.address}") from None
+                    except ray.exceptions.RayError as error:
+                        lost.update(run.digest for run in batch)
+                        why = f"lost its worker ({type(error).__name__})"
+                        notice(f"{batch[0].name}{f' and {len(batch) - 1} more' if len(batch) > 1 else ''}: {why}")
+                        for run in batch:
+                            if lost[run.digest] < MAX_LOST:
+                                alone.append(run)
+                            else:
+                                yield run, _done(RunOutcome(run, error=f"{why} {MAX_LOST} times"))
+                        continue
+                    if isinstance(made, str):
+                        raise _refused(made, self.address)
+                    for run, one in zip(batch, made, strict=True):
+                        if isinstance(one, str):
+                            yield run, _done(RunOutcome(run, error=one))
+                        else:
+                            seconds, ended = seconds + one.took_s, ended + 1
+                            yield run, _done(keep(run, one))
+        finally:
+            for ref in flying:  # the caller was interrupted
+                ray.cancel(ref, force=True)
+
+
+def _batch_size(run_s: float | None, left: int, slots: int) -> int:
+    """Runs of the next batch: one while it is not known how long runs take; towards the end few, so that all machines
+    end together."""
+    if run_s is None:
+        return 1
+    return max(1, min(int(BATCH_S / max(run_s, 1e-6)), math.ceil(left / (2 * slots))))
+
+
+def _ready(ray: Any, flying: Sequence[Any]) -> Sequence[Any]:
+    """Those that have ended, after a turn at most."""
+    if not flying:
+        return ()
+    if not ray.wait(flying, num_returns=1, timeout=TURN_S, fetch_local=False)[0]:
+        return ()
+    ended: Sequence[Any] = ray.wait(flying, num_returns=len(flying), timeout=0, fetch_local=False)[0]
+    return ended
+
+
+def _done(outcome: RunOutcome) -> Future[RunOutcome]:
+    done: Future[RunOutcome] = Future()
+    done.set_result(outcome)
+    return done
+
+
+def _worker() -> Callable[[str, list[Any], bytes], list[Made | str] | str]:
+    """The function that workers are sent. It is inside of another one so that it travels as code, and can say so
+    where ccgym is not installed."""
+
+    def work(wanted: str, luggage: list[Any], runs: bytes) -> list[Made | str] | str:
+        import platform
+
+        import ray
+
+        try:
+            from ccgym.evaluation.luggage import difference, make_runs
+        except ImportError as error:
+            return f"{platform.node()} has no ccgym, or a very different one ({error})"
+        found = difference(wanted)
+        return make_runs(ray.get(luggage[0]), runs) if found is None else found
+
+    return work
+
+
+def _refused(found: str, address: str) -> PlatformError:
+    return PlatformError(
+        found,
+        where=f"--cluster {address}",
+        expected=f"ccgym {code()} on every machine, as here: another one would come to other results",
+        hint="install the same wheel on all machines; `ccgym version` says what is there",
+    )
