@@ -30,7 +30,8 @@ def filled(page: str) -> str:
 
 
 PAGES = {
-    "ccgym/config/models.py": models.module,
+    "ccgym/config/models/__init__.py": models.package,
+    **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
     **{name: partial(filled, name) for name in BLOCKS},
 }
 

@@ -1,4 +1,4 @@
-"""Writes ``ccgym/config/models.py`` from what the native core declares (``_core.schema()``).
+"""Writes the modules of ``ccgym/config/models`` from what the native core declares (``_core.schema()``).
 
 A definition of the schema becomes a model: an object a class, a union of kinds a class per kind and a field type for
 any of them. What a definition cannot say (short forms, rules over several fields) is in ``ccgym/config/declared.py``:
@@ -7,42 +7,35 @@ any of them. What a definition cannot say (short forms, rules over several field
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import textwrap
+from functools import cache
 from typing import Any
 
 from ccgym import _core
-from ccgym.config import declared
+from ccgym.config import declared, expressions, quantities
 
-HEAD = '''"""What users may write about paths, flows and agents: type, unit, range, default and help of each parameter.
+PACKAGE = "ccgym.config.models"
 
-Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the agent's spec):
-change it there.
+MODULES = {
+    "queues": ("Queue", "queue disciplines"),
+    "links": ("", "bottlenecks: when they deliver, and what waits there"),
+    "elements": ("Element", "elements of a path: links, delays, losses, jitter and others"),
+    "sources": ("Source", "what a flow's application sends"),
+    "flows": ("Flow", "flows, however they are steered"),
+    "observations": ("Observation", "what an agent sees"),
+    "actions": ("Action", "what an agent does"),
+    "rewards": ("Reward", "what an agent is rewarded for"),
+    "experts": ("Expert", "teachers of an agent"),
+    "agents": ("Agent", "agents: clock, start-up, guard, and all of it"),
+}
+"""Modules in the order in which they may import each other: the definition that each is about, and its title.
+
+Each holds that definition and those that it refers to, unless a module above does. A link is a part of the union of
+elements.
 """
-
-from __future__ import annotations
-
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import Field
-
-from ccgym.config import declared
-from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
-from ccgym.config.quantities import (
-    BytesField,
-    FlowRateField,
-    Limit,
-    MillisecondsField,
-    PeriodField,
-    ProbabilityField,
-    ProbabilitySteps,
-    RateField,
-    RateSteps,
-    TimeField,
-    TimeSteps,
-)
-'''
 
 FORMATS = {
     "milliseconds": "MillisecondsField", "bytes": "BytesField", "rate": "RateField",
@@ -76,6 +69,9 @@ LINK = '''class Link(declared.LinkBase):
 
 WIDTH = 120
 
+GENERATED = """Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the
+agent's spec): change it there."""
+
 
 class Writer:
     """Turns definitions into source text, each after what it needs."""
@@ -83,13 +79,49 @@ class Writer:
     def __init__(self, definitions: dict[str, Any]) -> None:
         self.definitions = definitions
         self.written: dict[str, str] = {}
-        self.blocks: list[str] = []
-
-    def text(self) -> str:
-        """The whole module."""
-        for name in self.definitions:
+        self.blocks: dict[str, list[str]] = {module: [] for module in MODULES}
+        self.homes = {
+            name: source.__name__
+            for source in (expressions, quantities)
+            for name in vars(source)
+            if name.endswith(("Field", "Limit", "Steps")) and name != "Field"
+        }
+        for self.module, (root, _) in MODULES.items():
+            if root:
+                self.define(root)
+        for name in definitions:  # and what nothing refers to
             self.define(name)
-        return HEAD + "\n\n" + "\n\n\n".join(self.blocks) + "\n"
+
+    def write(self, block: str) -> None:
+        """Add a block to the module at hand."""
+        self.blocks[self.module].append(block)
+        for name in re.findall(r"^(?:class )?(\w+)[(:]", block, re.MULTILINE):
+            self.homes[name] = f"{PACKAGE}.{self.module}"
+
+    def text(self, module: str) -> str:
+        """A whole module."""
+        body = "\n\n\n".join(self.blocks[module])
+        used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+        sources: dict[str, set[str]] = {}
+        for name in used & self.homes.keys():
+            sources.setdefault(self.homes[name], set()).add(name)
+        sources.pop(f"{PACKAGE}.{module}", None)
+        lines = [
+            f'"""{oneline(MODULES[module][1])}',
+            "",
+            GENERATED,
+            '"""',
+            "",
+            "from __future__ import annotations",
+            "",
+            imported("typing", used & {"Annotated", "Any", "ClassVar", "Literal", "TypeAlias"}),
+            "",
+            "from pydantic import Field",
+            "",
+            "from ccgym.config import declared",
+            *(imported(source, names) for source, names in sorted(sources.items())),
+        ]
+        return "\n".join(lines) + "\n\n\n" + body + "\n"
 
     def define(self, name: str) -> str:
         """Write a definition once; returns the name of its field type."""
@@ -150,13 +182,15 @@ class Writer:
         field = f"{name}Field: TypeAlias = Annotated[Any{name}, declared.OneOf({given})]"
         if len(field) > WIDTH:
             field = field.replace("[", "[\n    ", 1)[:-1] + "\n]"
-        self.blocks.append(f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n{field}')
+        self.write(f'Any{name}: TypeAlias = {union}\n"""{oneline(schema["description"])}"""\n\n{field}')
 
     def link(self, schema: dict[str, Any]) -> None:
         """The core's link has one direction, a user's link both."""
         one_way = {key: value for key, value in schema["properties"].items() if key != "kind"}
+        elements, self.module = self.module, "links"
         self.model("LinkDirection", "LinkDirection", {**schema, "properties": one_way})
-        self.blocks.append(LINK)
+        self.write(LINK)
+        self.module = elements
 
     def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
         """A variant with the fields of what it refers to."""
@@ -177,7 +211,7 @@ class Writer:
         lines = [f"class {name}({parent or f'declared.{base}'}):", *doc(schema["description"])]
         if "words" in schema:
             lines += ["", f"    WORDS: ClassVar[str] = {json.dumps(schema['words'], ensure_ascii=False)}"]
-        self.blocks.append("\n".join([*lines, *([""] if fields and "words" not in schema else []), *fields]))
+        self.write("\n".join([*lines, *([""] if fields and "words" not in schema else []), *fields]))
 
     def field(self, name: str, schema: dict[str, Any], owner: dict[str, Any]) -> str:
         """One field with its type, default, range and help."""
@@ -262,6 +296,14 @@ class Writer:
         return f"{model}({', '.join(f'{key}={part}' for key, part in given.items())})"
 
 
+def imported(source: str, names: set[str]) -> str:
+    """A statement that imports names."""
+    line = f"from {source} import {', '.join(sorted(names))}"
+    if len(line) > WIDTH:
+        line = "\n".join([f"from {source} import (", *(f"    {name}," for name in sorted(names)), ")"])
+    return line
+
+
 def class_name(union: str, kind: str) -> str:
     """What a kind of a union is called."""
     word = "".join(part.capitalize() for part in kind.split("_"))
@@ -341,6 +383,21 @@ def folded(line: str) -> list[str]:
     return [f"{indent}{name}=(", *literals, f"{indent}),"]
 
 
-def module() -> str:
-    """The source of ``ccgym/config/models.py``."""
-    return Writer(json.loads(_core.schema())).text()
+@cache
+def writer() -> Writer:
+    """All modules, written once."""
+    return Writer(json.loads(_core.schema()))
+
+
+def module(name: str) -> str:
+    """The source of ``ccgym/config/models/<name>.py``."""
+    return writer().text(name)
+
+
+def package() -> str:
+    """The source of ``ccgym/config/models/__init__.py``."""
+    width = max(map(len, MODULES)) + 4
+    rule = f"{'=' * width}  {'=' * 50}"
+    rows = [f"{f'``{name}``':<{width}}  {title}" for name, (_, title) in MODULES.items()]
+    first = "What users may write about paths, flows and agents: type, unit, range, default and help of each parameter."
+    return "\n".join([f'"""{first}', "", rule, *rows, rule, "", GENERATED, '"""', ""])

@@ -4,13 +4,15 @@
 ``yaml_loader``              YAML with line numbers and without YAML's traps
 ``quantities``               field types that read units, for pydantic models
 ``shorthand``                a path given by rate or trace
-``models``                   what the native core declares: elements, queues, agents (written by `make docs`)
+``models``                   what the native core declares: queues, links, elements, sources, flows, agents
 ``declared``                 what those models have in common, and their short forms
 ``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read
 ``mahimahi_writer``          a path as a mahimahi command line
 ``catalog``                  the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time
+``chain``                    elements in a row, and what follows from them: rate, delay, traces
+``compiled_path``            a path as the native core takes it
 ``path``                     :class:`NetworkPath`
 ``hosts``                    what lies between two machines
 ``configurations``           where configurations are found by name

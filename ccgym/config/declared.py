@@ -1,4 +1,4 @@
-"""What all models have in common that the native core declares (``models.py``), and the short forms of what they read.
+"""What all models have in common that the native core declares (``models``), and the short forms of what they read.
 
 A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters, or
 lets a user write less than a mapping, is here.

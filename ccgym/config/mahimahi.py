@@ -73,7 +73,7 @@ class Shell:
     """One of mahimahi's shells, read."""
 
     element: Mapping[str, Any] | None
-    """Its path element: the fields of the model in :mod:`ccgym.config.models`; None for ``mm-meter``."""
+    """Its path element: the fields of its model in :mod:`ccgym.config.models`; None for ``mm-meter``."""
     label: str
     """What mahimahi puts before the prompt, such as ``[delay 51 ms] ``."""
     command_line: str

@@ -12,33 +12,26 @@ environments and the reports. It is immutable, compares and pickles by content, 
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetJsonSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
+from ccgym.config.capacity import Piecewise, capacity, combine
 from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_names, resolve_trace
+from ccgym.config.chain import Chain
+from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
-from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
+from ccgym.config.models.elements import AnyElement, ElementField
+from ccgym.config.models.links import Link, LinkDirection
+from ccgym.config.models.queues import AnyQueue
 from ccgym.config.path_changes import changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
@@ -46,18 +39,7 @@ from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
 from ccgym.tracetools.check import Finding, find_mistakes
-from ccgym.units import (
-    NS_PER_MS,
-    NS_PER_S,
-    PACKET_BITS,
-    PACKET_BYTES,
-    TimeLike,
-    parse_time,
-)
-
-if TYPE_CHECKING:
-    from ccgym import _core
-
+from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
 StepsOf: TypeAlias = "str | Sequence[tuple[TimeLike, str]]"
 """One quantity with its unit, or steps ``[("0s", "16mbps"), ("3.75s", "256mbps")]``."""
@@ -69,40 +51,7 @@ PathLike: TypeAlias = "NetworkPath | str | os.PathLike[str] | Mapping[str, Any]"
 """Whatever :meth:`NetworkPath.from_any` understands."""
 
 
-@dataclass(frozen=True)
-class CompiledPath:
-    """A path as the native core takes it."""
-
-    uplink: list[dict[str, Any]]
-    """Elements that data crosses, in that order."""
-    downlink: list[dict[str, Any]]
-    """Elements that acknowledgements cross, in that order."""
-    facts: dict[str, Any]
-    """``capacity``: pairs of nanoseconds and bit/s; ``base_rtt``: nanoseconds."""
-    traces: dict[str, _core.Trace] = field(repr=False)
-    """The traces that the elements name."""
-    links: tuple[dict[str, Any], ...] = ()
-    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each. The two above are then those of all
-    links in a row."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Uplink, downlink and facts, or links and facts: what goes into the simulator's JSON."""
-        if self.links:
-            return {"uplink": [], "downlink": [], "links": list(self.links), "facts": self.facts}
-        return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
-
-    def elements(self) -> dict[str, list[dict[str, Any]]]:
-        """Elements of each direction of each link, by the names that the native core gives them."""
-        if not self.links:
-            return {"uplink": self.uplink, "downlink": self.downlink}
-        return {
-            name: link[way]
-            for link in self.links
-            for name, way in ((link["name"], "uplink"), (f"{link['name']}:reverse", "downlink"))
-        }
-
-
-class NetworkPath(BaseModel):
+class NetworkPath(Chain):
     """A path between a sender and a receiver.
 
     Give a ``rate`` (exact, without a file) or a ``trace``, or a whole ``mahimahi`` command line, or a ``chain`` of
@@ -123,7 +72,7 @@ class NetworkPath(BaseModel):
         reverse_trace: Or its delivery trace.
         reverse_queue: Queue of the way back, by default infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
-            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
+            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models.elements`.
         overhead: Bytes charged per packet on top of its IP length; by default 0 with a
             rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
@@ -140,10 +89,6 @@ class NetworkPath(BaseModel):
         UnitError: A quantity without unit, or with an unknown one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    chain: tuple[ElementField, ...] = ()
-    """The elements, the outermost first; the sender sits inside the last one. Of several links, those of all."""
     links: tuple[tuple[str, NetworkPath], ...] = ()
     """Names and paths of several links, in the order in which data without a route crosses them."""
     name: str | None = None
@@ -351,86 +296,6 @@ class NetworkPath(BaseModel):
         """What a report published, by scheme."""
         return {result.scheme: result for result in self.published_results}
 
-    @property
-    def data_links(self) -> tuple[LinkDirection, ...]:
-        """Links of the data direction, in the order in which data crosses them."""
-        found = [element.uplink for element in reversed(self.chain) if isinstance(element, Link)]
-        return tuple(link for link in found if link is not None)
-
-    @property
-    def queue(self) -> AnyQueue | None:
-        """Queue of the data direction's slowest link; ``None`` without a link."""
-        return min(self.data_links, key=mean_rate).queue if self.data_links else None
-
-    @property
-    def mean_rate_mbps(self) -> float:
-        """Mean rate of the data direction's slowest link in Mbit/s; infinite without a link.
-
-        Of a trace: 12 · lines / period. Of steps: the mean over the time until a last step that lasts as long as the
-        one before it.
-        """
-        return min((mean_rate(link) / 1e6 for link in self.data_links), default=math.inf)
-
-    @property
-    def base_rtt_ns(self) -> int:
-        """Round-trip propagation delay in nanoseconds; where it changes, the smallest."""
-        return int(min(value for _, value in self.rtt_steps()))
-
-    @property
-    def base_rtt_ms(self) -> float:
-        """Round-trip propagation delay in milliseconds; where it changes, the smallest."""
-        return self.base_rtt_ns / NS_PER_MS
-
-    @property
-    def owd_ms(self) -> float:
-        """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
-        return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
-
-    @property
-    def loss(self) -> float:
-        """Random loss of the data direction, all independent elements together; where it changes, the first."""
-        passed = 1.0
-        for element in self.chain:
-            if isinstance(element, Loss) and element.direction == "uplink":
-                probability = element.probability
-                passed *= 1.0 - (probability[0][1] if isinstance(probability, tuple) else probability)
-        return 1.0 - passed if passed < 1.0 else 0.0
-
-    def _delay_steps(self, direction: Direction) -> Piecewise:
-        steps: Piecewise = ((0, Fraction(0)),)
-        for element in self.chain:
-            if isinstance(element, Delay) and element.direction in ("both", direction):
-                steps = combine(steps, exact(element.delay), lambda a, b: a + b)
-        return steps
-
-    def rtt_steps(self) -> Piecewise:
-        """Round-trip propagation delay over time: (from when, how long), nanoseconds."""
-        return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
-
-    @property
-    def bdp_packets(self) -> Fraction:
-        """Bandwidth-delay product in packets of 1500 bytes, exactly; the largest where rate or delay change.
-
-        0 without a link.
-        """
-        if not self.data_links:
-            return Fraction(0)
-        rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.data_links)
-        rate = reduce(lambda one, other: combine(one, other, min), rates)
-        products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
-        return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
-
-    def chain_in_packets(self) -> list[AnyElement]:
-        """The chain, with packets in place of limits in bandwidth-delay products.
-
-        Raises:
-            ConfigError: There is such a limit, and the path has no delay.
-        """
-        return self._in_packets(self.chain)
-
-    def _in_packets(self, chain: Iterable[AnyElement]) -> list[AnyElement]:
-        return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in chain]
-
     # --- Ways out -------------------------------------------------------------------------------------------------
 
     def compile(self, duration_ns: int | None = None) -> CompiledPath:
@@ -445,17 +310,12 @@ class NetworkPath(BaseModel):
             PlatformError: A trace that cannot be read, or no native core.
             TraceFormatError: A file that is not a trace.
         """
-        ways = {direction: self._compiled(self.chain, direction) for direction in DIRECTIONS}
+        ways = {direction: self.compiled(self.chain, direction) for direction in DIRECTIONS}
         links = tuple(
-            {"name": name, **{direction: self._compiled(link.chain, direction) for direction in DIRECTIONS}}
+            {"name": name, **{direction: self.compiled(link.chain, direction) for direction in DIRECTIONS}}
             for name, link in self.links
         )
         return CompiledPath(ways["uplink"], ways["downlink"], self.facts(duration_ns), self.traces(), links)
-
-    def _compiled(self, chain: Sequence[AnyElement], direction: Direction) -> list[dict[str, Any]]:
-        crossed = reversed(chain) if direction == "uplink" else chain
-        compiled = (element.compiled(direction) for element in self._in_packets(crossed))
-        return [spec for spec in compiled if spec is not None]
 
     def facts(
         self, duration_ns: int | None = None, route: Sequence[str] = (), direction: Direction = "uplink"
@@ -498,15 +358,6 @@ class NetworkPath(BaseModel):
                     hint=did_you_mean(name, known),
                 )
         return NetworkPath(chain=[element for name in reversed(route) for element in known[name].chain])
-
-    def traces(self) -> dict[str, _core.Trace]:
-        """The native traces that the path uses, by the name under which the compiled path mentions them."""
-        return {name: resolve_trace(name).load() for name in self.trace_names()}
-
-    def trace_names(self) -> tuple[str, ...]:
-        """The traces that the path uses, as they were written."""
-        links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
-        return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
 
     def to_mahimahi(self, *, materialize: bool = False, duration: TimeLike = "60s") -> str:
         """Write the path as a mahimahi command line, without a command to run in it.
@@ -555,14 +406,6 @@ class NetworkPath(BaseModel):
         findings += too_small_queues(self.chain)
         findings += unlikely_path(self.base_rtt_ns, self.limits_flows, self.name or "")
         return sorted(findings, key=lambda finding: finding.severity != "error")
-
-    @property
-    def limits_flows(self) -> bool:
-        """Whether something keeps a greedy flow from growing for ever: a link, or what drops data."""
-        from ccgym import _core
-
-        compiled = self.compile()
-        return _core.limits_flows(json.dumps(compiled.uplink), json.dumps(compiled.downlink))
 
     def describe(self) -> str:
         """Elements in each direction, capacity, round trip and source, in a few lines."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ccgym.config.models import MediaSource, RequestsSource
-from ccgym.config.path import CompiledPath, NetworkPath, PathLike
+from ccgym.config.compiled_path import CompiledPath
+from ccgym.config.models.sources import MediaSource, RequestsSource
+from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ccgym.config import models
+from ccgym.config.models import flows, sources
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
@@ -39,7 +39,7 @@ LATER: Final = ("route", "reverse", "send_buffer", "recovery")
 """Fields that flows have not had from the start."""
 
 
-class Flow(models.Flow):
+class Flow(flows.Flow):
     """What all flows have, however they are steered."""
 
     start: RandomTime = AT_ONCE
@@ -57,7 +57,7 @@ class Flow(models.Flow):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came later and is absent: a flow keeps the digest that it always had."""
         plain: dict[str, Any] = handler(self)
-        fields = models.Flow.model_fields
+        fields = flows.Flow.model_fields
         absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
         if isinstance(plain.get("source"), dict):
             plain["source"] = {name: value for name, value in plain["source"].items() if value is not None}
@@ -121,7 +121,7 @@ class Flow(models.Flow):
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in models.Flow.model_fields},
+            **{name: getattr(self, name) for name in flows.Flow.model_fields},
             "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
             "extra_rtt": self.added_rtt(base_rtt_ns, where),
             "transport": {"handshake": self.handshake},
@@ -141,7 +141,7 @@ class FlowSpec(Flow):
     paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    source: models.SourceField = models.GreedySource()
+    source: sources.SourceField = sources.GreedySource()
     """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
     its scheme is made for, ``greedy`` for most."""
 
@@ -182,7 +182,7 @@ class FlowSpec(Flow):
         }
 
 
-_SOURCE: Final[TypeAdapter[models.AnySource]] = TypeAdapter(models.SourceField)
+_SOURCE: Final[TypeAdapter[sources.AnySource]] = TypeAdapter(sources.SourceField)
 
 
 class LearnerFlow(Flow):

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from ccgym.config.catalog import catalog
-from ccgym.config.models import Delay, Droptail, Link, Loss
+from ccgym.config.models.elements import Delay, Loss
+from ccgym.config.models.links import Link
+from ccgym.config.models.queues import Droptail
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ccgym.config.models import RequestsSource
+from ccgym.config.models.sources import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs

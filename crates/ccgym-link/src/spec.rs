@@ -1,7 +1,7 @@
 //! The description of a path, as data (JSON): what `NetworkPath` in Python compiles to.
 //!
 //! Each parameter is declared here once, with unit, range, default and help. [`JsonSchema`] carries that to Python, where
-//! `ccgym/config/models.py` and the documentation are written from it. Times are nanoseconds, rates bits per second,
+//! `ccgym/config/models` and the documentation are written from it. Times are nanoseconds, rates bits per second,
 //! sizes bytes. In a variant, `words` describes an element to people: `{name}` stands for a parameter as it is written,
 //! `{name:yes|no}` for one of two texts.
 

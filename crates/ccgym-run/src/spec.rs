@@ -1,7 +1,7 @@
 //! The description of a run, as data (JSON).
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets. What a user may write of a flow
-//! is declared here once, with range, default and help; `ccgym/config/models.py` is written from it.
+//! is declared here once, with range, default and help; `ccgym/config/models` is written from it.
 
 use std::sync::Arc;
 

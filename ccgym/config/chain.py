@@ -1,0 +1,135 @@
+"""A chain of elements, and what follows from it: links, rates, delays, the bandwidth-delay product, traces."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from ccgym.config.capacity import Piecewise, combine, exact, mean_rate, trace_mean
+from ccgym.config.catalog import resolve_trace
+from ccgym.config.declared import DIRECTIONS, Direction
+from ccgym.config.models.elements import AnyElement, Delay, ElementField, Loss
+from ccgym.config.models.links import Link, LinkDirection
+from ccgym.config.models.queues import AnyQueue
+from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
+
+if TYPE_CHECKING:
+    from ccgym import _core
+
+
+class Chain(BaseModel):
+    """The elements of a path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chain: tuple[ElementField, ...] = ()
+    """The elements, the outermost first; the sender sits inside the last one. Of several links, those of all."""
+
+    @property
+    def data_links(self) -> tuple[LinkDirection, ...]:
+        """Links of the data direction, in the order in which data crosses them."""
+        found = [element.uplink for element in reversed(self.chain) if isinstance(element, Link)]
+        return tuple(link for link in found if link is not None)
+
+    @property
+    def queue(self) -> AnyQueue | None:
+        """Queue of the data direction's slowest link; ``None`` without a link."""
+        return min(self.data_links, key=mean_rate).queue if self.data_links else None
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Mean rate of the data direction's slowest link in Mbit/s; infinite without a link.
+
+        Of a trace: 12 · lines / period. Of steps: the mean over the time until a last step that lasts as long as the
+        one before it.
+        """
+        return min((mean_rate(link) / 1e6 for link in self.data_links), default=math.inf)
+
+    @property
+    def base_rtt_ns(self) -> int:
+        """Round-trip propagation delay in nanoseconds; where it changes, the smallest."""
+        return int(min(value for _, value in self.rtt_steps()))
+
+    @property
+    def base_rtt_ms(self) -> float:
+        """Round-trip propagation delay in milliseconds; where it changes, the smallest."""
+        return self.base_rtt_ns / NS_PER_MS
+
+    @property
+    def owd_ms(self) -> float:
+        """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
+        return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
+
+    @property
+    def loss(self) -> float:
+        """Random loss of the data direction, all independent elements together; where it changes, the first."""
+        passed = 1.0
+        for element in self.chain:
+            if isinstance(element, Loss) and element.direction == "uplink":
+                probability = element.probability
+                passed *= 1.0 - (probability[0][1] if isinstance(probability, tuple) else probability)
+        return 1.0 - passed if passed < 1.0 else 0.0
+
+    def _delay_steps(self, direction: Direction) -> Piecewise:
+        steps: Piecewise = ((0, Fraction(0)),)
+        for element in self.chain:
+            if isinstance(element, Delay) and element.direction in ("both", direction):
+                steps = combine(steps, exact(element.delay), lambda a, b: a + b)
+        return steps
+
+    def rtt_steps(self) -> Piecewise:
+        """Round-trip propagation delay over time: (from when, how long), nanoseconds."""
+        return combine(self._delay_steps("uplink"), self._delay_steps("downlink"), lambda a, b: a + b)
+
+    @property
+    def bdp_packets(self) -> Fraction:
+        """Bandwidth-delay product in packets of 1500 bytes, exactly; the largest where rate or delay change.
+
+        0 without a link.
+        """
+        if not self.data_links:
+            return Fraction(0)
+        rates = (exact(link.rate or 0) if link.trace is None else trace_mean(link.trace) for link in self.data_links)
+        rate = reduce(lambda one, other: combine(one, other, min), rates)
+        products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
+        return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
+
+    def chain_in_packets(self) -> list[AnyElement]:
+        """The chain, with packets in place of limits in bandwidth-delay products.
+
+        Raises:
+            ConfigError: There is such a limit, and the path has no delay.
+        """
+        return self._in_packets(self.chain)
+
+    def _in_packets(self, chain: Iterable[AnyElement]) -> list[AnyElement]:
+        return [one.in_packets(lambda: self.bdp_packets) if isinstance(one, Link) else one for one in chain]
+
+    def compiled(self, chain: Sequence[AnyElement], direction: Direction) -> list[dict[str, Any]]:
+        """Some of the elements for the native core, in the order in which packets of a direction cross them."""
+        crossed = reversed(chain) if direction == "uplink" else chain
+        compiled = (element.compiled(direction) for element in self._in_packets(crossed))
+        return [spec for spec in compiled if spec is not None]
+
+    def traces(self) -> dict[str, _core.Trace]:
+        """The native traces that the path uses, by the name under which the compiled path mentions them."""
+        return {name: resolve_trace(name).load() for name in self.trace_names()}
+
+    def trace_names(self) -> tuple[str, ...]:
+        """The traces that the path uses, as they were written."""
+        links = [element.toward(way) for element in self.chain if isinstance(element, Link) for way in DIRECTIONS]
+        return tuple(dict.fromkeys(link.trace for link in links if link is not None and link.trace is not None))
+
+    @property
+    def limits_flows(self) -> bool:
+        """Whether something keeps a greedy flow from growing for ever: a link, or what drops data."""
+        from ccgym import _core
+
+        uplink, downlink = (json.dumps(self.compiled(self.chain, direction)) for direction in DIRECTIONS)
+        return _core.limits_flows(uplink, downlink)

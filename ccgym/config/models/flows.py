@@ -1,0 +1,78 @@
+"""Flows, however they are steered.
+
+Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the
+agent's spec): change it there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ccgym.config import declared
+from ccgym.config.quantities import BytesField, PeriodField, TimeField
+
+
+class Flow(declared.FlowBase):
+    """A flow, however it is steered. Rates have their units; plain times are seconds."""
+
+    stop: PeriodField | None = Field(default=None, description="When it stops sending; the end of the run if absent.")
+    extra_rtt: TimeField = Field(
+        default=0,
+        description=(
+            "Round-trip propagation time of its own access link, added to the path's; half of it counts in the one-way "
+            "delay of data. Give this or `rtt`."
+        ),
+    )
+    route: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "Names of the links that it crosses, in the order in which its data does; acknowledgements come back over "
+            "the same ones. Absent: all links of the path, in their order."
+        ),
+    )
+    reverse: bool = Field(
+        default=False,
+        description="Whether its data goes the other way over its links: where the acknowledgements of other flows go.",
+    )
+    profile: Literal["tcp", "udp", "ns3"] = Field(
+        default="tcp",
+        description=(
+            "Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as "
+            "ns-3.37)."
+        ),
+    )
+    ack_every: int = Field(default=1, ge=1, description="Acknowledge every n-th packet; 2: delayed acknowledgements.")
+    ack_delay: TimeField = Field(default=40_000_000, description="… or after this time, whichever comes first.")
+    quick_acks: int = Field(
+        default=0,
+        ge=0,
+        description="Number of packets at the start that are acknowledged immediately all the same (Linux: 16).",
+    )
+    mss: int = Field(default=1448, ge=1, le=65_483, description="Payload bytes of a full packet.")
+    header: int = Field(
+        default=52,
+        ge=0,
+        le=1000,
+        description="Header bytes of a packet from the IP header on; TCP with timestamps has 52.",
+    )
+    send_buffer: BytesField | None = Field(
+        default=None,
+        description=(
+            "Bytes that the application may have written and that are not yet acknowledged; what is written and read, "
+            "and the delay between the two, is then measured. A reliable profile and the source `greedy`; absent: no "
+            "bound."
+        ),
+    )
+    recovery: Literal["prr", "classic"] = Field(
+        default="prr",
+        description=(
+            "What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of "
+            "what arrives) or `classic` (RFC 6675: one segment, then nothing until no more than the reduced window is "
+            "in flight)."
+        ),
+    )
+    initial_window: int = Field(
+        default=10, ge=1, description="Packets sent before the first acknowledgement (RFC 6928: 10)."
+    )
