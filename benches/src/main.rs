@@ -17,15 +17,20 @@ use ccgym_schemes::learned::{Policy, PolicyError};
 use ccgym_sim::Simulator;
 use serde_json::json;
 
-/// A bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.
+/// A drop-tail bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.
 fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> RunSpec {
+    dumbbell_with("droptail", scheme, mbps, flows, seconds)
+}
+
+/// As [`dumbbell`], with another queue.
+fn dumbbell_with(queue: &str, scheme: &str, mbps: f64, flows: usize, seconds: f64) -> RunSpec {
     let bdp_packets = (mbps * 1e6 * 0.040 / 8.0 / 1500.0).round().max(1.0) as u64;
     let spec = json!({
         "seed": 1,
         "duration": (seconds * 1e9) as u64,
         "uplink": [
             {"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
-             "queue": {"kind": "droptail", "limit": {"packets": bdp_packets}}},
+             "queue": {"kind": queue, "limit": {"packets": bdp_packets}}},
             {"kind": "delay", "delay": 20_000_000},
         ],
         "downlink": [{"kind": "delay", "delay": 20_000_000}],
@@ -129,6 +134,13 @@ fn workloads() -> Vec<(String, &'static str, Workload)> {
             format!("sim_packets_per_second_by_rate/cubic/{mbps}mbps"),
             "packets/s",
             Box::new(move |scale| run(&dumbbell("cubic", f64::from(mbps), 1, scale * 10_000.0 / f64::from(mbps)))),
+        );
+    }
+    for queue in ["codel", "fq_codel"] {
+        add(
+            format!("sim_packets_per_second_by_queue/cubic/{queue}"),
+            "packets/s",
+            Box::new(move |scale| run(&dumbbell_with(queue, "cubic", 1000.0, 1, 10.0 * scale))),
         );
     }
     for kind in ["rate", "trace"] {

@@ -21,9 +21,9 @@ pub struct Chain {
     pub holds: Vec<bool>,
     /// Whether no stage synchronises, holds or duplicates: packets cross the whole chain at once.
     pub eager: bool,
-    /// What constant delays at the end of an eager chain add up to. They are taken out of `elements`.
+    /// What constant delays at the end of the chain add up to. They are taken out of `elements`.
     pub tail: TimeSpan,
-    /// Packets and bytes that crossed an eager chain: what the delays taken out would have counted.
+    /// Packets and bytes that crossed the chain: what the delays taken out would have counted.
     pub crossed: (u64, u64),
     /// The first link.
     pub bottleneck: Option<usize>,
@@ -50,7 +50,7 @@ impl Chain {
         let duplicates = elements.iter().any(PathElement::may_duplicate);
         let eager = !synchronise.contains(&true) && !holds.contains(&true) && !duplicates;
         let mut tail = TimeSpan::ZERO;
-        while let (true, Some(delay)) = (eager, constant_delay(&specs[..elements.len()])) {
+        while let Some(delay) = constant_delay(&specs[..elements.len()]) {
             elements.pop();
             tail = tail + delay;
         }

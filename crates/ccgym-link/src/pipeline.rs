@@ -318,6 +318,7 @@ impl<T: Clone> Pipeline<T> {
     }
 
     /// Carry a packet on from `stage`, where it arrives at `at`; it comes back if it leaves the chain.
+    #[inline(always)]
     fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item<T>) -> Option<Crossed<T>> {
         loop {
             if self.chain.synchronise[stage] && at > self.now {
@@ -404,6 +405,7 @@ impl<V> Held<V> {
         self.free.last().copied().unwrap_or(self.slots.len() as u64)
     }
 
+    #[inline(always)]
     fn insert(&mut self, value: V) {
         match self.free.pop() {
             Some(handle) => self.slots[handle as usize] = Some(value),

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
@@ -200,20 +199,6 @@ impl Flow {
         match &mut self.half {
             Some(half) => half.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
             None => self.receiver.on_timeout(now).map(Reply::Ack),
-        }
-    }
-
-    /// A packet reaches the receiver at `arrived`: whether it is new, and what the receiver sends.
-    pub(crate) fn receive(&mut self, arrived: Timestamp, packet: &Packet) -> (bool, Option<Reply>) {
-        match &mut self.half {
-            Some(half) if packet.number != HANDSHAKE => {
-                let (new, feedback) = half.on_data(&mut self.receiver, arrived, packet);
-                (new, feedback.map(|feedback| Reply::Feedback(Arc::new(feedback))))
-            }
-            _ => {
-                let (new, ack) = self.receiver.on_data(arrived, packet);
-                (new, ack.map(Reply::Ack))
-            }
         }
     }
 

@@ -44,8 +44,8 @@ pub struct Simulator {
     end: Timestamp,
     /// Each direction of each link ([`Route`] has their order); with each packet under way, its record in the log.
     links: Vec<Pipeline<(Parcel, u32)>>,
-    /// Whether packets may wait in one of them.
-    waits: bool,
+    /// Those in which packets may wait.
+    waiting_links: Box<[usize]>,
     /// Names of the directions.
     names: Vec<String>,
     flows: Vec<Flow>,
@@ -159,7 +159,7 @@ impl Simulator {
         Ok(Self {
             now: Timestamp::ZERO,
             end,
-            waits: !chains.iter().all(|chain| chain.eager),
+            waiting_links: (0..chains.len()).filter(|&link| !chains[link].eager).collect(),
             links: chains.into_iter().map(Pipeline::new).collect(),
             names: spec.directions().into_iter().map(|(name, _)| name).collect(),
             tournament,
@@ -260,7 +260,7 @@ impl Simulator {
                 self.now = key.0;
                 // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
                 // sends may be due before its own next event.
-                let alone = self.flows.len() == 1 && !self.waits;
+                let alone = self.flows.len() == 1 && self.waiting_links.is_empty();
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
                 self.handle_flow(slot, limit);
             }
@@ -271,17 +271,14 @@ impl Simulator {
 
     #[inline]
     fn other_due(&self) -> Timestamp {
-        if !self.waits {
-            return self.next_sample;
-        }
-        self.links.iter().fold(self.next_sample, |due, link| due.min(link.due()))
+        self.waiting_links.iter().fold(self.next_sample, |due, &link| due.min(self.links[link].due()))
     }
 
     #[cold]
     #[inline(never)]
     fn handle_other(&mut self, now: Timestamp) {
         self.fuel = self.fuel.saturating_sub(1);
-        if let Some(link) = self.links.iter().position(|link| link.due() <= now) {
+        if let Some(&link) = self.waiting_links.iter().find(|&&link| self.links[link].due() <= now) {
             self.links[link].step();
             self.drain(link);
         } else if self.next_sample <= now {

@@ -36,7 +36,7 @@ impl<S: Server> PathElement for HeldLink<S> {
     }
 
     fn next_event(&self) -> Timestamp {
-        self.link_state.first_pending().unwrap_or_else(|| self.server.next_event(self.link_state.is_empty()))
+        self.link_state.first_pending().unwrap_or_else(|| self.server.next_event(&self.link_state))
     }
 
     fn poll(&mut self, now: Timestamp, out: &mut Vec<Release>) {

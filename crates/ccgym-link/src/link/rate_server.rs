@@ -68,7 +68,7 @@ impl Server for RateServer {
         }
     }
 
-    fn next_event(&self, _queue_empty: bool) -> Timestamp {
+    fn next_event(&self, _link_state: &LinkState) -> Timestamp {
         self.in_service.map_or(Timestamp::NEVER, |(_, _, ends)| ends)
     }
 

@@ -16,8 +16,8 @@ pub trait Server: Clone + Send + Sync + 'static {
     /// A packet has entered the queue at `now`; everything up to then has been done.
     fn packet_queued(&mut self, _now: Timestamp, _link_state: &mut LinkState) {}
 
-    /// When there is something to do next, given whether the queue is empty.
-    fn next_event(&self, queue_empty: bool) -> Timestamp;
+    /// When there is something to do next.
+    fn next_event(&self, link_state: &LinkState) -> Timestamp;
 
     /// Whether a unit of this size can ever be delivered.
     fn carries(&self, wire: u32) -> bool;
@@ -99,10 +99,12 @@ impl LinkState {
     }
 
     /// An arrival. `deliverable` is false for a unit that the server cannot carry.
+    #[inline]
     pub(crate) fn enqueue(&mut self, now: Timestamp, packet: Queued, deliverable: bool) -> Fate {
         self.counters.arrived += 1;
+        let (wire, flow) = (packet.wire, packet.datagram.flow);
         if let Some(recorder) = &mut self.recorder {
-            recorder.arrived(now, packet.wire, packet.datagram.flow);
+            recorder.arrived(now, wire, flow);
         }
         let accepted = deliverable && self.queue.enqueue(now, packet, &mut self.dropped);
         if !self.dropped.is_empty() {
@@ -113,7 +115,7 @@ impl LinkState {
         }
         self.counters.dropped += 1;
         if let Some(recorder) = &mut self.recorder {
-            recorder.dropped_at_arrival(now, packet.wire, packet.datagram.flow);
+            recorder.dropped_at_arrival(now, wire, flow);
         }
         Fate::Drop
     }

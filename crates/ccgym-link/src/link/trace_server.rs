@@ -69,8 +69,8 @@ impl Server for TraceServer {
         }
     }
 
-    fn next_event(&self, queue_empty: bool) -> Timestamp {
-        if queue_empty && self.in_transit.is_none() {
+    fn next_event(&self, link_state: &LinkState) -> Timestamp {
+        if self.in_transit.is_none() && link_state.is_empty() {
             Timestamp::NEVER
         } else {
             self.opportunities.peek()

@@ -1,5 +1,9 @@
 //! Carrying packets over the links of their route, and handing them over at its end.
 
+use std::sync::Arc;
+
+use ccgym_core::receiver::Arrival;
+use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Datagram, Ecn, Packet, Timestamp};
 use ccgym_link::Pipeline;
 use ccgym_run::recorder::UNLOGGED;
@@ -71,7 +75,19 @@ impl Simulator {
         }
         let flow = &mut self.flows[index];
         let arrived = at + flow.forward_extra;
-        let (new, reply) = flow.receive(arrived, packet);
+        let mut feedback = None;
+        let Arrival { new, acknowledge } = match &mut flow.half {
+            Some(half) if packet.number != HANDSHAKE => {
+                let (new, answer) = half.on_data(&mut flow.receiver, arrived, packet);
+                feedback = answer;
+                Arrival { new, acknowledge: false }
+            }
+            _ => {
+                // The acknowledgement is written where it will wait.
+                let Some(slot) = flow.inbox.vacant() else { return drop(self.starve()) };
+                flow.receiver.on_data_into(arrived, packet, &mut slot.1)
+            }
+        };
         if arrived <= self.end {
             flow.received.count(packet, new, flow.header);
             if let Some(buffer) = &mut flow.buffer {
@@ -84,8 +100,10 @@ impl Simulator {
         if let Some(log) = &mut self.data_log {
             log.leave(record, arrived);
         }
-        if let Some(reply) = reply {
-            self.send_reply(at, reply);
+        if acknowledge {
+            self.send_ack(at, index);
+        } else if let Some(feedback) = feedback {
+            self.send_reply(at, Reply::Feedback(Arc::new(feedback)));
         }
         // A packet that came through the heap may have set the receiver's timer.
         if self.flows[index].receiver_timers {
@@ -103,21 +121,41 @@ impl Simulator {
         }
     }
 
+    /// The acknowledgement in the vacant place of a flow's inbox sets out at `at`. Most often one link that answers at
+    /// arrival is all of its way, and it stays where it is.
+    fn send_ack(&mut self, at: Timestamp, index: usize) {
+        let flow = &mut self.flows[index];
+        let back = flow.itinerary.back;
+        let chain = self.links[back].chain_mut();
+        let Some(slot) = flow.inbox.vacant() else { return };
+        if flow.itinerary.next[back] != ARRIVED || !chain.eager {
+            let reply = Reply::Ack(slot.1);
+            return self.send_reply(at, reply);
+        }
+        let size = slot.1.size;
+        let entered = at + flow.forward_extra;
+        let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index as u32));
+        let mut datagram = Datagram { id: 0, flow: index as u32, size, ecn: Ecn::NotEct };
+        let Ok(left) = chain.cross(at, &mut datagram) else { return };
+        let home = left + flow.extra_rtt;
+        if let Some(log) = &mut self.ack_log {
+            log.leave(record, home);
+        }
+        self.sequence += 1;
+        slot.0 = (home, self.sequence);
+        let first = flow.inbox.is_empty();
+        flow.inbox.commit();
+        if first {
+            self.reschedule(index);
+        }
+    }
+
     fn send_reply(&mut self, at: Timestamp, reply: Reply) {
         let (index, size) = (reply.flow(), reply.size());
-        let entered = at + self.flows[index as usize].forward_extra;
+        let flow = &self.flows[index as usize];
+        let entered = at + flow.forward_extra;
         let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
-        let itinerary = &self.flows[index as usize].itinerary;
-        let link = itinerary.back;
-        // Most often that is all of its way, and it is crossed at once.
-        if itinerary.next[link] == ARRIVED && self.links[link].chain().eager {
-            let mut datagram = Datagram { id: 0, flow: index, size, ecn: Ecn::NotEct };
-            if let Ok(left) = self.links[link].chain_mut().cross(at, &mut datagram) {
-                self.deliver_reply(left, reply, record);
-            }
-            return;
-        }
-        self.carry(at, link, Parcel::Reply(Box::new(reply)), record);
+        self.carry(at, flow.itinerary.back, Parcel::Reply(Box::new(reply)), record);
     }
 
     /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.

@@ -30,7 +30,8 @@ impl Simulator {
     /// Send until the flow may send no more (true), or there is something to see to first.
     fn transmit_slowly(&mut self, index: usize) -> bool {
         let now = self.now;
-        while let Some(packet) = self.flows[index].sender.poll_transmit(now) {
+        let mut packet = Packet::default();
+        while self.flows[index].sender.poll_transmit_into(now, &mut packet) {
             self.fuel = self.fuel.saturating_sub(1);
             let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
             self.carry(now, self.flows[index].itinerary.there, Parcel::Data(packet), record);
