@@ -89,7 +89,7 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
     quantities = [
         Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
         for one in test.metrics
-        if one.better != "neither"
+        if one.better in ("higher", "lower")
     ]
     return differences_table(results.differences(test), labels, quantities)
 

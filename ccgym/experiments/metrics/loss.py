@@ -12,8 +12,8 @@ from ccgym.experiments.metrics.base import Better, Measured, Metric
 class Loss(Metric):
     """Pantheon's loss of all flows together, random loss included."""
 
-    better: ClassVar[Better] = "lower"
-    needs_packets: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "lower"
+    NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "loss"
     unit: str = "%"

@@ -16,7 +16,7 @@ class Share(OverTime):
     take from each other, not by their payload.
     """
 
-    better: ClassVar[Better] = "neither"
+    BETTER: ClassVar[Better] = "neither"
 
     label: str = "share"
     unit: str = "%"
