@@ -33,7 +33,7 @@ def detail(run: Run, record: RunRecord) -> dict[str, Any]:
     Returns:
         ``flows``: per flow its ``scheme``, ``start_s``, ``stop_s``, ``base_rtt_ms``, and where the path has a link the
         ``optimum`` of it alone: ``throughput_mbps`` (payload), ``srtt_ms``, ``in_flight`` (packets). ``tables``: by
-        ccperf's scope, ``flow_1``, ``btl_forward``, each of several links and ``net``, its metrics, each ``[value, unit,
+        scope, ``flow_1``, ``btl_forward``, each of several links and ``net``, ccperf's metrics, each ``[value, unit,
         bin in seconds]``. ``path``: the path in words, ``duration_s``, ``seed``.
     """
     whole_path = run.path.compile(run.duration_ns).facts

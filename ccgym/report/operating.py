@@ -131,12 +131,16 @@ class Runs:
             draw(one, list(column))
             column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
         for label, row in zip(rows, panels, strict=True):
-            row[0].set_ylabel(label)
+            row[0].set_ylabel(folded(label))
         self.finish(drawn, handles)
         return drawn
 
     def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> None:
-        """Write title and legend, and arrange the rest below them."""
+        """Let axes begin at zero, horizontal ones where they went below, write title and legend, and arrange the rest below them."""
+        for axes in drawn.axes:  # when all is drawn: panels share their limits
+            axes.set_ylim(bottom=0)
+            if axes.get_xlim()[0] < 0:
+                axes.set_xlim(left=0)
         height = drawn.get_size_inches()[1]
         add_title(drawn, f"{self.title}: {self.condition}" if self.condition else self.title)
         drawn.legend(
@@ -146,10 +150,22 @@ class Runs:
         lay_out(drawn)
 
 
+def folded(label: str) -> str:
+    """A label with its unit in a line of its own."""
+    return label.replace(" (", "\n(")
+
+
 def mark(axes: Axes, x: float | None, y: float | None, marker: str, color: str, size: float = 9) -> None:
-    """A point, if it is known."""
+    """A point, if it is known; with the axes down to zero, and room for it."""
     if x is not None and y is not None:
         axes.plot(x, y, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
+        axes.plot(0, 0, alpha=0)
+        axes.margins(0.12)
+
+
+def mark_flow(axes: Axes, place: int, x: float | None, y: float | None) -> None:
+    """The point of a flow; later ones are smaller, so that equal ones show."""
+    mark(axes, x, y, "o", flow_color(place), max(5.0, 11.0 - 2.5 * place))
 
 
 def mark_optimum(axes: Axes, points: OperatingPoints, x: str, y: str) -> None:
@@ -178,10 +194,3 @@ def ecdf(axes: Axes, values: npt.NDArray[np.float64], color: str) -> None:
     """An empirical distribution."""
     if values.size:
         axes.ecdf(values, color=color, linewidth=1.6)
-
-
-def from_zero(axes: Axes) -> None:
-    """Both axes begin at zero, with some room at their ends."""
-    axes.margins(0.12)
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""Completion time: from the start of a transfer to its last acknowledgement, over flows, or their sources' transfers."""
+"""Completion time: from a transfer's start to its last acknowledgement, over flows, or their sources' transfers."""
 
 from __future__ import annotations
 
