@@ -136,7 +136,7 @@ class Runs:
         return drawn
 
     def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> None:
-        """Let axes begin at zero, horizontal ones where they went below, write title and legend, and arrange the rest below them."""
+        """Let axes begin at zero, write title and legend, and arrange the rest below them."""
         for axes in drawn.axes:  # when all is drawn: panels share their limits
             axes.set_ylim(bottom=0)
             if axes.get_xlim()[0] < 0:

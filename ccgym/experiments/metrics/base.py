@@ -88,7 +88,7 @@ class Metric(BaseModel):
     NEEDS_PACKETS: ClassVar[bool] = False
     """Whether it is computed from packets, which take memory."""
     LAYER: ClassVar[str] = "l4"
-    """Where it is measured, as in :class:`ccgym.evaluation.ccperf_names.Definition`."""
+    """Where it is measured: as in :class:`ccgym.evaluation.ccperf_names.Definition`, or ``l3``, packets of the path."""
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = ()
     """Its options, for near misses."""
     version: ClassVar[int] = 1

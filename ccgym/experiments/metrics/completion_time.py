@@ -16,6 +16,7 @@ class CompletionTime(Metric):
     """Mean or percentile; one that has not ended counts as if it did with the run."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l7"
 
     label: str = "completion time"
     unit: str = "s"

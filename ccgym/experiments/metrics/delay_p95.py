@@ -13,6 +13,7 @@ class DelayP95(Metric):
     """Pantheon's delay, propagation and queueing together."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
     NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "p95 one-way delay"

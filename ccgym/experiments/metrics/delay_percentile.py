@@ -15,6 +15,7 @@ class DelayPercentile(OverTime):
     """Over the packets of the part; None where none left."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
     NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "percentile of the one-way delay"

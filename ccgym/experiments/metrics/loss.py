@@ -13,6 +13,7 @@ class Loss(Metric):
     """Pantheon's loss of all flows together, random loss included."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
     NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "loss"

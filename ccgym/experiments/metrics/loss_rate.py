@@ -13,6 +13,7 @@ class LossRate(OverTime):
     """Self-inflicted loss of all flows together."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l2"
 
     label: str = "loss rate"
     unit: str = "%"

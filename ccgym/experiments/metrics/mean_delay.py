@@ -13,6 +13,7 @@ class MeanDelay(OverTime):
     """Mean over packets; None where none left."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
     NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "mean one-way delay"

@@ -13,6 +13,7 @@ class OfferedLoad(OverTime):
     """Bits of the packets that were sent, retransmissions included, per bit of the link's capacity."""
 
     BETTER: ClassVar[Better] = "neither"
+    LAYER: ClassVar[str] = "l3"
 
     label: str = "offered load"
     unit: str = "%"

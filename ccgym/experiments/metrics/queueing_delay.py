@@ -13,6 +13,7 @@ class QueueingDelay(Metric):
     """Mean wait per packet, by Little's law."""
 
     BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l2"
 
     label: str = "queueing delay"
     unit: str = "ms"

@@ -17,6 +17,7 @@ class Share(OverTime):
     """
 
     BETTER: ClassVar[Better] = "neither"
+    LAYER: ClassVar[str] = "l3"
 
     label: str = "share"
     unit: str = "%"

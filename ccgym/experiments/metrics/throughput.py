@@ -14,6 +14,7 @@ class Throughput(OverTime):
     """Pantheon's throughput of a part of the run; retransmissions and headers count. 0 where fewer than two left."""
 
     BETTER: ClassVar[Better] = "higher"
+    LAYER: ClassVar[str] = "l3"
     NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "throughput"
