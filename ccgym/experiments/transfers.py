@@ -8,16 +8,15 @@ connection (``requests``, ``poisson``), drawn by the core. Every scheme meets th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ccgym import _core
 from ccgym.config.models import TransferSizeField
 from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.transfer_sizes import mean_bytes, sampler
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, located
 from ccgym.units import NS_PER_S, Nanoseconds
@@ -53,14 +52,9 @@ class Transfers(BaseModel):
         return self
 
     @property
-    def law(self) -> str:
-        """The size as the core takes it."""
-        return json.dumps(self.size.native())
-
-    @property
     def gap_ns(self) -> float:
         """Mean time between two starts, nanoseconds. Raises ValueError where the size makes no sense."""
-        mean = _core.mean_size(self.law)
+        mean = mean_bytes(self.size)
         if self.rate is not None:
             return mean * 8 * NS_PER_S / self.rate
         assert self.every is not None
@@ -68,12 +62,12 @@ class Transfers(BaseModel):
 
     def drawn(self, rng: np.random.Generator) -> Iterator[tuple[Nanoseconds, int]]:
         """Start and bytes of each."""
-        gap, law = self.gap_ns, self.law
+        gap, size = self.gap_ns, sampler(self.size, rng.random)
         at = self.begin + rng.exponential(gap)
         for _ in range(MAX_TRANSFERS):
             if at >= self.end:
                 return
-            yield Nanoseconds(round(at)), _core.draw_size(law, rng.random)
+            yield Nanoseconds(round(at)), size()
             at += rng.exponential(gap)
 
 

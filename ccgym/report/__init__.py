@@ -6,7 +6,6 @@
 ``evaluation_table``     the table of an evaluation
 ``figures``              the figures, one per file, and their registry
 ``style``                fonts, colors and sizes for screen and paper; saving of figures
-``operating``              what figures of operating points share
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
 ``pantheon_words``       what Pantheon's report says, in its words and order
 ``coordinates``          coordinates and metrics on axes
