@@ -288,17 +288,21 @@ def media_metrics(
 
 
 def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Numbers of the responses of a flow.
+    """Numbers of the transfers of a flow's source.
 
     Args:
-        transfers: ``asked_ns`` and ``finished_ns`` of each response; :data:`NEVER` for one that did not finish.
+        transfers: ``asked_ns`` and ``finished_ns`` of each; :data:`NEVER` for one that did not finish.
     """
     finished = transfers["finished_ns"] != NEVER
     took = transfers["finished_ns"][finished].astype(np.int64) - transfers["asked_ns"][finished].astype(np.int64)
+
+    def percentile_ms(percent: int) -> float | None:
+        return percentile_nearest(took, percent / 100) / 1e6 if took.size else None
+
     return {
         "transfers": int(took.size),
         "transfer_ms": float(took.mean()) / 1e6 if took.size else None,
-        "transfer_p95_ms": percentile_nearest(took) / 1e6 if took.size else None,
+        **{f"transfer_p{percent}_ms": percentile_ms(percent) for percent in (50, 95, 99)},
     }
 
 

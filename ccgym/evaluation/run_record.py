@@ -126,12 +126,16 @@ class FlowRecord:
     bit_rate_mbps: float | None = None
     """Mean payload rate of the encoder, Mbit/s."""
     transfers: int | None = None
-    """Responses that were acknowledged in full, of a source that answers requests; this and the next two are None for
+    """Transfers that were acknowledged in full, of a source that makes several; this and the next four are None for
     other sources."""
     transfer_ms: float | None = None
-    """Mean time from the arrival of a request to the last acknowledgement of its response, ms."""
+    """Mean time from the request or the arrival of a transfer to its last acknowledgement, ms."""
+    transfer_p50_ms: float | None = None
+    """Median of the same, ms."""
     transfer_p95_ms: float | None = None
     """95th percentile of the same, ms."""
+    transfer_p99_ms: float | None = None
+    """99th percentile of the same, ms."""
     bottleneck: str | None = None
     """Name of the slowest link that its data crosses, on a path of several links or with flows in both directions."""
 

@@ -306,7 +306,7 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
         }
         return Reduced(data, detail.series(run, record)) if first and pages else data
 
-    return Reduction(f"metrics-{named[:16]}", 1 + detail.VERSION, reduce)
+    return Reduction(f"metrics-{named[:16]}", 1 + (detail.VERSION if pages else 1), reduce)
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
@@ -342,6 +342,7 @@ def results_of(ran: Executed) -> ExperimentResults:
             ).items()
         },
         failures=ran.failures,
+        directory=ran.request.out,
         left=ran.left,
         notes=(*ran.notes, *(note for test in ran.tests for note in _collapses(test, ran.ran(test)))),
     )

@@ -1,8 +1,9 @@
-"""Transfers that come and go: one entry of ``flows`` stands for as many flows as a run draws.
+"""Transfers that come and go, each a flow of its own: one entry of ``flows`` stands for as many as a run draws.
 
-``transfers: {every: 600ms, from: 5s, to: 40s, kilobytes: {log_uniform: [10, 10000]}}`` makes them a Poisson process:
-the gaps between starts are exponentially distributed with mean ``every``, and each has a size of its own. Every scheme
-meets the same.
+``transfers: {every: 600ms, from: 5s, to: 40s, size: {kind: log_uniform, min: 10kB, max: 10MB}}`` makes them a Poisson
+process: the gaps between starts are exponentially distributed with mean ``every``, and each has a size of its own.
+``rate`` in its place says how much they offer on average. Sizes are those of sources that make transfers over one
+connection (``requests``, ``poisson``), drawn by the core. Every scheme meets the same.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ccgym.config.quantities import PeriodField, TimeField
+from ccgym.config.models import TransferSizeField
+from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.transfer_sizes import mean_bytes, sampler
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, located
-from ccgym.experiments.draws import read_draw
-from ccgym.units import Nanoseconds
+from ccgym.units import NS_PER_S, Nanoseconds
 
 KEY: Final = "transfers"
 """The key of a flow that stands for several."""
@@ -30,30 +32,43 @@ class Transfers(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    every: PeriodField
+    every: PeriodField | None = None
     """Mean time between two starts."""
+    rate: RateField | None = None
+    """In its place: payload that they offer on average over the time from ``from`` to ``to``."""
     begin: TimeField = Field(default=0, alias="from")
     """None starts before."""
     end: PeriodField = Field(alias="to")
     """None starts after."""
-    kilobytes: Mapping[str, Any]
-    """Distribution of their payload, 1000 bytes."""
+    size: TransferSizeField
+    """Payload of each, a constant or a law."""
 
     @model_validator(mode="after")
     def _few_enough(self) -> Transfers:
-        if (self.end - self.begin) / self.every > MAX_TRANSFERS / 2:
-            raise ValueError(f"more than {MAX_TRANSFERS // 2} transfers are to be expected")
+        if (self.every is None) == (self.rate is None) or self.rate == 0:
+            raise ValueError("either `every`, the mean time between two starts, or `rate`, above zero")
+        if (self.end - self.begin) / self.gap_ns > MAX_TRANSFERS / 2:
+            raise ValueError(f"at most {MAX_TRANSFERS // 2} transfers to be expected")
         return self
+
+    @property
+    def gap_ns(self) -> float:
+        """Mean time between two starts, nanoseconds. Raises ValueError where the size makes no sense."""
+        mean = mean_bytes(self.size)
+        if self.rate is not None:
+            return mean * 8 * NS_PER_S / self.rate
+        assert self.every is not None
+        return self.every
 
     def drawn(self, rng: np.random.Generator) -> Iterator[tuple[Nanoseconds, int]]:
         """Start and bytes of each."""
-        size = read_draw(self.kilobytes)
-        at = self.begin + rng.exponential(self.every)
+        gap, size = self.gap_ns, sampler(self.size, rng.random)
+        at = self.begin + rng.exponential(gap)
         for _ in range(MAX_TRANSFERS):
             if at >= self.end:
                 return
-            yield Nanoseconds(round(at)), max(1, round(1000 * float(size.sample(rng, None))))
-            at += rng.exponential(self.every)
+            yield Nanoseconds(round(at)), size()
+            at += rng.exponential(gap)
 
 
 def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> list[Mapping[str, Any]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ccgym.config.models.sources import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.errors import ConfigError
-from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
+from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, makes_transfers, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.onnx_runtime import provide_library
@@ -70,9 +69,9 @@ class RealPath:
                 hint="networks are simulated only: --backend sim",
             )
         for place, flow in enumerate(run.flows):
-            if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
+            if flow.send_buffer is not None or makes_transfers(flow.source):
                 raise ConfigError(
-                    "a source that answers requests" if flow.send_buffer is None else "a send buffer",
+                    "a source that makes several transfers" if flow.send_buffer is None else "a send buffer",
                     where=f"flows[{place}]",
                     expected="another source, without a send buffer",
                     hint="these are simulated only: --backend sim",

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.metrics.collapsed import Collapsed
@@ -16,6 +17,7 @@ from ccgym.experiments.metrics.completion_time import CompletionTime
 from ccgym.experiments.metrics.convergence_time import ConvergenceTime
 from ccgym.experiments.metrics.declared_loss import DeclaredLoss
 from ccgym.experiments.metrics.delay_p95 import DelayP95
+from ccgym.experiments.metrics.delay_percentile import DelayPercentile
 from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
@@ -35,12 +37,12 @@ from ccgym.experiments.metrics.utilization import Utilization
 __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 
 METRICS: Final[Mapping[str, type[Metric]]] = {
-    "ccperf": Ccperf,
     "collapsed": Collapsed,
     "completion_time": CompletionTime,
     "convergence_time": ConvergenceTime,
     "declared_loss": DeclaredLoss,
     "delay_p95": DelayP95,
+    "delay_percentile": DelayPercentile,
     "goodput": Goodput,
     "goodput_ratio": GoodputRatio,
     "harm": Harm,
@@ -70,14 +72,20 @@ def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
         ConfigError: There is no such metric, or it has no such option.
     """
     name = str(given.get("metric", key))
-    if name not in METRICS:
-        raise ConfigError(
-            f"no metric is called {shown(name)}", expected=", ".join(METRICS), hint=did_you_mean(name, METRICS)
-        )
     options = {option: value for option, value in given.items() if option != "metric"}
-    if "key" in options:
-        raise ConfigError("unknown key 'key'", expected="the name of the metric in front of its options")
+    for own in ("key", "name"):
+        if own in options:
+            raise ConfigError(f"unknown key {own!r}", expected="the name of the metric in front of its options")
+    if name in DEFINITIONS:
+        kind: type[Metric] = Ccperf
+        options["name"] = name
+    elif name in METRICS:
+        kind = METRICS[name]
+    else:
+        known = [*METRICS, *DEFINITIONS]
+        expected = f"{', '.join(METRICS)}, or a name of ccperf's"
+        raise ConfigError(f"no metric is called {shown(name)}", expected=expected, hint=did_you_mean(name, known))
     try:
-        return METRICS[name].model_validate({"key": key, **options})
+        return kind.model_validate({"key": key, **options})
     except ValidationError as error:
-        raise config_error(error, METRICS[name]) from None
+        raise config_error(error, kind) from None

@@ -6,16 +6,18 @@ import base64
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.ccperf_metrics import BETTER
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.evaluation.engine import Observer
 from ccgym.evaluation.provenance import provenance
 from ccgym.experiments.detail import FLOW_SERIES
+from ccgym.experiments.operating_points import operating_points
 from ccgym.files import atomic_write
 from ccgym.report.experiment_report import TONES, WORDS
 from ccgym.report.explore import UPLOT
@@ -229,7 +231,7 @@ def _test_values(one: StoredExperiments, test: Mapping[str, Any], directory: Pat
             "coordinates": list(dict.fromkeys(name for one in shown for name in one["at"])),
             "values": {key: _values(test, outcome, conditions) for key, outcome in outcomes.items()},
             "commands": _commands(one, schemes),
-            "better": dict(BETTER),
+            "better": {one.name: one.better for one in DEFINITIONS.values()},
             "series": list(FLOW_SERIES),
             "flowColors": [page_colors(color) for color in FLOW_COLORS],
         },
@@ -283,7 +285,12 @@ def _condition_script(
     for key, outcome in outcomes.items():
         if (kept := one.kept(outcome, condition)) is not None:
             arrays = {"ends": kept.arrays["ends_s"], "values": kept.arrays["values"]}
-            runs[key] = {"numbers": kept.numbers, **{name: _floats(values) for name, values in arrays.items()}}
+            points = asdict(operating_points(kept.numbers))
+            runs[key] = {
+                "numbers": kept.numbers,
+                "points": points,
+                **{name: _floats(values) for name, values in arrays.items()},
+            }
     return f"ccgym.condition({place}, {json.dumps(runs, ensure_ascii=False)});\n"
 
 

@@ -10,19 +10,9 @@ from typing import Any
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import FORMAT as MANIFEST_FORMAT
 from ccgym.evaluation.directory import MARKERS
-from ccgym.experiments.detail import read_kept
+from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.results import FORMAT, FORMAT_VERSION
 from ccgym.files import UnreadableError, read_json
-
-
-@dataclass(frozen=True)
-class KeptRun:
-    """The first run of a scheme in a condition, in detail."""
-
-    numbers: Mapping[str, Any]
-    """What :func:`ccgym.experiments.detail.detail` made of it."""
-    arrays: Mapping[str, Any]
-    """What :func:`ccgym.experiments.detail.series` made of it."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +95,10 @@ class StoredExperiments:
         """
         for run in outcome["runs"]:
             if run["condition"] == condition and run.get("kept"):
-                file = self.directory / run["kept"]
                 try:
-                    return KeptRun(*read_kept(file))
+                    return KeptRun.read(self.directory / run["kept"])
                 except FileNotFoundError:
                     return None
-                except (UnreadableError, OSError, KeyError, ValueError) as error:
-                    raise ResultsError(
-                        f"the kept run cannot be read: {error}",
-                        where=str(file),
-                        expected="what `ccgym evaluate --experiment` wrote",
-                        hint="run the same command again: what is damaged is run again",
-                    ) from None
         return None
 
 

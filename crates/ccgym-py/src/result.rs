@@ -202,7 +202,7 @@ impl SimResult {
         Ok(d)
     }
 
-    /// Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it is none.
+    /// Transfers of the source of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it has none.
     fn transfers<'py>(&self, py: Python<'py>, flow: usize) -> PyResult<Bound<'py, PyDict>> {
         let transfers = self.outcome.flows.get(flow).map_or(&[][..], |flow| &flow.transfers);
         let d = PyDict::new(py);

@@ -15,9 +15,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+mod sizes;
 mod sources;
 
-pub use sources::{MediaSpec, RequestsSpec, SizeSpec, SourceSpec};
+pub use sizes::SizeSpec;
+pub use sources::{MediaSpec, RequestsSpec, SourceSpec};
 
 /// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]

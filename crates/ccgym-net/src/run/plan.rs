@@ -147,8 +147,9 @@ impl Plan {
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
             }
-            if matches!(flow.source, SourceSpec::Requests(_)) || flow.send_buffer.is_some() {
-                let found = "requests or a send buffer";
+            let transfers = matches!(flow.source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
+            if transfers || flow.send_buffer.is_some() {
+                let found = "transfers of a source or a send buffer";
                 return Err(NetError::new(format!("checking flows[{i}]"), found)
                     .expected("another source, without a send buffer; these can be simulated only"));
             }
