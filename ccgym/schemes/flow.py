@@ -35,7 +35,7 @@ from ccgym.units import format_time
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
-LATER: Final = ("route", "reverse", "send_buffer", "recovery")
+LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ack_ahead", "hide_loss")
 """Fields that flows have not had from the start."""
 
 

@@ -70,6 +70,13 @@ class RealPath:
                 hint="networks are simulated only: --backend sim",
             )
         for place, flow in enumerate(run.flows):
+            if flow.ack_copies > 1 or flow.ack_ahead or flow.hide_loss:
+                raise ConfigError(
+                    "a receiver that misbehaves",
+                    where=f"flows[{place}]",
+                    expected="an honest one, without ack_copies, ack_ahead and hide_loss",
+                    hint="others are simulated only: --backend sim",
+                )
             if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
                 raise ConfigError(
                     "a source that answers requests" if flow.send_buffer is None else "a send buffer",

@@ -11,6 +11,7 @@ from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.metrics.circuit_breaker import CircuitBreaker
 from ccgym.experiments.metrics.collapsed import Collapsed
 from ccgym.experiments.metrics.completion_time import CompletionTime
 from ccgym.experiments.metrics.convergence_time import ConvergenceTime
@@ -36,6 +37,7 @@ __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 
 METRICS: Final[Mapping[str, type[Metric]]] = {
     "ccperf": Ccperf,
+    "circuit_breaker": CircuitBreaker,
     "collapsed": Collapsed,
     "completion_time": CompletionTime,
     "convergence_time": ConvergenceTime,

@@ -1,6 +1,6 @@
 //! Carrying packets over the links of their route, and handing them over at its end.
 
-use ccgym_core::{Datagram, Ecn, Packet, Timestamp};
+use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
 use ccgym_link::Pipeline;
 use ccgym_run::recorder::UNLOGGED;
 
@@ -104,6 +104,17 @@ impl Simulator {
     }
 
     fn send_reply(&mut self, at: Timestamp, reply: Reply) {
+        if let Some(liar) = &self.flows[reply.flow() as usize].liar {
+            cold_path();
+            for _ in 1..liar.copies() {
+                self.send_one_reply(at, reply.clone());
+            }
+        }
+        self.send_one_reply(at, reply);
+    }
+
+    #[inline]
+    fn send_one_reply(&mut self, at: Timestamp, reply: Reply) {
         let (index, size) = (reply.flow(), reply.size());
         let entered = at + self.flows[index as usize].forward_extra;
         let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
