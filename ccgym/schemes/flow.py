@@ -150,6 +150,15 @@ class FlowSpec(Flow):
         """The scheme and its parameters."""
         return SchemeChoice(self.scheme, dict(self.params))
 
+    @property
+    def simulated_only(self) -> str | None:
+        """What of it no real path has; None where real paths have all of it."""
+        if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
+            return "a receiver that misbehaves"
+        if self.send_buffer is not None:
+            return "a send buffer"
+        return "a source that answers requests" if isinstance(self.source, models.RequestsSource) else None
+
     def resolved(self, where: str = "") -> FlowSpec:
         """The same flow with its scheme looked up: of a policy's name, scheme, parameters and transport follow.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ccgym.config.models import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
@@ -70,18 +69,11 @@ class RealPath:
                 hint="networks are simulated only: --backend sim",
             )
         for place, flow in enumerate(run.flows):
-            if flow.ack_copies > 1 or flow.ack_ahead or flow.hide_loss:
+            if (found := flow.simulated_only) is not None:
                 raise ConfigError(
-                    "a receiver that misbehaves",
+                    found,
                     where=f"flows[{place}]",
-                    expected="an honest one, without ack_copies, ack_ahead and hide_loss",
-                    hint="others are simulated only: --backend sim",
-                )
-            if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
-                raise ConfigError(
-                    "a source that answers requests" if flow.send_buffer is None else "a send buffer",
-                    where=f"flows[{place}]",
-                    expected="another source, without a send buffer",
+                    expected="another source, no send buffer, and a receiver that acknowledges what arrived",
                     hint="these are simulated only: --backend sim",
                 )
         policies = run.policies
