@@ -179,7 +179,7 @@ def test_a_circuit_breaker_looks_at_three_reports_in_a_row() -> None:
         assert value(one, "circuit_breaker", 1) == tripped
         assert value(one, "circuit_breaker", 1, of="time") == after
     assert value(one, "circuit_breaker", 1, intervals=4, of="time") == 25.0
-    assert value(one, "circuit_breaker", 1, reporting="2s", of="time") == 12.0
+    assert value(one, "circuit_breaker", 1, reporting="2s", of="time") == 10.0
     unmeasured = sample([0] * 31, sent=sent, lost=sent)
     assert value(unmeasured, "circuit_breaker", 1) == 0.0, "no round trip, no rule"
     assert equation(0.01, 0.1) == pytest.approx(111, rel=0.02), "about 1.2 / (0.1 · √0.01)"
