@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.models.sources import AnySource, MediaSource, PoissonSource, RequestsSource
+from ccgym.config.models.sources import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
@@ -107,7 +107,7 @@ class PreparedRun:
         log = metrics = packets = None
         # What only some sources have.
         measured: list[dict[str, Any]] = [
-            transfer_metrics(result.transfers(place)) if makes_transfers(spec.source) else {}
+            transfer_metrics(result.transfers(place)) if spec.makes_transfers else {}
             for place, spec in enumerate(self.flows)
         ]
         if self.record.packets:
@@ -126,7 +126,7 @@ class PreparedRun:
             flows = [
                 replace(
                     flow,
-                    transfers=measured[place] if makes_transfers(spec.source) else None,
+                    transfers=measured[place] if spec.makes_transfers else None,
                     sent_ns=None
                     if packets is None
                     else packets["entered_ns"][packets["flow"] == place].astype(np.int64),
@@ -332,11 +332,6 @@ def _flow_record(
         bottleneck=counters.get("bottleneck"),
         **of_source,
     )
-
-
-def makes_transfers(source: AnySource) -> bool:
-    """Whether a source makes several transfers over its connection."""
-    return isinstance(source, RequestsSource) or (isinstance(source, PoissonSource) and source.size is not None)
 
 
 def _link_record(counters: Mapping[str, Any] | None, metrics: RunMetrics | None) -> LinkRecord:

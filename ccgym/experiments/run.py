@@ -45,6 +45,8 @@ from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import Nanoseconds
 
+LINE_LEVEL: Final = 4
+"""What is so deep in a document of results is a line: the document, its outcomes, one of them, its runs, a run."""
 SERIES_VERSION: Final = 2
 """Rises with what is kept of series: runs without it are then run again."""
 
@@ -215,11 +217,23 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
 
 def write_results(results: ExperimentResults, out: Path) -> None:
     """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
-    document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
-    atomic_write(out / f"{results.name}.json", document + "\n")
+    atomic_write(out / f"{results.name}.json", _json(results.to_json()) + "\n")
     atomic_write(out / f"{results.name}.csv", results.to_csv())
     if compared := results.compared():
         atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
+
+
+def _json(value: Any, level: int = 0) -> str:
+    """JSON in which a run, a condition and a criterion are a line each: indented, such files would be half spaces."""
+    if level == LINE_LEVEL or not isinstance(value, (dict, list)) or not value:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    between = "\n" + " " * (level + 1)
+    if isinstance(value, list):
+        first, last, parts = "[", "]", [_json(one, level + 1) for one in value]
+    else:
+        first, last = "{", "}"
+        parts = [f"{json.dumps(str(key), ensure_ascii=False)}: {_json(one, level + 1)}" for key, one in value.items()]
+    return first + between + f",{between}".join(parts) + "\n" + " " * level + last
 
 
 def planned(

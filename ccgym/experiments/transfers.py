@@ -1,5 +1,6 @@
-"""Transfers that come and go, each a flow of its own: one entry of ``flows`` stands for as many as a run draws.
+"""Entries of ``flows`` that stand for several flows: so many of one kind, or transfers that come and go.
 
+``copies: 4`` makes four equal flows of an entry.
 ``transfers: {every: 600ms, from: 5s, to: 40s, size: {kind: log_uniform, min: 10kB, max: 10MB}}`` makes them a Poisson
 process: the gaps between starts are exponentially distributed with mean ``every``, and each has a size of its own.
 ``rate`` in its place says how much they offer on average. Sizes are those of sources that make transfers over one
@@ -22,7 +23,11 @@ from ccgym.errors import ConfigError, located
 from ccgym.units import NS_PER_S, Nanoseconds
 
 KEY: Final = "transfers"
-"""The key of a flow that stands for several."""
+"""The key of a flow that stands for transfers that come and go."""
+COPIES: Final = "copies"
+"""The key of a flow that stands for several equal ones."""
+MAX_COPIES: Final = 1000
+"""More of them are refused."""
 MAX_TRANSFERS: Final = 1000
 """More transfers in a run are refused."""
 
@@ -75,10 +80,15 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
     """The flows, with the transfers that the generator draws in place of the entries that stand for them.
 
     Raises:
-        ConfigError: An entry has an unknown key, no distribution, or a source or start besides.
+        ConfigError: An entry has an unknown key, no distribution, or a source or start besides; or copies that are no
+            number.
     """
     found: list[Mapping[str, Any]] = []
-    for place, flow in enumerate(flows):
+    for place, given in enumerate(flows):
+        flow = {key: value for key, value in given.items() if key != COPIES}
+        if COPIES in given:
+            found += [flow] * _copies(given, place)
+            continue
         if KEY not in flow:
             found.append(flow)
             continue
@@ -92,3 +102,12 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
                 raise config_error(error, Transfers) from None
             found += [{**rest, "start": start, "source": f"{size}B"} for start, size in transfers.drawn(rng)]
     return found
+
+
+def _copies(flow: Mapping[str, Any], place: int) -> int:
+    count = flow[COPIES]
+    if not isinstance(count, (int, float)) or isinstance(count, bool) or count != int(count) or KEY in flow:
+        raise ConfigError(f"{COPIES}: {count!r}", expected=f"a number, without {KEY}", where=f"[{place}]")
+    if not 1 <= count <= MAX_COPIES:
+        raise ConfigError(f"{count:g} {COPIES}", expected=f"1 to {MAX_COPIES}", where=f"[{place}]")
+    return int(count)

@@ -16,6 +16,7 @@ from ccgym.experiments import spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Measured, read_metric
+from ccgym.experiments.metrics.circuit_breaker import equation
 from ccgym.experiments.results import Outcome, Test
 from ccgym.experiments.sample import Sample
 
@@ -162,6 +163,28 @@ def test_convergence_time_is_until_all_are_even() -> None:
     assert value(crossing, "convergence_time", 2, **never) == pytest.approx(4.0), (
         "rates that cross are even for a while"
     )
+
+
+def test_a_circuit_breaker_looks_at_three_reports_in_a_row() -> None:
+    # A hundred packets a second at 100 ms: TCP at 10 % of loss sends 17, ten times that is allowed; at 50 %, below one.
+    times = [float(at) for at in range(31)]
+    sent = [100 * at for at in times]
+    for lost, tripped, after in (
+        ([0 * at for at in times], 0.0, None),
+        ([10 * at for at in times], 0.0, None),
+        ([50 * at for at in times], 1.0, 15.0),
+        ([50 * min(at, 10) for at in times], 0.0, None),
+        ([50 * max(at - 5, 0) for at in times], 1.0, 20.0),
+    ):
+        one = sample([0] * 31, sent=sent, lost=lost, srtt_ms=[100] * 31)
+        assert value(one, "circuit_breaker", 1) == tripped
+        assert value(one, "circuit_breaker", 1, of="time") == after
+    assert value(one, "circuit_breaker", 1, intervals=4, of="time") == 25.0
+    assert value(one, "circuit_breaker", 1, reporting="2s", of="time") == 10.0
+    unmeasured = sample([0] * 31, sent=sent, lost=sent)
+    assert value(unmeasured, "circuit_breaker", 1) == 0.0, "no round trip, no rule"
+    assert equation(0.01, 0.1) == pytest.approx(111, rel=0.02), "about 1.2 / (0.1 · √0.01)"
+    assert equation(0.0, 0.1) == float("inf")
 
 
 def test_completion_times_of_transfers() -> None:

@@ -454,7 +454,7 @@ def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_
             assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
     assert (progress.begun, progress.ran) == ([len(figures) + 2], len(figures) + 2)
     page = (tmp_path / "weaknesses.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml") == len(figures) + 1
+    assert page.count('data-type="image/svg+xml"') == len(figures) + 1
     assert "Figure is missing" not in page
     assert "&lt;broken&gt;" in page
     assert "Aurora was trained on slow paths" in page

@@ -352,6 +352,19 @@ def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> 
     assert caught.value.where.startswith("[0].transfers")
 
 
+def test_copies_are_equal_flows() -> None:
+    flows = [{"scheme": "$scheme", "source": "64kB", "copies": 3.0}, {"scheme": "reno"}]
+    assert expanded(flows, rng()) == [{"scheme": "$scheme", "source": "64kB"}] * 3 + [{"scheme": "reno"}]
+
+
+@pytest.mark.parametrize("copies", [0, 1001, 1.5, "two", True])
+def test_copies_that_make_no_sense(copies: Any) -> None:
+    with pytest.raises(ConfigError, match="copies"):
+        expanded([{"scheme": "reno", "copies": copies}], rng())
+    with pytest.raises(ConfigError, match="without transfers"):
+        expanded([{"scheme": "reno", "copies": 2, "transfers": {}}], rng())
+
+
 def test_paths_of_the_training_range() -> None:
     (condition,) = (one for one in conditions(experiments()["extrapolation"]) if one.key == "beyond=both")
     trained = TrainingRange((Box((1.0, 6.0), (5.0, 50.0)), Box((2.0, 8.0), (1.0, 20.0))))

@@ -11,7 +11,7 @@ from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
 from ccgym.emulation.plan import Plan, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.errors import ConfigError
-from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, makes_transfers, prepare
+from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.onnx_runtime import provide_library
@@ -69,11 +69,11 @@ class RealPath:
                 hint="networks are simulated only: --backend sim",
             )
         for place, flow in enumerate(run.flows):
-            if flow.send_buffer is not None or makes_transfers(flow.source):
+            if (found := flow.simulated_only) is not None:
                 raise ConfigError(
-                    "a source that makes several transfers" if flow.send_buffer is None else "a send buffer",
+                    found,
                     where=f"flows[{place}]",
-                    expected="another source, without a send buffer",
+                    expected="another source, no send buffer, and a receiver that acknowledges what arrived",
                     hint="these are simulated only: --backend sim",
                 )
         policies = run.policies

@@ -12,6 +12,7 @@ from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.metrics.circuit_breaker import CircuitBreaker
 from ccgym.experiments.metrics.collapsed import Collapsed
 from ccgym.experiments.metrics.completion_time import CompletionTime
 from ccgym.experiments.metrics.convergence_time import ConvergenceTime
@@ -37,6 +38,7 @@ from ccgym.experiments.metrics.utilization import Utilization
 __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 
 METRICS: Final[Mapping[str, type[Metric]]] = {
+    "circuit_breaker": CircuitBreaker,
     "collapsed": Collapsed,
     "completion_time": CompletionTime,
     "convergence_time": ConvergenceTime,
