@@ -74,7 +74,7 @@ fn drain_paces_below_the_bandwidth_until_the_queue_is_gone() {
     // The host ignores pacing, so the flight is emptied by hand: down to one product and its budget.
     let mut clone = h.clone();
     clone.play(TestEvent { acked: clone.packets_in_flight() - 60, ..TestEvent::default() });
-    assert_eq!(clone.observable("mode"), DRAIN);
+    assert_eq!(clone.scheme.state(), DRAIN);
     h.play(TestEvent { acked: h.packets_in_flight() - 40, ..TestEvent::default() });
     assert_eq!(h.scheme.state(), PROBE_BW);
     assert_eq!(h.observable("cwnd_gain"), 2.0);
@@ -112,7 +112,7 @@ fn gains_cycle() {
 }
 
 /// Acknowledge at the path's pace until `mode` is reached; the time it took.
-fn run_until(h: &mut MockTransport, mode: f64, limit_ms: u64) -> TimeSpan {
+fn run_until(h: &mut MockTransport, mode: &str, limit_ms: u64) -> TimeSpan {
     let start = h.now;
     while h.scheme.state() != mode {
         h.advance(SERVICE);
