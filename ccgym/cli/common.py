@@ -343,7 +343,7 @@ def add_cluster(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: 
 
 def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster | None]:
     """The cluster that ``--cluster`` names, to be entered; nothing without the option."""
-    if arguments.cluster is None:
+    if getattr(arguments, "cluster", None) is None:
         return nullcontext()
     from ccgym.evaluation.cluster import Cluster
 
