@@ -82,7 +82,7 @@ def test_a_new_experiment_is_one_yaml_file(
     ("words", "expected"),
     [
         (["--experiment", "calibrate"], "did you mean 'calibrated'"),
-        (["--experiment", "nothing"], "one of assignment, bbr_matrices"),
+        (["--experiment", "nothing"], "one of assignment, bbr3, bbr_matrices"),
         (["--experiment", "calibrated", "--trace", "77.72mbps"], "--trace together with --experiment"),
         (["--experiment", "calibrated", "--mahimahi", "mm-delay 10"], "--mahimahi together with --experiment"),
         (["--experiment", "calibrated", "--flows", "2"], "--flows together with --experiment"),

@@ -45,6 +45,7 @@ def sample(
         lost=tuple(np.array(lost or [0] * len(times), dtype=float) for _ in payload),
         arrived=tuple(1.2 * np.array(one, dtype=float) for one in payload),
         srtt_ms=tuple(np.array(srtt_ms or [0] * len(times), dtype=float) for _ in payload),
+        states=tuple(() for _ in payload),
         drops=np.array(drops or [0] * len(times), dtype=float),
         wire_ratio=1.0,
         capacity_bits=12e6 * times,

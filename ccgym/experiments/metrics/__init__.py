@@ -19,6 +19,8 @@ from ccgym.experiments.metrics.convergence_time import ConvergenceTime
 from ccgym.experiments.metrics.declared_loss import DeclaredLoss
 from ccgym.experiments.metrics.delay_p95 import DelayP95
 from ccgym.experiments.metrics.delay_percentile import DelayPercentile
+from ccgym.experiments.metrics.frame_latency import FrameLatency
+from ccgym.experiments.metrics.frame_loss import FrameLoss
 from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
@@ -32,6 +34,10 @@ from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
 from ccgym.experiments.metrics.sent_per_rtt import SentPerRtt
 from ccgym.experiments.metrics.share import Share
+from ccgym.experiments.metrics.state_entry import StateEntry
+from ccgym.experiments.metrics.state_next import StateNext
+from ccgym.experiments.metrics.state_time import StateTime
+from ccgym.experiments.metrics.state_visit import StateVisit
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
 
@@ -45,6 +51,8 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "declared_loss": DeclaredLoss,
     "delay_p95": DelayP95,
     "delay_percentile": DelayPercentile,
+    "frame_latency": FrameLatency,
+    "frame_loss": FrameLoss,
     "goodput": Goodput,
     "goodput_ratio": GoodputRatio,
     "harm": Harm,
@@ -58,6 +66,10 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "round_trip_time": RoundTripTime,
     "sent_per_rtt": SentPerRtt,
     "share": Share,
+    "state_entry": StateEntry,
+    "state_next": StateNext,
+    "state_time": StateTime,
+    "state_visit": StateVisit,
     "throughput": Throughput,
     "utilization": Utilization,
 }

@@ -236,6 +236,10 @@ impl SimResult {
             e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
             e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
             e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
+            if f.states.iter().any(|name| !name.is_empty()) {
+                e.set_item("state", f.state.clone().into_pyarray(py))?;
+                e.set_item("states", f.states.clone())?;
+            }
             for (name, column) in self.extra.get(i).into_iter().flatten() {
                 e.set_item(name, column.clone().into_pyarray(py))?;
             }

@@ -134,6 +134,10 @@ pub struct MediaSpec {
     /// While a frame waits in the sender for longer than this, further ones are skipped.
     #[schemars(range(min = 1))]
     pub max_wait: TimeSpan,
+    /// When it pauses, from the start of the flow.
+    pub pause: TimeSpan,
+    /// When it goes on; not after `pause`: it does not pause.
+    pub resume: TimeSpan,
 }
 
 impl Default for MediaSpec {
@@ -147,6 +151,8 @@ impl Default for MediaSpec {
             key_interval: TimeSpan::ZERO,
             key_factor: 4.0,
             max_wait: TimeSpan::from_millis(500),
+            pause: TimeSpan::ZERO,
+            resume: TimeSpan::ZERO,
         }
     }
 }
