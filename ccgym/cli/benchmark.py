@@ -157,14 +157,14 @@ def _part(
 
 
 def _passed(result: Any) -> str:
-    """How many experiments each scheme passed; of a league each scheme's mean rating."""
+    """How many experiments each scheme passed; of a league each scheme's rating."""
     from ccgym.experiments.results import ExperimentResults
 
     if isinstance(result, ExperimentResults):
         texts = {style.label: result.passed_text(style.key) for style in result.styles}
         return ", ".join(f"{label} {text}" for label, text in texts.items() if text) or "numbers only"
-    means = {one.style.label: [s.means[one.key]["mean"] for s in result.sections] for one in result.everywhere}
-    return ", ".join(f"{label} rating {sum(values) / len(values):.2f}" for label, values in means.items())
+    places = next(iter(result.rankings.values()))
+    return ", ".join(f"{place.label} rating {place.score.mean:.2f}" for place in places)
 
 
 def _runs(result: Any) -> int:

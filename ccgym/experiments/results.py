@@ -356,7 +356,7 @@ class ExperimentResults:
         ]
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, and ``numbers``, which are ``quantity``."""
+        """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
         return [
             {
                 "experiment": outcome.test.name,

@@ -173,8 +173,10 @@ def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser
     expected = {
         one["label"]: f"{one['score']['mean']:.2f}".replace("-", "−") for one in ranking if not one["reference"]
     }
-    rows = browser.run("[...document.querySelectorAll('#scoreboard ~ .scroll tbody tr')].map("
-                       "(row) => [row.cells[0].textContent.trim(), row.cells[row.cells.length - 1].textContent])")  # fmt: skip
+    rows = browser.run(
+        "[...document.querySelectorAll('#scoreboard ~ .scroll tbody tr')].map("
+        "(row) => [row.cells[0].textContent.trim(), row.cells[row.cells.length - 1].textContent])"
+    )
     shown = {label: rating for label, rating in rows if rating != "–"}
     assert shown == expected
     assert len(shown) == 2

@@ -70,11 +70,10 @@ def experiments() -> list[str]:
     }
     rows = []
     for (part, name), by_verdict in found.items():
-        good, all_of_them = by_verdict.get("pass", []), sum(map(len, by_verdict.values()))
-        missed = by_verdict.get("fail", [])
-        few = f"only {', '.join(good)}" if 0 < len(good) <= _NAMED else ""
-        few = few or (f"all but {', '.join(missed)}" if 0 < len(missed) <= _NAMED else "")
-        rows.append((code(part), titles[part, name], f"{len(good)} of {all_of_them}", few))
+        good, others = by_verdict.get("pass", []), [s for v, found in by_verdict.items() if v != "pass" for s in found]
+        few = f"only {', '.join(good)}" if 0 < len(good) <= min(_NAMED, len(others)) else ""
+        few = few or (f"all but {', '.join(others)}" if 0 < len(others) <= min(_NAMED, len(good)) else "")
+        rows.append((code(part), titles[part, name], f"{len(good)} of {len(good) + len(others)}", few))
     return table(["Part", "Experiment", "Passed by", ""], rows)
 
 

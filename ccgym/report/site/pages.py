@@ -80,20 +80,15 @@ def write_site(
         for file in report.files:
             atomic_write(directory / REPORTS / report.name / file.name, file.read_bytes(), parents=True)
         observer.advance("pages", note=report.title)
-    made = provenance(title, command, started, 0.0, str([*found, *reports][0].document["provenance"]["backend"]))
+    made = provenance(title, command, started, 0.0, str(results.first.document["provenance"]["backend"]))
     for scheme in _schemes(found):
         values = {**common, "up": "../", "provenance": made, **_scheme_values(found, scheme)}
         write_page(directory / "schemes" / f"{scheme['key']}.html", "site/scheme", values)
     observer.advance("pages", note="schemes")
     files = [file.name for file in write_database(found, directory)]
     observer.advance("pages", note="database")
-    values = {
-        **common,
-        "up": "",
-        "provenance": made,
-        **_index_values(found, reports),
-        "files": [(f, _FILES[f]) for f in files],
-    }
+    values = {**common, "up": "", "provenance": made, "files": [(file, _FILES[file]) for file in files]}
+    values |= _index_values(found, reports)
     write_page(directory / INDEX, "site/index", values)
     return directory / INDEX
 

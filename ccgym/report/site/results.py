@@ -116,7 +116,7 @@ class StoredReport:
         """Of a league: mean ratings over all its sections, of the schemes that compete."""
         if self.kind != "league":
             return {}
-        ranking = next(iter(self.document["rankings"].values()), [])
+        ranking: Sequence[Mapping[str, Any]] = next(iter(self.document["rankings"].values()), [])
         return {place["scheme"]: place["score"]["mean"] for place in ranking if not place["reference"]}
 
 
@@ -175,6 +175,11 @@ class Found:
 
     experiments: Sequence[StoredExperiments]
     reports: Sequence[StoredReport]
+
+    @property
+    def first(self) -> StoredExperiments | StoredReport:
+        """Any of them."""
+        return self.experiments[0] if self.experiments else self.reports[0]
 
 
 def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Found:
