@@ -370,6 +370,19 @@ class ExperimentResults:
             for row in self.source.rows
         ]
 
+    def scores(self) -> list[dict[str, str]]:
+        """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
+        return [
+            {
+                "experiment": outcome.test.name,
+                "scheme": outcome.scheme,
+                "verdict": outcome.verdict,
+                "quantity": outcome.quantity,
+                "numbers": outcome.headline,
+            }
+            for outcome in self.outcomes.values()
+        ]
+
     def passed_text(self, scheme: str) -> str:
         """How many experiments a scheme passed, ``5 of 7``; empty where none has criteria for it."""
         verdicts = [self.outcomes[test.name, scheme].verdict for test in self.tests]

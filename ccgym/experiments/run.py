@@ -457,8 +457,16 @@ def judge(
 
 
 def takes_part(test: Test, tested: Contender) -> bool:
-    """Whether a scheme is run in an experiment: of one for learned policies, only those."""
-    return not test.spec.learned_only or (tested.choice is not None and tested.choice.policy is not None)
+    """Whether a scheme is run in an experiment: of one for learned policies, only those; of one for flows of TCP, none
+    that follow a video encoder, which travel over UDP."""
+    own = tested.choice
+    if own is None:
+        return not test.spec.learned_only
+    if test.spec.learned_only:
+        return own.policy is not None
+    flows = (flow for part in test.spec.parts().values() for flow in part.flows)
+    over_tcp = any(flow.get("profile") == "tcp" and str(flow["scheme"]).startswith("$") for flow in flows)
+    return not (over_tcp and own.transport.get("source") == {"kind": "media"})
 
 
 def _concerns(criterion: Criterion, tested: Contender) -> bool:
