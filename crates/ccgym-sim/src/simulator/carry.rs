@@ -84,7 +84,10 @@ impl Simulator {
             }
             _ => {
                 // The acknowledgement is written where it will wait.
-                let Some(slot) = flow.inbox.vacant() else { return drop(self.starve()) };
+                let Some(slot) = flow.inbox.vacant() else {
+                    self.starve();
+                    return;
+                };
                 flow.receiver.on_data_into(arrived, packet, &mut slot.1)
             }
         };
