@@ -61,10 +61,7 @@ def test_a_named_path_becomes_elements() -> None:
 
 def test_everything_crosses_all_of_several_links(tmp_path: Path) -> None:
     file = tmp_path / "net.yaml"
-    given = {
-        "near": {"rate": "10mbps", "rtt": "20ms", "queue": "50p"},
-        "far": {"rate": "5mbps", "rtt": "30ms", "queue": "9p"},
-    }
+    near, far = ({"rate": rate, "rtt": "20ms", "queue": "50p"} for rate in ("10mbps", "5mbps"))
     file.write_text(json.dumps({"links": {"near": near, "far": far}}), encoding="utf-8")
     found = told(f"--path {file} -- true")["path"]
     one, other = (NetworkPath.from_any(link).compile() for link in (near, far))
