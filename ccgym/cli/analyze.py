@@ -126,6 +126,8 @@ def analyzed(
     opened = PantheonDirectory.open(directory, config)
     target = out or Path("results", directory.resolve().stem if directory.is_file() else directory.resolve().name)
     shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")
+    for file in opened.alone:
+        shown_on.print(f"left out: {file.name}, since the tunnel's log of its other end is missing", style="yellow")
     with Progress(shown_on) as progress:
         return analyze(opened, target, schemes=schemes, command=command, observer=progress), target
 

@@ -11,6 +11,7 @@ import pytest
 from ccgym.cli.analyze import main
 from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ResultsError
+from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.pantheon.logs import parse_log, read_log
 from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
 from ccgym.evaluation.results import ResultSet
@@ -30,7 +31,8 @@ MAHIMAHI += "--uplink-queue-args=packets=20"
 
 
 def test_the_merge_is_the_log_that_we_merge_ourselves(evaluated: Path) -> None:
-    found = raw_flows(evaluated)
+    found, alone = raw_flows(evaluated)
+    assert not alone
     assert len(found) == 2 * 2 * 2, "schemes, runs, directions"
     for (scheme, run, link), flows in found.items():
         assert [one.flow for one in flows] == [1, 2]
@@ -62,13 +64,37 @@ def test_raw_logs_alone_are_analyzed(evaluated: Path, tmp_path: Path) -> None:
         assert one.record.link.capacity_mbps == pytest.approx(other.record.link.capacity_mbps, rel=2e-3)
 
 
+def test_a_raw_log_without_its_other_end_is_left_out_by_name(
+    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, out = tmp_path / "kept", tmp_path / "out"
+    kept.mkdir()
+    files = sorted(evaluated.glob("*_datalink_*_uid*"))
+    for file in files:
+        shutil.copy(file, kept)
+    gone = kept / next(file.name for file in files if file.name.endswith(".egress"))
+    gone.unlink()
+    other = gone.with_suffix(".ingress").name
+    assert main([str(kept), "--out", str(out), "--no-figures"]) == 0
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert said.count("left out:") == 1
+    assert other.split("_flow")[0] in said
+    assert "its other end is missing" in said
+    for file in kept.glob("*"):
+        if file.name != other:
+            file.unlink()
+    with pytest.raises(ResultsError, match="no run is in the directory") as refused:
+        PantheonDirectory.open(kept)
+    assert other in refused.value.hint
+
+
 def test_raw_logs_are_written_later_where_they_are_asked_for_later(tmp_path: Path) -> None:
     words = ["--trace", "12mbps", "--schemes", "bbr", "--runs", "1", "--runtime", "1", "--no-figures"]
     words += ["--out", str(tmp_path)]
     assert evaluate(words) == 0
-    assert not raw_flows(tmp_path)
+    assert not raw_flows(tmp_path)[0]
     assert evaluate([*words, "--raw-logs"]) == 0
-    assert len(raw_flows(tmp_path)) == 2
+    assert len(raw_flows(tmp_path)[0]) == 2
     before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*_uid*")}
     assert evaluate([*words, "--raw-logs"]) == 0
     assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*_uid*")} == before

@@ -59,6 +59,15 @@ def test_a_named_path_becomes_elements() -> None:
     assert told("--path=77.72mbps --name other iperf3")["label"] == "[other] "
 
 
+def test_everything_crosses_all_of_several_links(tmp_path: Path) -> None:
+    file = tmp_path / "net.yaml"
+    near, far = ({"rate": rate, "rtt": "20ms", "queue": "50p"} for rate in ("10mbps", "5mbps"))
+    file.write_text(json.dumps({"links": {"near": near, "far": far}}), encoding="utf-8")
+    found = told(f"--path {file} -- true")["path"]
+    one, other = (NetworkPath.from_any(link).compile() for link in (near, far))
+    assert found == {"uplink": [*one.uplink, *other.uplink], "downlink": [*other.downlink, *one.downlink]}
+
+
 def test_traces_of_the_catalog_are_found(tmp_path: Path) -> None:
     mine = tmp_path / "mine.trace"
     mine.write_text("1\n2\n")

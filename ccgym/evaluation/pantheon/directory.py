@@ -107,6 +107,8 @@ class PantheonDirectory:
     styles: tuple[SchemeStyle, ...]
     runs: tuple[RunFiles, ...]
     """In order of scheme and number."""
+    alone: tuple[Path, ...] = ()
+    """Raw logs of the tunnel that cannot be merged, since that of the other end is missing."""
 
     @classmethod
     def open(cls, path: Path, config: Path | None = None) -> PantheonDirectory:
@@ -126,7 +128,7 @@ class PantheonDirectory:
         if not path.is_dir():
             raise ResultsError("there is no such directory", where=str(path), expected="a directory of Pantheon's")
         found: dict[tuple[str, int], None] = {}
-        raw = raw_flows(path)
+        raw, alone = raw_flows(path)
         for file in sorted(path.iterdir()):
             named = _RUN_FILE.fullmatch(file.name)
             if named is not None:
@@ -137,7 +139,9 @@ class PantheonDirectory:
                 "no run is in the directory",
                 where=str(path),
                 expected="files like cubic_datalink_run1.log and cubic_stats_run1.log, which Pantheon's test.py writes",
-                hint="the option --data-dir of test.py named the directory; by default it is src/experiments/data",
+                hint=f"the other end of {alone[0].name} is missing"
+                if alone
+                else "the option --data-dir of test.py named the directory; by default it is src/experiments/data",
             )
         metadata = _metadata(path / pantheon.METADATA_FILE)
         names = list(dict.fromkeys([*map(str, metadata.get("cc_schemes", ())), *(scheme for scheme, _ in found)]))
@@ -150,7 +154,7 @@ class PantheonDirectory:
                 if (one := _link_logs(path, metadata, scheme, run, link, raw.get((scheme, run, link), ()), said))
             }
             runs.append(RunFiles(scheme, run, logs, said))
-        return cls(path, metadata, _styles(names, config or _existing(path / pantheon.CONFIG_FILE)), tuple(runs))
+        return cls(path, metadata, _styles(names, config or _existing(path / pantheon.CONFIG_FILE)), tuple(runs), alone)
 
 
 def _link_logs(

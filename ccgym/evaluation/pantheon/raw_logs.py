@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.metrics import NEVER, IntArray, PacketLog
+from ccgym.evaluation.pantheon import tunnel_log_file
 from ccgym.evaluation.pantheon.logs import init_timestamp_ms, read_log
 
 LINK_PREFIX_BYTES: Final = 4
@@ -49,8 +50,9 @@ class RawFlow:
     """What left it."""
 
 
-def raw_flows(directory: Path) -> dict[tuple[str, int, str], tuple[RawFlow, ...]]:
-    """The raw logs in a directory, by scheme, run and link (``datalink`` or ``acklink``), where both ends are there."""
+def raw_flows(directory: Path) -> tuple[dict[tuple[str, int, str], tuple[RawFlow, ...]], tuple[Path, ...]]:
+    """The raw logs in a directory, by scheme, run and link (``datalink`` or ``acklink``), where both ends are there;
+    and those whose other end is missing, where no merged log is there instead."""
     ends: dict[tuple[str, int, str], dict[int, dict[str, Path]]] = {}
     for file in sorted(directory.iterdir()):
         if named := _FILE.fullmatch(file.name):
@@ -60,7 +62,15 @@ def raw_flows(directory: Path) -> dict[tuple[str, int, str], tuple[RawFlow, ...]
         key: tuple(RawFlow(flow, **sides) for flow, sides in sorted(flows.items()) if len(sides) == 2)
         for key, flows in ends.items()
     }
-    return {key: flows for key, flows in found.items() if flows}
+    alone = [
+        file
+        for key, flows in ends.items()
+        if not (directory / tunnel_log_file(*key)).exists()
+        for sides in flows.values()
+        if len(sides) == 1
+        for file in sides.values()
+    ]
+    return {key: flows for key, flows in found.items() if flows}, tuple(alone)
 
 
 def merged(
