@@ -1,6 +1,7 @@
 """The native core (Rust, crates/ccgym-py), typed."""
 
 import os
+from collections.abc import Callable
 from typing import Any, Literal, final
 
 import numpy as np
@@ -74,7 +75,7 @@ class SimResult:
         """Frames of the video encoder of a flow (from 0): captured_ns, packets (0: skipped), bytes; empty if none."""
 
     def transfers(self, flow: int) -> dict[str, npt.NDArray[Any]]:
-        """Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
+        """Transfers of the source of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run)."""
 
     def series(self) -> dict[str, Any]:
         """Sampled series: {"t_ns": …, "flows": [{…}, …], "link": {…}}."""
@@ -545,6 +546,12 @@ def simulate(
 
 def limits_flows(uplink_json: str, downlink_json: str) -> bool:
     """Whether something on a path (elements as JSON) keeps a greedy flow from growing for ever."""
+
+def draw_size(size_json: str, uniform: Callable[[], float]) -> int:
+    """A transfer's size in bytes, by a law (JSON object); ``uniform`` gives numbers from 0 up to, not including, 1."""
+
+def mean_size(size_json: str) -> float:
+    """The mean size of transfers in bytes, by a law (JSON object)."""
 
 def check_scheme(name: str, params_json: str) -> None:
     """Raise ValueError unless the scheme exists and takes these parameters (JSON object)."""

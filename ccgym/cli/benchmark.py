@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,9 @@ from ccgym.cli.common import (
     PIPE_WIDTH,
     STATUS_FAILED_RUN,
     HelpFormatter,
+    add_cluster,
     add_seed,
+    connected,
     console,
     named_as_typed,
     print_table,
@@ -24,13 +27,15 @@ from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
+    from ccgym.evaluation.cluster import Cluster
     from ccgym.evaluation.run import Contender
     from ccgym.experiments.catalogue import Catalogue
 
 _DESCRIPTION: Final = """\
 Run the catalogue of published experiments (configs/experiments/benchmark.yaml) for one scheme or several: RFC 9743,
 ccperf, C4's tests, BBR's matrices, the studies of Giacomoni and Parisis, RFC 8867, ccBench, Prudentia. Each part has
-its own report below the results directory, and benchmark.md a line per part. Interrupted, the same command goes on.
+its own report below the results directory; benchmark.md has a line per part, and benchmark.csv one per experiment and
+scheme. `ccgym site` makes pages of all of it. Interrupted, the same command goes on.
 """
 
 _EXAMPLES: Final = """\
@@ -38,6 +43,7 @@ examples:
   ccgym benchmark --list                       the parts
   ccgym benchmark reno --quick                 a look at all of them
   ccgym benchmark bbr runs/mine --only c4,rfc9743
+  ccgym benchmark all --quick --out results/all && ccgym site results/all
 """
 
 
@@ -57,6 +63,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     made.add_argument("--quick", action="store_true", help="fewer conditions and repetitions")
     made.add_argument("--runs", type=int, metavar="N", help="repetitions of every condition (default: each part's own)")
     made.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as processors)")
+    add_cluster(made, "make the runs")
     add_seed(made)
     made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/benchmark-SCHEMES)")
     made.add_argument("--no-figures", action="store_true", help="no figures and no pages, only tables and numbers")
@@ -64,6 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.frames import rows_to_csv
     from ccgym.evaluation.run import parse_contenders
     from ccgym.experiments.catalogue import load_catalogue
     from ccgym.files import atomic_write
@@ -79,21 +87,35 @@ def _benchmark(arguments: argparse.Namespace) -> int:
     schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
     words = ["benchmark", *(one.key for one in schemes), *(["quick"] if arguments.quick else [])]
     out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)
-    rows, failed = [], 0
-    for name, what in catalogue.parts.items():
-        row, failures = _part(arguments, name, what, schemes, out)
-        rows.append(row)
-        failed += failures
-        atomic_write(out / "benchmark.md", _markdown(catalogue, rows))
+    rows: list[dict[str, str]] = []
+    scores: list[dict[str, str]] = []
+    failed = 0
+    with connected(arguments) as cluster:
+        for name, what in catalogue.parts.items():
+            row, own, failures = _part(arguments, name, what, schemes, out, cluster)
+            rows.append(row)
+            scores += own
+            failed += failures
+            atomic_write(out / "benchmark.md", _markdown(catalogue, rows))
+            atomic_write(out / "benchmark.csv", rows_to_csv(scores))
     print_table(("part", "passed", "runs", "time", "report"), [tuple(row.values())[:5] for row in rows])
-    say(f"table  {out / 'benchmark.md'}")
+    say(f"table  {out / 'benchmark.md'}\nscores {out / 'benchmark.csv'}")
     return STATUS_FAILED_RUN if failed else 0
 
 
 def _part(
-    arguments: argparse.Namespace, name: str, what: str, schemes: tuple[Contender, ...], out: Path
-) -> tuple[dict[str, str], int]:
-    """Run a part and write its report; what the table says of it, and how many of its runs failed."""
+    arguments: argparse.Namespace,
+    name: str,
+    what: str,
+    schemes: tuple[Contender, ...],
+    out: Path,
+    cluster: Cluster | None,
+) -> tuple[dict[str, str], list[dict[str, str]], int]:
+    """Run a part and write its report.
+
+    Returns:
+        What the table says of it, what each scheme came to in its experiments, and how many runs failed.
+    """
     from ccgym.cli.evaluate_experiment import runner_and_report
     from ccgym.cli.progress import Progress
     from ccgym.experiments.load import load_experiment
@@ -119,7 +141,7 @@ def _part(
     shown_on.print(f"{name}: {what}", width=None if shown_on.is_terminal else PIPE_WIDTH)
     started = time.monotonic()
     with Progress(shown_on) as progress:
-        result = run(spec, request, progress)
+        result = run(spec, replace(request, cluster=cluster), progress)
         written = report.write(result, place, progress, figures=not arguments.no_figures)
     for failure in result.failures:
         shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
@@ -131,18 +153,18 @@ def _part(
         "report": str(written[0].file.relative_to(out)),
         "what": what,
     }
-    return row, len(result.failures)
+    return row, [{"part": name, **score} for score in result.scores()], len(result.failures)
 
 
 def _passed(result: Any) -> str:
-    """How many experiments each scheme passed; of a league each scheme's mean rating."""
+    """How many experiments each scheme passed; of a league each scheme's rating."""
     from ccgym.experiments.results import ExperimentResults
 
     if isinstance(result, ExperimentResults):
         texts = {style.label: result.passed_text(style.key) for style in result.styles}
         return ", ".join(f"{label} {text}" for label, text in texts.items() if text) or "numbers only"
-    means = {one.style.label: [s.means[one.key]["mean"] for s in result.sections] for one in result.everywhere}
-    return ", ".join(f"{label} rating {sum(values) / len(values):.2f}" for label, values in means.items())
+    places = next(iter(result.rankings.values()))
+    return ", ".join(f"{place.label} rating {place.score.mean:.2f}" for place in places)
 
 
 def _runs(result: Any) -> int:

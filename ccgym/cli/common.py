@@ -342,12 +342,12 @@ def add_cluster(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: 
 
 
 def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster | None]:
-    """The cluster that ``--cluster`` names, to be entered; nothing without the option."""
-    if arguments.cluster is None:
+    """The cluster that ``--cluster`` names, to be entered; nothing without the option, which not every command has."""
+    if (chosen := getattr(arguments, "cluster", None)) is None:
         return nullcontext()
     from ccgym.evaluation.cluster import Cluster
 
-    return Cluster(arguments.cluster, getattr(arguments, "jobs", None))
+    return Cluster(chosen, getattr(arguments, "jobs", None))
 
 
 def add_output(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str, out: str) -> None:

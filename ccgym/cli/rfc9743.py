@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from ccgym.cli.common import HelpFormatter, add_output, add_seed, console, error_console, named_as_typed
+from ccgym.cli.common import HelpFormatter, add_cluster, add_output, add_seed, console, error_console, named_as_typed
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
@@ -55,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "each takes up to a minute (default: 0)",
     )
     made.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as processors)")
+    add_cluster(made, "make the simulated runs")
     add_seed(made)
     add_output(made, "the report", "results/rfc9743-SCHEME")
     made.set_defaults(run=_report)

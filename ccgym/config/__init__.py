@@ -20,6 +20,7 @@
 ``path_changes``             a whole path with some of it changed
 ``path_check``               mistakes in a path that its traces do not show
 ``random_variables``         random variables with units
+``transfer_sizes``           sizes of transfers, drawn outside a run
 ``sampled_path``             what a distribution of paths is, and a path that was drawn
 ``bottleneck``               distributions of paths with one bottleneck
 ``distributions``            all distributions of paths, by name (``configs/paths``) and by kind

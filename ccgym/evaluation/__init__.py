@@ -28,6 +28,7 @@ What came out
 ``results``         of an experiment, per scheme
 ``metrics``         Pantheon's formulas: the only place where they are computed
 ``ccperf_metrics``  ccperf's flow, link and network metrics
+``ccperf_names``    the table of them: layer, unit, formula, better side
 ``capacity``        what the bottleneck could carry, over time
 ``curves``          what a run's figures show, reduced for storage
 ``frames``          tables: data frames, CSV

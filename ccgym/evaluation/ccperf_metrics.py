@@ -3,7 +3,7 @@
 Names are ccperf's (https://ccperf.net/metrics; Vielhaus et al., IEEE COMST 2025): a suffix names the layer (l1 link,
 l2 queue discipline, l4 transport), ``mean`` is over time, ``cov`` is standard deviation / mean, ``agg`` is the sum over
 flows. The formulas are not published in full; these reproduce the tables of experiments #85 and #21 where our own
-ns-3 runs of them did (see ``docs/metrics.md``, which also lists the four names we do not offer, and why).
+ns-3 runs of them did. :mod:`ccgym.evaluation.ccperf_names` has the table of them.
 
 Every value carries its unit and, where it depends on one, the bin. Two bins are used: the sampling step of the series
 (10 ms unless asked otherwise) for window, round-trip time and power, and about four base round-trip times for
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,6 +29,8 @@ UNLIMITED: Final = 2.0**63
 """Bytes from which on a window is none: the transport writes 2⁶⁴ − 1."""
 BIN_BASE_RTTS: Final = 4
 """Width of a throughput bin in base round-trip times: ccperf's #85 (15 ms) fits bins of 52 to 60 ms."""
+GAP_WEIGHT: Final = 1 / 16
+"""Weight of a new gap in the moving average of packet spacing. ccperf's is not published; this one fits #85."""
 
 
 @dataclass(frozen=True)
@@ -45,49 +49,6 @@ class Metric:
 
 MetricTable = dict[str, Metric]
 
-BETTER: Final[Mapping[str, Literal["higher", "lower", "one"]]] = {
-    **dict.fromkeys(
-        (
-            "mean_delivery_rate_l4",
-            "mean_network_power_l4",
-            "mean_throughput_l4",
-            "mean_utility_mpdf_l4",
-            "mean_utility_pf_l4",
-            "mean_utilization_bw_l4",
-            "mean_sending_rate_l1",
-            "mean_agg_throughput_l4",
-            "mean_agg_utility_mpdf_l4",
-            "mean_agg_utility_pf_l4",
-            "mean_agg_utilization_bw_l4",
-            "mean_entropy_fairness_throughput_l4",
-            "mean_geometric_fairness_throughput_l4",
-            "mean_jains_fairness_throughput_l4",
-            "mean_normalized_entropy_fairness_throughput_l4",
-            "mean_product_fairness_throughput_l4",
-        ),
-        "higher",
-    ),
-    **dict.fromkeys(
-        (
-            "cov_in_flight_l4",
-            "cov_throughput_l4",
-            "flow_completion_time_l4",
-            "mean_est_qdelay_l4",
-            "mean_recovery_time_l4",
-            "mean_srtt_l4",
-            "total_retransmissions_l4",
-            "total_rtos_l4",
-            "mean_qdisc_delay_l2",
-            "mean_qdisc_length_l2",
-            "total_qdisc_drops_l2",
-        ),
-        "lower",
-    ),
-    # A window of one bandwidth-delay product fills the link and no queue.
-    **dict.fromkeys(("mean_utilization_bdp_l4", "mean_agg_utilization_bdp_l4"), "one"),
-}
-"""Which values of a metric are the better ones: high, low, or near 1. The others describe, and have no better side."""
-
 
 @dataclass(frozen=True)
 class CcperfMetrics:
@@ -101,6 +62,11 @@ class CcperfMetrics:
     """All flows together, ``net`` in ccperf."""
     links: Mapping[str, MetricTable] = field(default_factory=dict)
     """Each of several links, by name; empty for one."""
+
+    def scopes(self) -> dict[str, MetricTable]:
+        """All tables by their names: ``flow_1``, …, ``btl_forward``, those of several links, ``net``."""
+        flows = {f"flow_{number}": table for number, table in enumerate(self.flows, 1)}
+        return {**self.links, **flows, "btl_forward": self.link, "net": self.network}
 
 
 @dataclass(frozen=True)
@@ -124,6 +90,10 @@ class FlowInput:
     """Capacity of its bottleneck, where there is one."""
     link_overhead: int
     """Bytes that its bottleneck charges per packet on top of its IP length."""
+    sent_ns: npt.NDArray[np.int64] | None = None
+    """When it sent each data packet, in order; None where packets were not recorded."""
+    transfers: Mapping[str, Any] | None = None
+    """Of a source that makes several: numbers of them (:func:`~ccgym.evaluation.metrics.transfer_metrics`)."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +111,14 @@ class RunInput:
     """The same for each of several links, by name; empty for one."""
     capacity: LinkCapacity | None
     """Capacity of the bottleneck of all flows, where there is one."""
+
+
+class _Value(NamedTuple):
+    """A metric before its name says the unit."""
+
+    value: float | None
+    bin_s: float | None = None
+    skipped_bins: int = 0
 
 
 @dataclass
@@ -200,6 +178,10 @@ def _active_bins(flow: FlowInput, part: _Samples) -> npt.NDArray[np.bool_]:
     return np.asarray((edges[:-1] >= flow.start_ns) & (edges[1:] <= flow.stop_ns))
 
 
+def _table(values: Mapping[str, _Value]) -> MetricTable:
+    return {name: Metric(one.value, DEFINITIONS[name].unit, *one[1:]) for name, one in sorted(values.items())}
+
+
 def _mean(values: FloatArray) -> float | None:
     return float(values.mean()) if values.size else None
 
@@ -218,43 +200,65 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
     bins = part.bin_throughput[_active_bins(flow, part)]
     flowing = bins[bins > 0]
     timed = part.srtt_s > 0
-    srtt_ms = _mean(part.srtt_s[timed] * 1e3)
+    srtt_samples_ms = part.srtt_s[timed] * 1e3
+    srtt_ms = _mean(srtt_samples_ms)
     recoveries = int(counters["recoveries"])
     completion = counters["finish_ns"] if counters["finish_ns"] is not None else flow.stop_ns
 
-    def mbps(wire_or_payload_bytes: float) -> Metric:
-        return Metric(wire_or_payload_bytes * 8 / 1e6 / seconds if seconds > 0 else None, "Mbit/s")
+    def mbps(wire_or_payload_bytes: float) -> _Value:
+        return _Value(wire_or_payload_bytes * 8 / 1e6 / seconds if seconds > 0 else None)
 
     table = {
-        "cov_in_flight_l4": Metric(_cov(part.in_flight), "1", step_s),
-        "cov_throughput_l4": Metric(_cov(bins), "1", bin_s),
-        "flow_completion_time_l4": Metric((completion - flow.start_ns) / 1e9, "s"),
+        "cov_in_flight_l4": _Value(_cov(part.in_flight), step_s),
+        "cov_throughput_l4": _Value(_cov(bins), bin_s),
+        "flow_completion_time_l4": _Value((completion - flow.start_ns) / 1e9),
         # Schemes that set only a rate have no window to average.
-        "mean_cwnd_l4": Metric(_mean(part.cwnd[part.cwnd < UNLIMITED / flow.packet_bytes]), "segments", step_s),
+        "mean_cwnd_l4": _Value(_mean(part.cwnd[part.cwnd < UNLIMITED / flow.packet_bytes]), step_s),
         "mean_delivery_rate_l4": mbps(counters["acked_bytes"] * payload_share),
-        "mean_est_qdelay_l4": Metric(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, "ms", step_s),
-        "mean_in_flight_l4": Metric(_mean(part.in_flight), "segments", step_s),
-        "mean_network_power_l4": Metric(
-            _mean(part.step_throughput[timed] / part.srtt_s[timed]), "Mbit/s per s", step_s
-        ),
-        "mean_recovery_time_l4": Metric(counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0, "ms"),
+        "mean_est_qdelay_l4": _Value(None if srtt_ms is None else srtt_ms - flow.base_rtt_ns / 1e6, step_s),
+        "mean_in_flight_l4": _Value(_mean(part.in_flight), step_s),
+        "mean_network_power_l4": _Value(_mean(part.step_throughput[timed] / part.srtt_s[timed]), step_s),
+        "mean_recovery_time_l4": _Value(counters["recovery_ns"] / recoveries / 1e6 if recoveries else 0.0),
         "mean_sending_rate_l4": mbps(counters["sent_bytes"] * payload_share),
-        "mean_srtt_l4": Metric(srtt_ms, "ms", step_s),
+        "mean_srtt_l4": _Value(srtt_ms, step_s),
         "mean_throughput_l4": mbps(counters["received_unique_bytes"]),
-        "mean_utility_mpdf_l4": Metric(_mean(-1 / flowing), "(Mbit/s)^-1", bin_s, int(bins.size - flowing.size)),
-        "mean_utility_pf_l4": Metric(_mean(np.log(flowing)), "ln(Mbit/s)", bin_s, int(bins.size - flowing.size)),
+        "mean_utility_mpdf_l4": _Value(_mean(-1 / flowing), bin_s, int(bins.size - flowing.size)),
+        "mean_utility_pf_l4": _Value(_mean(np.log(flowing)), bin_s, int(bins.size - flowing.size)),
         "mean_utilization_bdp_l4": _utilization_bdp(run, flow, part),
         "mean_utilization_bw_l4": _utilization_bw(
             run, flow.capacity, part.bin_edges_ns, part.bin_throughput, _active_bins(flow, part)
         ),
-        "total_retransmissions_l4": Metric(float(counters["retransmissions"]), "packets"),
-        "total_rtos_l4": Metric(float(counters["rtos"]), "timeouts"),
+        "total_retransmissions_l4": _Value(float(counters["retransmissions"])),
+        "total_rtos_l4": _Value(float(counters["rtos"])),
     }
+    for percent in (50, 95, 99):
+        found = float(np.percentile(srtt_samples_ms, percent)) if srtt_samples_ms.size else None
+        table[f"p{percent}_srtt_l4"] = _Value(found, step_s)
+    if flow.sent_ns is not None:
+        table["mean_idt_ewma_l4"] = _Value(_mean_gap_ms(run, flow, flow.sent_ns), step_s)
+    if flow.transfers is not None:
+        table["mean_completion_time_l7"] = _Value(flow.transfers["transfer_ms"])
+        for percent in (50, 95, 99):
+            table[f"p{percent}_completion_time_l7"] = _Value(flow.transfers[f"transfer_p{percent}_ms"])
     if (application := counters.get("application")) is not None:
         table["mean_sending_rate_l7"] = mbps(application["written_bytes"])
         table["mean_throughput_l7"] = mbps(application["read_bytes"])
-        table["mean_one_way_delay_l7"] = Metric(application["mean_delay_ms"], "ms")
-    return dict(sorted(table.items()))
+        table["mean_one_way_delay_l7"] = _Value(application["mean_delay_ms"])
+    return _table(table)
+
+
+def _mean_gap_ms(run: RunInput, flow: FlowInput, sent_ns: npt.NDArray[np.int64]) -> float | None:
+    """Time mean of the moving average of the gaps between packets: what it is at each sample of the flow's life.
+
+    ccperf's values are no mean over packets, which would be the mean gap: in #21 0.08 ms, where 0.27 ms are published.
+    """
+    if sent_ns.size < 2:
+        return None
+    gaps_ms = (np.diff(sent_ns) / 1e6).tolist()
+    average = np.fromiter(accumulate(gaps_ms, lambda known, gap: known + GAP_WEIGHT * (gap - known)), np.float64)
+    times = run.t_ns.astype(np.int64)
+    times = times[(times >= sent_ns[1]) & (times <= flow.stop_ns)]
+    return _mean(average[np.searchsorted(sent_ns[1:], times, side="right") - 1])
 
 
 def _utilization_bw(
@@ -263,14 +267,14 @@ def _utilization_bw(
     edges_ns: npt.NDArray[np.int64],
     throughput: FloatArray,
     bins: npt.NDArray[np.bool_],
-) -> Metric:
+) -> _Value:
     """Mean over bins of payload throughput / bandwidth of the moment."""
     bin_s = _bin_steps(run) * run.step_ns / 1e9
     if capacity is None or edges_ns.size < 2:
-        return Metric(None, "1", bin_s)
+        return _Value(None, bin_s)
     bandwidth = mean_per_bin_mbps(capacity, edges_ns)[bins]
     usable = bandwidth > 0
-    return Metric(_mean(throughput[bins][usable] / bandwidth[usable]), "1", bin_s, int((~usable).sum()))
+    return _Value(_mean(throughput[bins][usable] / bandwidth[usable]), bin_s, int((~usable).sum()))
 
 
 def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
@@ -292,14 +296,14 @@ def _bdp_segments(run: RunInput, flow: FlowInput) -> FloatArray | None:
     return np.asarray(bandwidth_bps * flow.base_rtt_ns / 1e9 / (8 * flow.packet_bytes) * factor)
 
 
-def _utilization_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> Metric:
+def _utilization_bdp(run: RunInput, flow: FlowInput, part: _Samples) -> _Value:
     step_s = run.step_ns / 1e9
     bdp = _bdp_segments(run, flow)
     if bdp is None:
-        return Metric(None, "1", step_s)
+        return _Value(None, step_s)
     bdp = bdp[part.active]
     usable = bdp > 0
-    return Metric(_mean(part.in_flight[usable] / bdp[usable]), "1", step_s, int((~usable).sum()))
+    return _Value(_mean(part.in_flight[usable] / bdp[usable]), step_s, int((~usable).sum()))
 
 
 def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTable:
@@ -308,12 +312,13 @@ def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTabl
     seconds = run.duration_ns / 1e9
     # Little's law; the link's own mean sojourn counts the transmission, and a device buffer below the queue, too.
     wait_ms = counters["mean_queue_packets"] * run.duration_ns / 1e6 / max(counters["forwarded"], 1)
-    return {
-        "mean_qdisc_delay_l2": Metric(wait_ms, "ms"),
-        "mean_qdisc_length_l2": Metric(float(counters["mean_queue_packets"]), "packets"),
-        "mean_sending_rate_l1": Metric(counters["forwarded_bytes"] * 8 / 1e6 / seconds, "Mbit/s"),
-        "total_qdisc_drops_l2": Metric(float(counters["drops"]), "packets"),
+    values = {
+        "mean_qdisc_delay_l2": _Value(wait_ms),
+        "mean_qdisc_length_l2": _Value(float(counters["mean_queue_packets"])),
+        "mean_sending_rate_l1": _Value(counters["forwarded_bytes"] * 8 / 1e6 / seconds),
+        "total_qdisc_drops_l2": _Value(float(counters["drops"])),
     }
+    return _table(values)
 
 
 def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
@@ -353,20 +358,19 @@ def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
     crowd = width > 1
     seconds = run.duration_ns / 1e9
     payload = sum(int(flow.counters["received_unique_bytes"]) for flow in run.flows)
-    return {
-        "mean_agg_in_flight_l4": Metric(_mean(in_flight), "segments", step_s),
-        "mean_agg_throughput_l4": Metric(payload * 8 / 1e6 / seconds, "Mbit/s"),
-        "mean_agg_utility_mpdf_l4": Metric(_mean(inverses.sum(axis=0)[anyone]), "(Mbit/s)^-1", bin_s, silent),
-        "mean_agg_utility_pf_l4": Metric(_mean(logs.sum(axis=0)[anyone]), "ln(Mbit/s)", bin_s, silent),
-        "mean_agg_utilization_bdp_l4": Metric(_mean(bdp_share) if bdp_known else None, "1", step_s),
+    values = {
+        "mean_agg_in_flight_l4": _Value(_mean(in_flight), step_s),
+        "mean_agg_throughput_l4": _Value(payload * 8 / 1e6 / seconds),
+        "mean_agg_utility_mpdf_l4": _Value(_mean(inverses.sum(axis=0)[anyone]), bin_s, silent),
+        "mean_agg_utility_pf_l4": _Value(_mean(logs.sum(axis=0)[anyone]), bin_s, silent),
+        "mean_agg_utilization_bdp_l4": _Value(_mean(bdp_share) if bdp_known else None, step_s),
         "mean_agg_utilization_bw_l4": _utilization_bw(run, run.capacity, edges, total, anyone),
-        "mean_entropy_fairness_throughput_l4": Metric(_mean(entropy), "nat", bin_s, skipped),
-        "mean_jains_fairness_throughput_l4": Metric(_mean(jain), "1", bin_s, skipped),
-        "mean_normalized_entropy_fairness_throughput_l4": Metric(
-            _mean(entropy[crowd] / np.log(width[crowd])), "1", bin_s, skipped
+        "mean_entropy_fairness_throughput_l4": _Value(_mean(entropy), bin_s, skipped),
+        "mean_jains_fairness_throughput_l4": _Value(_mean(jain), bin_s, skipped),
+        "mean_normalized_entropy_fairness_throughput_l4": _Value(
+            _mean(entropy[crowd] / np.log(width[crowd])), bin_s, skipped
         ),
-        "mean_product_fairness_throughput_l4": Metric(_mean(product), "(Mbit/s)^K", bin_s),
-        "mean_geometric_fairness_throughput_l4": Metric(
-            _mean(product ** (1 / alive[:, anyone].sum(axis=0))), "Mbit/s", bin_s
-        ),
+        "mean_product_fairness_throughput_l4": _Value(_mean(product), bin_s),
+        "mean_geometric_fairness_throughput_l4": _Value(_mean(product ** (1 / alive[:, anyone].sum(axis=0))), bin_s),
     }
+    return _table(values)

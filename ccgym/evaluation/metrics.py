@@ -257,6 +257,27 @@ class MediaMetrics:
     """Payload rate of the encoder, Mbit/s."""
 
 
+def frame_delays(frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[Any]) -> IntArray:
+    """Time from the capture of each frame to the arrival of its last packet, ns; −1 for one that did not arrive whole.
+
+    Args:
+        frames: ``captured_ns`` and ``packets`` of each frame, in order.
+        left_ns: as :func:`media_metrics` takes it.
+    """
+    packets = frames["packets"].astype(np.int64)
+    # Packets are sent once each and in order: those of a frame follow those of the frame before it.
+    left = np.full(int(packets.sum()), NEVER)
+    left[: left_ns.size] = left_ns[: left.size]
+    encoded = np.flatnonzero(packets)
+    firsts = (np.cumsum(packets) - packets)[encoded]
+    last = np.maximum.reduceat(left, firsts) if firsts.size else np.empty(0, dtype=np.uint64)
+    whole = last != NEVER
+    delays = np.full(packets.size, -1, dtype=np.int64)
+    arrived = encoded[whole]
+    delays[arrived] = last[whole].astype(np.int64) - frames["captured_ns"][arrived].astype(np.int64)
+    return delays
+
+
 def media_metrics(
     frames: Mapping[str, npt.NDArray[Any]], left_ns: npt.NDArray[Any], life_ns: int
 ) -> MediaMetrics | None:
@@ -268,37 +289,34 @@ def media_metrics(
             that did not.
         life_ns: from the flow's start to its stop.
     """
-    packets = frames["packets"].astype(np.int64)
-    if not packets.size:
+    if not frames["packets"].size:
         return None
-    # Packets are sent once each and in order: those of a frame follow those of the frame before it.
-    left = np.full(int(packets.sum()), NEVER)
-    left[: left_ns.size] = left_ns[: left.size]
-    encoded = packets > 0
-    firsts = (np.cumsum(packets) - packets)[encoded]
-    last = np.maximum.reduceat(left, firsts) if firsts.size else np.empty(0, dtype=np.uint64)
-    whole = last != NEVER
-    delay = last[whole].astype(np.int64) - frames["captured_ns"][encoded][whole].astype(np.int64)
+    delays = frame_delays(frames, left_ns)
+    delay = delays[delays >= 0]
     return MediaMetrics(
         frame_delay_ms=float(delay.mean()) / 1e6 if delay.size else None,
         frame_delay_p95_ms=percentile_nearest(delay) / 1e6 if delay.size else None,
-        frame_loss=1.0 - delay.size / packets.size,
+        frame_loss=1.0 - delay.size / delays.size,
         bit_rate_mbps=float(frames["bytes"].astype(np.int64).sum()) * 8000 / life_ns,
     )
 
 
 def transfer_metrics(transfers: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Numbers of the responses of a flow.
+    """Numbers of the transfers of a flow's source.
 
     Args:
-        transfers: ``asked_ns`` and ``finished_ns`` of each response; :data:`NEVER` for one that did not finish.
+        transfers: ``asked_ns`` and ``finished_ns`` of each; :data:`NEVER` for one that did not finish.
     """
     finished = transfers["finished_ns"] != NEVER
     took = transfers["finished_ns"][finished].astype(np.int64) - transfers["asked_ns"][finished].astype(np.int64)
+
+    def percentile_ms(percent: int) -> float | None:
+        return percentile_nearest(took, percent / 100) / 1e6 if took.size else None
+
     return {
         "transfers": int(took.size),
         "transfer_ms": float(took.mean()) / 1e6 if took.size else None,
-        "transfer_p95_ms": percentile_nearest(took) / 1e6 if took.size else None,
+        **{f"transfer_p{percent}_ms": percentile_ms(percent) for percent in (50, 95, 99)},
     }
 
 

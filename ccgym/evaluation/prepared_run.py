@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.models.sources import MediaSource, RequestsSource
+from ccgym.config.models.sources import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
@@ -102,10 +104,10 @@ class PreparedRun:
         capacities = {name: link_capacity(elements[name], self.compiled.traces) for name in elements}
         capacity = capacities[names[0]]
         links = counters.get("links", {})
-        log = metrics = None
+        log = metrics = packets = None
         # What only some sources have.
         measured: list[dict[str, Any]] = [
-            transfer_metrics(result.transfers(place)) if isinstance(spec.source, RequestsSource) else {}
+            transfer_metrics(result.transfers(place)) if spec.makes_transfers else {}
             for place, spec in enumerate(self.flows)
         ]
         if self.record.packets:
@@ -120,7 +122,18 @@ class PreparedRun:
         series = ccperf = None
         if self.step_ns:
             series = result.series()
-            ccperf = ccperf_metrics(self._ccperf_input(series, counters, names, capacities))
+            given = self._ccperf_input(series, counters, names, capacities)
+            flows = [
+                replace(
+                    flow,
+                    transfers=measured[place] if spec.makes_transfers else None,
+                    sent_ns=None
+                    if packets is None
+                    else packets["entered_ns"][packets["flow"] == place].astype(np.int64),
+                )
+                for place, (flow, spec) in enumerate(zip(given.flows, self.flows, strict=True))
+            ]
+            ccperf = ccperf_metrics(replace(given, flows=flows))
         return RunRecord(
             path=self.path.describe(),
             seed=self.seed,

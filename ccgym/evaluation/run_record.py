@@ -53,6 +53,8 @@ SERIES_COLUMNS: Final[Mapping[str, str]] = {
     " missing before the flow starts",
     "pacing_rate_mbps": "pacing rate at the end of the interval, Mbit/s; missing where packets are not paced",
     "lost_packets": "packets that the sender declared lost in the interval",
+    "state": "state that the scheme is in at the end of the interval, by the name of its specification (of `bbr` and"
+    " `bbr3`); missing for others, and before the flow starts",
     "queue_packets": "packets of all flows in the queue of the flow's bottleneck, mean of the recorded samples in the"
     " interval; missing where nothing tells: without a link, and with mahimahi",
     "queue_max_packets": "the largest of these samples; missing likewise",
@@ -126,12 +128,16 @@ class FlowRecord:
     bit_rate_mbps: float | None = None
     """Mean payload rate of the encoder, Mbit/s."""
     transfers: int | None = None
-    """Responses that were acknowledged in full, of a source that answers requests; this and the next two are None for
+    """Transfers that were acknowledged in full, of a source that makes several; this and the next four are None for
     other sources."""
     transfer_ms: float | None = None
-    """Mean time from the arrival of a request to the last acknowledgement of its response, ms."""
+    """Mean time from the request or the arrival of a transfer to its last acknowledgement, ms."""
+    transfer_p50_ms: float | None = None
+    """Median of the same, ms."""
     transfer_p95_ms: float | None = None
     """95th percentile of the same, ms."""
+    transfer_p99_ms: float | None = None
+    """99th percentile of the same, ms."""
     bottleneck: str | None = None
     """Name of the slowest link that its data crosses, on a path of several links or with flows in both directions."""
 
@@ -220,7 +226,8 @@ class RunRecord(RunNumbers):
     """What the bottleneck could carry over time, where there is one."""
     series: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     """Sampled series, if they were recorded. ``t_ns``: times; ``flows``: per flow ``cwnd_bytes``, ``in_flight_bytes``,
-    ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, and the totals so far of
+    ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, of schemes with states
+    ``state``, a number in ``states``, their names, and the totals so far of
     ``sent_bytes``, ``sent_packets``, ``acked_bytes``, ``lost_packets``, ``received_bytes``, ``received_unique_bytes``
     (payload, each byte once); ``link``: ``queue_packets``, ``queue_bytes``, and the total of ``drops``; with several
     links ``links``, the same by name for each that carries data. Bytes are of IP
@@ -531,7 +538,15 @@ def _flow_series(
         "in_flight_bytes": np.where(begun, level("in_flight_bytes"), np.nan),
         "pacing_rate_mbps": np.where(begun & (pacing > 0), pacing, np.nan),
         "lost_packets": change("lost_packets").astype(np.int64),
+        "state": _states(series, every, begun),
     }
+
+
+def _states(series: Mapping[str, Any], every: int, begun: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    if "state" not in series:
+        return np.full(begun.size, np.nan)
+    names = np.array(series["states"], dtype=object)[np.asarray(series["state"])[every - 1 :: every].astype(np.int64)]
+    return np.where(begun, names, np.nan)
 
 
 def _delays_ms(packets: PacketLog | None, flow: int, ends: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:

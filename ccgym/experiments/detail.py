@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.evaluation.ccperf_metrics import CcperfMetrics, MetricTable
+from ccgym.errors import ResultsError
+from ccgym.evaluation.ccperf_metrics import CcperfMetrics
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.files import read_json
+from ccgym.files import UnreadableError, read_json
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Rises with what is kept."""
 MAX_POINTS: Final = 150
 """Points of a series; several samples become one."""
@@ -30,14 +33,18 @@ def detail(run: Run, record: RunRecord) -> dict[str, Any]:
     Returns:
         ``flows``: per flow its ``scheme``, ``start_s``, ``stop_s``, ``base_rtt_ms``, and where the path has a link the
         ``optimum`` of it alone: ``throughput_mbps`` (payload), ``srtt_ms``, ``in_flight`` (packets). ``tables``: by
-        ccperf's scope, ``flow_1``, ``btl_forward`` and ``net``, its metrics, each ``[value, unit, bin in
-        seconds]``. ``path``: the path in words, ``duration_s``, ``seed``.
+        scope, ``flow_1``, ``btl_forward``, each of several links and ``net``, ccperf's metrics, each ``[value, unit,
+        bin in seconds]``. ``path``: the path in words, ``duration_s``, ``seed``.
     """
-    compiled = run.path.compile(run.duration_ns)
-    base_rtt = int(compiled.facts["base_rtt"])
-    capacity = None if record.capacity is None else record.capacity.average_mbps(run.duration_ns)
+    whole_path = run.path.compile(run.duration_ns).facts
+    whole = None if record.capacity is None else record.capacity.average_mbps(run.duration_ns)
     flows = []
     for place, (spec, flow) in enumerate(zip(run.contender.flows, record.flows, strict=True)):
+        capacity = whole if flow.bottleneck is None else record.links[flow.bottleneck].capacity_mbps
+        facts = whole_path
+        if spec.route or spec.reverse:
+            facts = run.path.facts(run.duration_ns, spec.route, "downlink" if spec.reverse else "uplink")
+        base_rtt = int(facts["base_rtt"])
         own_rtt = base_rtt + int(spec.native(base_rtt, f"flows[{place}]")["extra_rtt"])
         flows.append(
             {
@@ -64,11 +71,9 @@ def detail(run: Run, record: RunRecord) -> dict[str, Any]:
 
 
 def _tables(metrics: CcperfMetrics) -> dict[str, dict[str, list[Any]]]:
-    named: dict[str, MetricTable] = {f"flow_{number}": table for number, table in enumerate(metrics.flows, 1)}
-    named |= {"btl_forward": metrics.link, "net": metrics.network}
     return {
         scope: {name: [_short(one.value), one.unit, one.bin_s] for name, one in table.items()}
-        for scope, table in named.items()
+        for scope, table in metrics.scopes().items()
         if table
     }
 
@@ -107,16 +112,46 @@ def series(run: Run, record: RunRecord) -> bytes:
     return content.getvalue()
 
 
-def read_kept(file: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.float32]]]:
-    """What :func:`detail` and :func:`series` made of a run, from the file that it is kept in.
+@dataclass(frozen=True)
+class KeptRun:
+    """What is kept of a run."""
 
-    Raises:
-        UnreadableError: The file is damaged.
-        OSError: It is not there.
-    """
-    kept = read_json(file)["body"]["data"]["detail"]
-    with np.load(file.with_suffix(".npz")) as arrays:
-        return kept, {name: arrays[name] for name in arrays.files}
+    numbers: Mapping[str, Any]
+    """What :func:`detail` made of it."""
+    arrays: Mapping[str, npt.NDArray[np.float32]]
+    """What :func:`series` made of it."""
+
+    @property
+    def ends_s(self) -> npt.NDArray[np.float32]:
+        """Ends of the intervals, seconds."""
+        return self.arrays["ends_s"]
+
+    def over_time(self, place: int, name: str) -> npt.NDArray[np.float32]:
+        """One of :data:`FLOW_SERIES` of the flow at this position."""
+        row: npt.NDArray[np.float32] = self.arrays["values"][place * len(FLOW_SERIES) + FLOW_SERIES.index(name)]
+        return row
+
+    @classmethod
+    def read(cls, file: Path) -> KeptRun:
+        """Read the file that the run is kept in.
+
+        Raises:
+            ResultsError: It is damaged.
+            FileNotFoundError: It is not there.
+        """
+        try:
+            kept = read_json(file)["body"]["data"]["detail"]
+            with np.load(file.with_suffix(".npz")) as arrays:
+                return cls(kept, {name: arrays[name] for name in arrays.files})
+        except FileNotFoundError:
+            raise
+        except (UnreadableError, OSError, KeyError, ValueError) as error:
+            raise ResultsError(
+                f"the kept run cannot be read: {error}",
+                where=str(file),
+                expected="what `ccgym evaluate --experiment` wrote",
+                hint="run the same command again: what is damaged is run again",
+            ) from None
 
 
 def _short(value: float | None) -> float | None:

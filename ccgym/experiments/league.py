@@ -285,6 +285,20 @@ class League:
             "notes": list(self.notes),
         }  # fmt: skip
 
+    def scores(self) -> list[dict[str, str]]:
+        """What each scheme came to, as :meth:`ccgym.experiments.results.ExperimentResults.scores`: its mean rating."""
+        return [
+            {
+                "experiment": section.name,
+                "scheme": place.scheme,
+                "verdict": "none",
+                "quantity": "rating",
+                "numbers": f"{place.score.mean:.2f}",
+            }
+            for section in self.sections
+            for place in self.rankings[section.name]
+        ]
+
     def ranking_csv(self) -> str:
         """A row per section (``all`` for all of them) and scheme."""
         rows = []

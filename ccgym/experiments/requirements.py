@@ -58,7 +58,7 @@ def sample(ran: Executed, count: int) -> list[tuple[Test, PlannedRun]]:
     for test in ran.tests:
         tested = {one.key for one in ran.schemes}
         plan = planned(test, ran.schemes, runs=1, seed=ran.request.seed, backend=BACKEND)
-        own = [one for one in plan if one.tested.key in tested and one.number == 1 and _short(one)]
+        own = [one for one in plan if one.tested.key in tested and one.number == 1 and _possible(one)]
         rng.shuffle(own)
         found[test.name] = own
     tests = list(ran.tests)
@@ -70,7 +70,9 @@ def sample(ran: Executed, count: int) -> list[tuple[Test, PlannedRun]]:
     return every[:count]
 
 
-def _short(one: PlannedRun) -> bool:
+def _possible(one: PlannedRun) -> bool:
+    if one.scenario.path.links or any(flow.simulated_only for flow in one.run.contender.flows):
+        return False
     return one.scenario.duration_ns / 1e9 <= MOST_S and one.scenario.path.mean_rate_mbps <= MOST_MBPS
 
 

@@ -7,12 +7,14 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from ccgym.evaluation.differences import Difference, differences
 from ccgym.experiments.criteria import Criterion, Evidence
+from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics import Metric
 from ccgym.experiments.spec import Criterion as CriterionSpec
@@ -291,6 +293,19 @@ class ExperimentResults:
     """How many runs were left because time was up."""
     confirmed: tuple[Confirmed, ...] = ()
     """A sample with real packets, where one was asked for."""
+    directory: Path | None = None
+    """Where the runs are kept."""
+
+    def kept(self, test: Test, scheme: str, condition: str) -> KeptRun | None:
+        """The first run of a scheme in a condition, in detail; None where nothing is kept of it.
+
+        Raises:
+            ResultsError: Its file is damaged.
+        """
+        for run in self.outcomes[test.name, scheme].runs:
+            if run.condition == condition and run.kept and self.directory is not None:
+                return KeptRun.read(self.directory / run.kept)
+        return None
 
     @property
     def name(self) -> str:
@@ -314,7 +329,7 @@ class ExperimentResults:
         """
         found = []
         for metric in test.metrics:
-            if metric.better != "neither":
+            if metric.better in ("higher", "lower"):
                 values = {style.key: self._by_run(test, style.key, metric.key, condition) for style in self.styles}
                 seed = int(self.parameters["seed"])
                 found += differences(metric.key, metric.better, values, paired=True, seed=seed)
@@ -353,6 +368,19 @@ class ExperimentResults:
                 "verdicts": {style.key: self.row_verdict(row, style.key) for style in self.styles},
             }
             for row in self.source.rows
+        ]
+
+    def scores(self) -> list[dict[str, str]]:
+        """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
+        return [
+            {
+                "experiment": outcome.test.name,
+                "scheme": outcome.scheme,
+                "verdict": outcome.verdict,
+                "quantity": outcome.quantity,
+                "numbers": outcome.headline,
+            }
+            for outcome in self.outcomes.values()
         ]
 
     def passed_text(self, scheme: str) -> str:

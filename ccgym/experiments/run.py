@@ -45,6 +45,8 @@ from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
 from ccgym.units import Nanoseconds
 
+LINE_LEVEL: Final = 4
+"""What is so deep in a document of results is a line: the document, its outcomes, one of them, its runs, a run."""
 SERIES_VERSION: Final = 2
 """Rises with what is kept of series: runs without it are then run again."""
 
@@ -215,11 +217,23 @@ def run_experiments(source: ExperimentSet, request: Request, observer: Observer 
 
 def write_results(results: ExperimentResults, out: Path) -> None:
     """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
-    document = json.dumps(results.to_json(), ensure_ascii=False, allow_nan=False, indent=1)
-    atomic_write(out / f"{results.name}.json", document + "\n")
+    atomic_write(out / f"{results.name}.json", _json(results.to_json()) + "\n")
     atomic_write(out / f"{results.name}.csv", results.to_csv())
     if compared := results.compared():
         atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
+
+
+def _json(value: Any, level: int = 0) -> str:
+    """JSON in which a run, a condition and a criterion are a line each: indented, such files would be half spaces."""
+    if level == LINE_LEVEL or not isinstance(value, (dict, list)) or not value:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    between = "\n" + " " * (level + 1)
+    if isinstance(value, list):
+        first, last, parts = "[", "]", [_json(one, level + 1) for one in value]
+    else:
+        first, last = "{", "}"
+        parts = [f"{json.dumps(str(key), ensure_ascii=False)}: {_json(one, level + 1)}" for key, one in value.items()]
+    return first + between + f",{between}".join(parts) + "\n" + " " * level + last
 
 
 def planned(
@@ -306,7 +320,7 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
         }
         return Reduced(data, detail.series(run, record)) if first and pages else data
 
-    return Reduction(f"metrics-{named[:16]}", 1 + detail.VERSION, reduce)
+    return Reduction(f"metrics-{named[:16]}", 1 + (detail.VERSION if pages else 1), reduce)
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
@@ -342,6 +356,7 @@ def results_of(ran: Executed) -> ExperimentResults:
             ).items()
         },
         failures=ran.failures,
+        directory=ran.request.out,
         left=ran.left,
         notes=(*ran.notes, *(note for test in ran.tests for note in _collapses(test, ran.ran(test)))),
     )
@@ -442,8 +457,16 @@ def judge(
 
 
 def takes_part(test: Test, tested: Contender) -> bool:
-    """Whether a scheme is run in an experiment: of one for learned policies, only those."""
-    return not test.spec.learned_only or (tested.choice is not None and tested.choice.policy is not None)
+    """Whether a scheme is run in an experiment: of one for learned policies, only those; of one for flows of TCP, none
+    that follow a video encoder, which travel over UDP."""
+    own = tested.choice
+    if own is None:
+        return not test.spec.learned_only
+    if test.spec.learned_only:
+        return own.policy is not None
+    flows = (flow for part in test.spec.parts().values() for flow in part.flows)
+    over_tcp = any(flow.get("profile") == "tcp" and str(flow["scheme"]).startswith("$") for flow in flows)
+    return not (over_tcp and own.transport.get("source") == {"kind": "media"})
 
 
 def _concerns(criterion: Criterion, tested: Contender) -> bool:

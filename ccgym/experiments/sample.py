@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Sample:
     """Per flow: bytes of the IP packets that arrived, also of what arrived before."""
     srtt_ms: tuple[Floats, ...]
     """Per flow: smoothed round-trip time, ms; 0 before the first measurement."""
+    states: tuple[tuple[str, ...], ...]
+    """Per flow: the state that its scheme was in at each time, by its specification's name; empty where it has none."""
     drops: Floats
     """Packets that the bottleneck's queue dropped."""
     wire_ratio: float
@@ -68,6 +71,7 @@ class Sample:
             lost=tuple(_from_zero(part["lost_packets"]) for part in record.series["flows"]),
             arrived=tuple(_from_zero(part["received_bytes"]) for part in record.series["flows"]),
             srtt_ms=tuple(_from_zero(part["srtt_ns"]) / 1e6 for part in record.series["flows"]),
+            states=tuple(_states(part) for part in record.series["flows"]),
             drops=_from_zero(record.series["link"]["drops"]),
             wire_ratio=flow.packet_bytes / flow.mss,
             capacity_bits=_bits(record.capacity, times_ns),
@@ -155,6 +159,13 @@ class Sample:
     def _grown(self, counts: Floats, begin_s: float, end_s: float) -> float:
         low, high = np.interp((begin_s, end_s), self.t_s, counts)
         return float(high - low)
+
+
+def _states(series: Mapping[str, Any]) -> tuple[str, ...]:
+    if "state" not in series:
+        return ()
+    names = [series["states"][number] for number in series["state"]]
+    return (names[0], *names)
 
 
 def _from_zero(values: npt.NDArray[np.generic]) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +63,7 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
 
 
 def compared_table(results: ExperimentResults, test: Test) -> Table:
-    """Every condition, and within it every scheme, with means and deviations over the runs."""
+    """Every condition, and within it every scheme, with means and deviations over the runs; the best in bold."""
     names = list(dict.fromkeys(name for one in test.conditions for name in one.at))
     columns = [
         *(Column(f"at {name}", *coordinate_parts(name), value_text, align="left") for name in names),
@@ -73,14 +73,28 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
     ]
     rows = []
     for place, condition in enumerate(test.conditions):
+        found = {style.key: outcome.conditions[place].metrics for style, outcome in results.of_test(test)}
+        best = {
+            one.key: best_schemes(one, {key: own[one.key].mean for key, own in found.items() if one.key in own})
+            for one in test.metrics
+        }
         for number, (style, outcome) in enumerate(results.of_test(test)):
             own = outcome.conditions[place]
             at = {f"at {name}": value if number == 0 else "" for name, value in condition.at.items()}
             runs = max((spread.count for spread in own.metrics.values()), default=0)
-            rows.append(
-                Row({**at, "scheme": style.label, **own.metrics, "runs": runs}, first=number == 0 and place > 0)
-            )
+            cells = {key: Cell(spread, "best" if style.key in best[key] else "") for key, spread in own.metrics.items()}
+            rows.append(Row({**at, "scheme": style.label, **cells, "runs": runs}, first=number == 0 and place > 0))
     return Table(columns, rows, kind="stack")
+
+
+def best_schemes(metric: Metric, means: Mapping[str, float]) -> set[str]:
+    """Keys of the schemes with the best mean; none where all are equal, or the metric has no better side."""
+    merits = {"higher": lambda mean: mean, "lower": lambda mean: -mean, "one": lambda mean: -abs(mean - 1)}
+    if metric.better not in merits:
+        return set()
+    merit = {key: merits[metric.better](mean) for key, mean in means.items()}
+    most = max(merit.values(), default=0.0)
+    return {key for key, one in merit.items() if one == most} if len({*merit.values()}) > 1 else set()
 
 
 def pairs_table(results: ExperimentResults, test: Test) -> Table:
@@ -89,7 +103,7 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
     quantities = [
         Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
         for one in test.metrics
-        if one.better != "neither"
+        if one.better in ("higher", "lower")
     ]
     return differences_table(results.differences(test), labels, quantities)
 
@@ -205,8 +219,10 @@ def markdown(results: ExperimentResults) -> str:
     compared = [
         f"{table.markdown()}\n"
         for test in results.tests
-        if test.spec.compare
-        for table in (compared_table(results, test), pairs_table(results, test))
+        for table in (
+            *([compared_table(results, test)] if len(results.styles) > 1 or test.spec.compare else []),
+            *([pairs_table(results, test)] if test.spec.compare else []),
+        )
     ]
     extent = f"{results.extent[0].upper()}{results.extent[1:]}, seed {results.parameters['seed']}."
     return "".join([f"{Table(columns, rows).markdown()}\n", *compared, f"{extent}\n"])
@@ -345,7 +361,7 @@ def test_values(results: ExperimentResults, test: Test, directory: Path) -> dict
             for name, one in figures_of_test(results, test).items()
         ],
         "criteria": criteria_table(results, test),
-        "compared": compared_table(results, test) if test.spec.compare else None,
+        "compared": compared_table(results, test) if len(results.styles) > 1 or test.spec.compare else None,
         "pairs": pairs_table(results, test) if test.spec.compare else None,
         "schemes": [(style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)],
     }

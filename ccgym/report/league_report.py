@@ -17,6 +17,8 @@ from ccgym.report.table import Column, Row, Table, counted, number
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ccgym.report.figures import RegisteredFigure
+
 RATING: Final = (
     "rating = log₂(throughput / capacity) − log₂(mean round trip / base), where two flows meet −|log₂(throughput /",
     "fair share)|; 0 is all that a path allows, −1 half; interquartile mean over paths, interval by the bootstrap",
@@ -171,11 +173,10 @@ def write(result: League, directory: Path, progress: Observer, *, figures: bool)
     ]
     if not figures or not any(result.rankings.values()):
         return files
-    from ccgym.report.figures import figures_of
     from ccgym.report.page import write_page
     from ccgym.report.style import write_figure
 
-    drawing = figures_of("league")
+    drawing = _figures(result)
     progress.begin("figures", len(drawing) + 1)
     for one in drawing:
         write_figure(one.draw, directory / one.name, result)
@@ -185,6 +186,13 @@ def write(result: League, directory: Path, progress: Observer, *, figures: bool)
     progress.advance("figures", 1, "page")
     drawn = [Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)]
     return [Written("report", page), *drawn, *files]
+
+
+def _figures(league: League) -> list[RegisteredFigure]:
+    """The figures of the page. Weights mean nothing where only fair shares count."""
+    from ccgym.report.figures import figures_of
+
+    return [one for one in figures_of("league") if league.weighted or one.name != "league_weights"]
 
 
 def markdown(league: League) -> str:
@@ -211,7 +219,6 @@ def page_values(league: League, directory: Path) -> Mapping[str, Any]:
         league: What was measured.
         directory: Where its figures are; the page says of missing ones that they are.
     """
-    from ccgym.report.figures import figures_of
     from ccgym.report.page import Picture
 
     return {
@@ -223,9 +230,9 @@ def page_values(league: League, directory: Path) -> Mapping[str, Any]:
         "sections": [
             ("figures", "Figures"),
             *((one.name, one.test.title) for one in league.sections),
-            ("weights", "Weights"),
+            *([("weights", "Weights")] if league.weighted else []),
         ],
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("league")],
+        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in _figures(league)],
         "overall": overall_table(league),
         "parts": [
             (

@@ -232,7 +232,8 @@ def _counts(results: ExperimentResults) -> list[str]:
         parts += [f"{author} for the author alone"] if author else []
         partly = sum(bool(row.tests and row.missing) for row in results.source.rows)
         partial = f" ({partly} of the tested ones are tested in part)" if partly else ""
-        lines.append(f"{style.label}: of {counted(len(results.source.rows), 'row')} {', '.join(parts)}{partial}.")
+        found = ", ".join(parts) or "none judges it"
+        lines.append(f"{style.label}: of {counted(len(results.source.rows), 'row')} {found}{partial}.")
     return lines
 
 

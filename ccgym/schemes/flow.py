@@ -35,7 +35,7 @@ from ccgym.units import format_time
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
-LATER: Final = ("route", "reverse", "send_buffer", "recovery")
+LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ack_ahead", "hide_loss")
 """Fields that flows have not had from the start."""
 
 
@@ -149,6 +149,23 @@ class FlowSpec(Flow):
     def choice(self) -> SchemeChoice:
         """The scheme and its parameters."""
         return SchemeChoice(self.scheme, dict(self.params))
+
+    @property
+    def simulated_only(self) -> str | None:
+        """What of it no real path has; None where real paths have all of it."""
+        if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
+            return "a receiver that misbehaves"
+        if self.send_buffer is not None:
+            return "a send buffer"
+        return "a source that makes several transfers" if self.makes_transfers else None
+
+    @property
+    def makes_transfers(self) -> bool:
+        """Whether its source makes several transfers over its connection."""
+        made = self.source
+        return isinstance(made, sources.RequestsSource) or (
+            isinstance(made, sources.PoissonSource) and made.size is not None
+        )
 
     def resolved(self, where: str = "") -> FlowSpec:
         """The same flow with its scheme looked up: of a policy's name, scheme, parameters and transport follow.

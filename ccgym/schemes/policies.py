@@ -111,10 +111,16 @@ class LearnedPolicy:
             "policy": self.key,
             "sha256": self.card.digest,
             "onnx_sha256": self.card.onnx_sha256,
-            "file": str(self.file),
+            "file": _place(self.file),
             "profile": self.card.profile,
             "versions": dict(self.card.versions),
         }
+
+
+def _place(file: Path) -> str:
+    """Where a policy is; of one that comes with ccgym its place there, which is the same on every machine."""
+    own = pretrained().get(file.parent.name)
+    return f"agents/{file.parent.name}/{file.name}" if own is not None and own == file.resolve() else str(file)
 
 
 _LOADED: Final[dict[str, LearnedPolicy]] = {}

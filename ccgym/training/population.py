@@ -117,8 +117,8 @@ def train_all(asked: Sequence[Member], device: str = "auto") -> list[str]:
         ),
     )
     results = tuner.fit()
-    ended = [results[place] for place in range(len(results))]
-    return [f"{(one.config or {}).get('directory')}: {one.error}" for one in ended if one.error is not None]
+    trials = [results[place] for place in range(len(results))]
+    return [f"{(one.config or {}).get('directory')}: {one.error}" for one in trials if one.error is not None]
 
 
 def train_there(directory: Path, working: str, device: str) -> None:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ccgym.config.path import NetworkPath
+from ccgym.evaluation.prepared_run import Record
+from ccgym.evaluation.simulate import simulate
+from ccgym.experiments.sample import Sample
 from ccgym.schemes.policies import find, pretrained
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training.certificate import certify
@@ -41,6 +45,20 @@ def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> Non
     assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
         f"record it anew: ccgym record {name}"
     )
+
+
+@pytest.mark.parametrize("profile", ["tcp", "udp"])
+@pytest.mark.parametrize("name", AGENTS)
+def test_it_stops_pressing_where_nothing_comes_back(name: str, profile: str) -> None:
+    """RFC 9743, section 5.2: while acknowledgements are lost at most 0.1 packets leave per round trip of 60 ms."""
+    silence = {"kind": "loss", "direction": "downlink", "probability": [["0s", 0], ["5s", "100%"], ["35s", 0]]}
+    link = {"kind": "link", "uplink": {"rate": "12mbps", "queue": "1bdp"}}
+    path = NetworkPath(chain=[{"kind": "delay", "delay": "30ms"}, silence, link])
+    run = simulate(path, [{"scheme": name, "profile": profile}], "60s", 1, Record(packets=False, series="1s"))
+    taken = Sample.of(run)
+    assert taken.sent_packets(0, 0, 5) > 100
+    assert 1 <= taken.sent_packets(0, 15, 35) <= 0.1 * 20 / 0.06
+    assert taken.sent_packets(0, 10, 15) <= 10
 
 
 @pytest.mark.long

@@ -35,13 +35,17 @@ criteria: [{metric: throughput, min: 4}]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two experiments, run: the test's own, and one of ours."""
+    """Two experiments, run: the test's own, and one of ours; a league; and an evaluation without a page."""
     directory = tmp_path_factory.mktemp("results")
     file = directory / "own_link.yaml"
     file.write_text(EXPERIMENT, encoding="utf-8")
     for given, name in ((str(file), "own_link"), ("ccperf", "ccperf")):
         words = ["--experiment", given, "--out", str(directory / name), "--no-figures"]
         assert evaluate(words) == 0
+    league = ["--experiment", "league/prudentia", "--quick", "--schemes", "cubic,vegas,oracle"]
+    assert evaluate([*league, "--out", str(directory / "prudentia")]) == 0
+    words = ["--trace", "12mbps", "--schemes", "cubic", "--runtime", "2", "--runs", "1"]
+    assert evaluate([*words, "--no-figures", "--out", str(directory / "slow link")]) == 0
     return directory
 
 
@@ -67,7 +71,7 @@ def browser(process: Browser, pages: Path) -> Iterator[Browser]:
     process.said.clear()
     yield process
     assert process.said == []
-    assert all(one.startswith(pages.as_uri()) for one in process.requests), process.requests
+    assert all(one.startswith((pages.as_uri(), "data:")) for one in process.requests), process.requests
 
 
 def texts(browser: Browser, what: str) -> list[str]:
@@ -151,7 +155,7 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 2
-    assert "no results of experiments" in capsys.readouterr().err
+    assert "no results are there" in capsys.readouterr().err
     unfinished = tmp_path / "own_link"
     unfinished.mkdir()
     marker = results / "own_link" / "ccgym_experiment.json"
@@ -161,18 +165,39 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     assert not (tmp_path / "site").exists()
 
 
+def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser, pages: Path, results: Path) -> None:
+    browser.open(pages / "index.html")
+    ranking = json.loads((results / "prudentia" / "prudentia.json").read_text(encoding="utf-8"))["rankings"][
+        "prudentia"
+    ]
+    expected = {
+        one["label"]: f"{one['score']['mean']:.2f}".replace("-", "−") for one in ranking if not one["reference"]
+    }
+    rows = browser.run(
+        "[...document.querySelectorAll('#scoreboard ~ .scroll tbody tr')].map("
+        "(row) => [row.cells[0].textContent.trim(), row.cells[row.cells.length - 1].textContent])"
+    )
+    shown = {label: rating for label, rating in rows if rating != "–"}
+    assert shown == expected
+    assert len(shown) == 2
+    links = browser.run("[...document.querySelectorAll('#reports ~ .entries a')].map((one) => one.href)")
+    assert [Path(one).name for one in links] == ["prudentia.html", "pantheon_table.md"]
+    browser.open(pages / "reports" / "prudentia" / "prudentia.html")
+    assert browser.run("document.querySelectorAll('figure img, img').length") >= 3
+    assert (pages / "reports" / "slow link" / "pantheon_table.md").exists()
+
+
 def test_below_a_directory_what_cannot_be_used_is_left_out(
     tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     marker = results / "own_link" / "ccgym_experiment.json"
-    for name in ("unfinished", "league"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / marker.name).write_bytes(marker.read_bytes())
-    (tmp_path / "league" / "league.json").write_text('{"format": "ccgym-league", "version": 1}')
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / marker.name).write_bytes(marker.read_bytes())
+    (tmp_path / "other").mkdir()
     (tmp_path / "ccperf").symlink_to(results / "ccperf")
     assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 0
     said = capsys.readouterr().out
-    assert "unfinished: the experiment has not ended" in said
-    assert "league.json: a league" in said
+    assert "unfinished: it has not ended" in said
+    assert "other" not in said
     assert (tmp_path / "site" / "ccperf" / "ccperf.html").exists()
-    assert site([str(tmp_path / "league"), "--out", str(tmp_path / "site")]) == 2
+    assert site([str(tmp_path / "other"), "--out", str(tmp_path / "site")]) == 2

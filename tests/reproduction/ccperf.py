@@ -1,8 +1,8 @@
 """Rows of ccperf's tables, and of our own ns-3 runs of its commands, recomputed through the public interface.
 
 One preset describes every run: ccperf's dumbbell (:meth:`Experiment.path`), and flows with ns-3's transport,
-an acknowledgement per packet and a three-way handshake before the first byte. One table gives the schemes. Nothing is
-fitted to a row.
+an acknowledgement per packet, ccperf's send buffer of 4 MB and a three-way handshake before the first byte. One table
+gives the schemes. Nothing is fitted to a row.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Experiment:
     def flows(self) -> list[FlowSpec]:
         """All connect at 0, as ns-3's do."""
         pairs = zip(self.algorithms, self.parameters["rtts"], strict=True)
-        return [flow(algorithm, rtt) for algorithm, rtt in pairs]
+        # ccperf's 4 MB, of which its values of layer 7 tell; what it does to the widest path: docs/validation.md.
+        buffer = "4MB" if self.name in PUBLISHED else None
+        return [flow(algorithm, rtt, buffer) for algorithm, rtt in pairs]
 
     @property
     def random(self) -> bool:
@@ -107,11 +109,12 @@ class Experiment:
     def runs(self) -> list[RunRecord]:
         """The run, or for a random experiment :data:`DRAWS` of them."""
         seeds = range(1, DRAWS + 1) if self.random else (42,)
-        path, flows, keep = self.path(), self.flows(), Record(packets=False)
+        # Of published runs the spacing of packets, too.
+        path, flows, keep = self.path(), self.flows(), Record(packets=self.name in PUBLISHED and not self.random)
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
+def flow(algorithm: str, rtt_ms: int, send_buffer: str | None) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
     return FlowSpec.model_validate(
@@ -121,6 +124,7 @@ def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
             "profile": "ns3",
             "rtt": f"{rtt_ms}ms",
             "ack_every": 1,
+            "send_buffer": send_buffer,
         }
     )
 
@@ -135,7 +139,7 @@ class Row:
     metric: str
     theirs: float
     ours: float | None
-    """None: a metric that ccgym does not offer."""
+    """None: a metric that ours does not have."""
     source: str
     """``published`` or ``ns-3``."""
 
@@ -157,10 +161,7 @@ def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
     """Every metric by scope and name, the mean over the runs."""
     found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        tables = run.ccperf()
-        scopes = {f"flow_{place + 1}": table for place, table in enumerate(tables.flows)}
-        scopes |= {"btl_forward": tables.link, "net": tables.network}
-        for scope, table in scopes.items():
+        for scope, table in run.ccperf().scopes().items():
             for name, metric in table.items():
                 if metric.value is not None:
                     found.setdefault((scope, name), []).append(metric.value)
@@ -212,8 +213,7 @@ def published_rows(number: int = 85) -> list[Row]:
         if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":
             flows = 2 if number == 85 else 1
             experiment = Experiment(f"{row['experiment_page']}#{number}", (row["cca"],) * flows)
-            name = row["metric"].replace("throughput_l7", "throughput_l4")  # a receiver that reads at once
-            ours = simulated(experiment).get((row["scope"], name))
+            ours = simulated(experiment).get((row["scope"], row["metric"]))
             rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, "published"))
     return rows
 

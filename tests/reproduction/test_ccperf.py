@@ -29,11 +29,8 @@ MARGIN = 0.01
 """Rows this close to the limit may be listed or not."""
 
 NOT_COMPARED = {
-    "mean_idt_ewma_l4": "weight of the average unpublished; ns-3 itself gives 13 % more",
     "mean_qdisc_delay_l2": "ns-3 itself gives 6 % more; the published queue length implies more, too",
     "mean_product_fairness_throughput_l4": "ns-3 itself gives 1.8 % more; bins unpublished",
-    "mean_one_way_delay_l7": "wait in the sender's socket buffer, which the simulator does not have",
-    "mean_sending_rate_l7": "what the application wrote into the socket buffer, 4 MB more than was sent",
 }
 """Published metrics that are left out, and why."""
 

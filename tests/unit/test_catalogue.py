@@ -57,7 +57,7 @@ def test_parts_leave_reports_and_a_table(tmp_path: Path, capsys: pytest.CaptureF
     only = "c4,league/prudentia"
     assert main(["benchmark", "reno", "--quick", "--only", only, "--no-figures", "--out", str(out)]) == 0
     table = (out / "benchmark.md").read_text()
-    assert "TCP Reno 1 of 4" in table
+    assert "TCP Reno 1 of 6" in table
     assert "TCP Reno rating" in table
     assert (out / "c4" / "c4.md").is_file()
     assert (out / "prudentia" / "prudentia.json").is_file()

@@ -84,6 +84,9 @@ def test_flow_table_of_a_constant_flow() -> None:
         "cov_in_flight_l4": 0.0,
         "cov_throughput_l4": 0.0,
         "mean_srtt_l4": 30.0,
+        "p50_srtt_l4": 30.0,
+        "p95_srtt_l4": 30.0,
+        "p99_srtt_l4": 30.0,
         "mean_est_qdelay_l4": 15.0,
         "mean_network_power_l4": 12.0 / 0.030,
         "mean_utility_pf_l4": math.log(12.0),
@@ -192,3 +195,14 @@ def test_a_bin_in_which_only_a_beginning_flow_receives_has_no_fairness() -> None
     assert begins_alone.skipped_bins == 1  # the first of 60 ms
     # 49 bins of 0 and 12 Mbit/s, then 50 of 12 and 12.
     assert begins_alone.value == pytest.approx((49 * 0.5 + 50 * 1.0) / 99)
+
+
+def test_the_mean_gap_is_one_over_time_not_over_packets() -> None:
+    """1 ms apart for 3 s, then 100 ms: nearly all packets are near each other, but half of the time they are not."""
+    sent = np.concatenate((np.arange(1, 3001), 3000 + 100 * np.arange(1, 31))) * 1_000_000
+    found = tables(replace(flow([12.0]), sent_ns=sent.astype(np.int64))).flows[0]["mean_idt_ewma_l4"].value or 0.0
+    # After k long gaps the average is 100 − 99·(15/16)^k ms, and it holds until the next one.
+    averages = [100 - 99 * (15 / 16) ** k for k in range(30)]
+    assert found == pytest.approx((3.0 * 1.0 + 0.1 * sum(averages)) / 6.0, rel=0.01)
+    assert np.diff(sent).mean() / 1e6 < 2.0 < found
+    assert tables(replace(flow([12.0]), sent_ns=sent[:1])).flows[0]["mean_idt_ewma_l4"].value is None

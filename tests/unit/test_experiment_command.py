@@ -68,7 +68,7 @@ def test_a_new_experiment_is_one_yaml_file(
     assert bbr["criteria"][3]["max"] == document["outcomes"][0]["criteria"][3]["value"], "Cubic's own delay"
     assert (out / "coexistence_sweep.svg").stat().st_size > 1000
     page = (out / "coexistence.html").read_text()
-    assert page.count("data:image/svg+xml") == 2
+    assert page.count('data-type="image/svg+xml"') == 2
     assert main(["--experiment", "coexistence.yaml", "--schemes", "cubic,bbr", "--no-figures", "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["outcomes"] == document["outcomes"]
@@ -82,7 +82,7 @@ def test_a_new_experiment_is_one_yaml_file(
     ("words", "expected"),
     [
         (["--experiment", "calibrate"], "did you mean 'calibrated'"),
-        (["--experiment", "nothing"], "one of assignment, bbr_matrices"),
+        (["--experiment", "nothing"], "one of assignment, bbr3, bbr_matrices"),
         (["--experiment", "calibrated", "--trace", "77.72mbps"], "--trace together with --experiment"),
         (["--experiment", "calibrated", "--mahimahi", "mm-delay 10"], "--mahimahi together with --experiment"),
         (["--experiment", "calibrated", "--flows", "2"], "--flows together with --experiment"),

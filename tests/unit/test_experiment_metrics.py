@@ -9,12 +9,14 @@ import pytest
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, SimulationError
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
 from ccgym.experiments import spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Measured, read_metric
+from ccgym.experiments.metrics.circuit_breaker import equation
 from ccgym.experiments.results import Outcome, Test
 from ccgym.experiments.sample import Sample
 
@@ -43,6 +45,7 @@ def sample(
         lost=tuple(np.array(lost or [0] * len(times), dtype=float) for _ in payload),
         arrived=tuple(1.2 * np.array(one, dtype=float) for one in payload),
         srtt_ms=tuple(np.array(srtt_ms or [0] * len(times), dtype=float) for _ in payload),
+        states=tuple(() for _ in payload),
         drops=np.array(drops or [0] * len(times), dtype=float),
         wire_ratio=1.0,
         capacity_bits=12e6 * times,
@@ -163,9 +166,31 @@ def test_convergence_time_is_until_all_are_even() -> None:
     )
 
 
+def test_a_circuit_breaker_looks_at_three_reports_in_a_row() -> None:
+    # A hundred packets a second at 100 ms: TCP at 10 % of loss sends 17, ten times that is allowed; at 50 %, below one.
+    times = [float(at) for at in range(31)]
+    sent = [100 * at for at in times]
+    for lost, tripped, after in (
+        ([0 * at for at in times], 0.0, None),
+        ([10 * at for at in times], 0.0, None),
+        ([50 * at for at in times], 1.0, 15.0),
+        ([50 * min(at, 10) for at in times], 0.0, None),
+        ([50 * max(at - 5, 0) for at in times], 1.0, 20.0),
+    ):
+        one = sample([0] * 31, sent=sent, lost=lost, srtt_ms=[100] * 31)
+        assert value(one, "circuit_breaker", 1) == tripped
+        assert value(one, "circuit_breaker", 1, of="time") == after
+    assert value(one, "circuit_breaker", 1, intervals=4, of="time") == 25.0
+    assert value(one, "circuit_breaker", 1, reporting="2s", of="time") == 10.0
+    unmeasured = sample([0] * 31, sent=sent, lost=sent)
+    assert value(unmeasured, "circuit_breaker", 1) == 0.0, "no round trip, no rule"
+    assert equation(0.01, 0.1) == pytest.approx(111, rel=0.02), "about 1.2 / (0.1 · √0.01)"
+    assert equation(0.0, 0.1) == float("inf")
+
+
 def test_completion_times_of_transfers() -> None:
     def flow(start_s: float, completion_s: float | None) -> Any:
-        return type("Flow", (), {"start_s": start_s, "completion_s": completion_s})
+        return type("Flow", (), {"start_s": start_s, "completion_s": completion_s, "transfers": None})
 
     record = type("Record", (), {"flows": (flow(0, None), flow(1, 1.0), flow(2, 3.0), flow(4, None))})
     run: Any = type("Run", (), {"record": record, "duration_s": 10.0})
@@ -226,18 +251,51 @@ def test_metrics_of_a_whole_record() -> None:
     record = simulate(path, ["cubic"], "5s", 3)
     measured = Measured(path, record)
     assert read_metric("delay_p95", {}).of(measured) == record.total.delay_p95_ms
-    ccperf = read_metric("sRTT", {"metric": "ccperf", "name": "mean_srtt_l4", "scope": "flow_1"})
-    assert ccperf.of(measured) == record.ccperf().flows[0]["mean_srtt_l4"].value
-    with pytest.raises(ConfigError, match="did you mean 'mean_srtt_l4'"):
-        read_metric("m", {"metric": "ccperf", "name": "mean_rtt_l4", "scope": "flow_1"}).of(measured)
-    with pytest.raises(ConfigError, match="did you mean 'flow_1'"):
-        read_metric("m", {"metric": "ccperf", "name": "mean_srtt_l4", "scope": "flow1"}).of(measured)
+    left = record.packets.delay_ns if record.packets is not None else np.zeros(1)
+    for percent in (50, 95, 99):
+        metric = read_metric("tail", {"metric": "delay_percentile", "percentile": percent})
+        assert metric.of(measured) == pytest.approx(np.percentile(left, percent) / 1e6)
+
+
+def test_ccperfs_metrics_by_name() -> None:
+    path = NetworkPath(rate="10mbps", rtt="40ms", queue="0.5bdp")
+    record = simulate(path, ["cubic", "reno"], "5s", 3)
+    measured = Measured(path, record)
+    tables = record.ccperf().scopes()
+    for name, known in DEFINITIONS.items():
+        if known.layer == "l7":
+            continue  # of some sources only
+        metric = read_metric(name, {})
+        scope = {"flow": "flow_1", "link": "btl_forward", "net": "net"}[known.scope]
+        assert metric.of(measured) == tables[scope][name].value is not None
+        assert (metric.better, metric.unit) == (known.better, known.unit.removeprefix("1") or "")
+    second = read_metric("sRTT", {"metric": "mean_srtt_l4", "scope": "flow_2", "label": "sRTT"})
+    assert (second.of(measured), second.label) == (tables["flow_2"]["mean_srtt_l4"].value, "sRTT")
+    assert read_metric("mean_idt_ewma_l4", {}).needs_packets
+    for options, words in (
+        ({"metric": "mean_rtt_l4"}, "did you mean 'mean_srtt_l4'"),
+        ({"metric": "mean_srtt_l4", "scope": "flow1"}, "did you mean 'flow_1'"),
+        ({"metric": "mean_srtt_l4", "scope": "net"}, "a metric of a flow"),
+        ({"metric": "mean_srtt_l4", "name": "mean_cwnd_l4"}, "unknown key 'name'"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            read_metric("m", options).of(measured)
+
+
+def test_every_table_has_its_definitions() -> None:
+    """Units and names come from one table; what is in none of them would have no unit."""
+    record = simulate(NetworkPath(rate="10mbps", rtt="40ms"), ["cubic"], "2s", 3)
+    tables = record.ccperf()
+    named = {"flow": tables.flows[0], "link": tables.link, "net": tables.network}
+    for scope, table in named.items():
+        assert table
+        assert all(DEFINITIONS[name].scope == scope for name in table)
 
 
 def test_every_metric_says_what_it_is() -> None:
     for name, kind in METRICS.items():
         assert kind.__doc__, name
-        assert kind.better in ("higher", "lower", "neither")
+        assert kind.BETTER in ("higher", "lower", "neither")
         assert kind.__module__ == f"ccgym.experiments.metrics.{name}", "a file each, called as the metric"
 
 

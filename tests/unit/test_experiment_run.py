@@ -358,6 +358,15 @@ def test_of_an_experiment_for_learned_policies_others_have_no_verdict(tmp_path: 
     assert not results.outcome(results.tests[0], "cubic").runs
 
 
+def test_no_video_call_over_tcp(tmp_path: Path) -> None:
+    only = SMALL.model_copy(update={"flows": [{"scheme": "$scheme", "profile": "tcp"}]})
+    results = run(tmp_path, "cubic,scream", only)
+    assert not results.failures
+    runs = [len(results.outcome(results.tests[0], key).runs) for key in ("cubic", "scream")]
+    assert runs[0] > 0
+    assert runs[1] == 0
+
+
 def test_cubic_is_as_responsive_as_cubic(tmp_path: Path) -> None:
     results = run(tmp_path, "cubic", CHANGING)
     outcome = results.outcome(results.tests[0], "cubic")
@@ -454,7 +463,7 @@ def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_
             assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
     assert (progress.begun, progress.ran) == ([len(figures) + 2], len(figures) + 2)
     page = (tmp_path / "weaknesses.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml") == len(figures) + 1
+    assert page.count('data-type="image/svg+xml"') == len(figures) + 1
     assert "Figure is missing" not in page
     assert "&lt;broken&gt;" in page
     assert "Aurora was trained on slow paths" in page

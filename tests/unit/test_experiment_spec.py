@@ -301,8 +301,11 @@ def test_every_scenario_is_sound_and_repeats_itself(name: str, quick: bool) -> N
         assert all(flow.start_ns < (flow.stop or scenario.duration_ns) for flow in flows)
 
 
+LOG_UNIFORM = {"kind": "log_uniform", "min": "10kB", "max": "1MB"}
+
+
 def test_transfers_are_a_poisson_process_that_every_scheme_meets() -> None:
-    entry = {"every": "100ms", "from": "2s", "to": "42s", "kilobytes": {"log_uniform": [10, 1000]}}
+    entry = {"every": "100ms", "from": "2s", "to": "42s", "size": LOG_UNIFORM}
     flows = [{"scheme": "reno"}, {"scheme": "$scheme", "profile": "tcp", "transfers": entry}]
     drawn = expanded(flows, rng(3))
     assert drawn == expanded(flows, rng(3)) != expanded(flows, rng(4))
@@ -318,22 +321,48 @@ def test_transfers_are_a_poisson_process_that_every_scheme_meets() -> None:
     assert np.median(sizes) == pytest.approx(100_000, rel=0.3)
 
 
+def test_transfers_offer_a_load() -> None:
+    """A rate in place of the gap: what they offer is that of any law, here a measured table."""
+    table = {"kind": "table", "sizes": ["1kB", "10kB", "100kB", "1MB"], "fractions": [0.1, 0.5, 0.9, 1.0]}
+    entry = {"rate": "6mbps", "to": "40s", "size": table}
+    drawn = expanded([{"scheme": "reno", "transfers": entry}], rng(5))
+    sizes = np.array([flow_spec(one).source.native()["bytes"] for one in drawn])
+    assert sizes.min() >= 1000
+    assert sizes.max() <= 1_000_000
+    assert sizes.sum() * 8 / 40 == pytest.approx(6e6, rel=0.2)
+    assert np.mean(sizes <= 10_000) == pytest.approx(0.5, abs=0.07)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"transfers": {"every": "1s", "to": "5s"}}, "kilobytes"),
-        ({"transfers": {"every": "1us", "to": "5s", "kilobytes": {"uniform": [1, 2]}}}, "500 transfers"),
-        ({"transfers": {"every": "1s", "to": "5s", "kilobytes": {"unifrom": [1, 2]}}}, "did you mean 'uniform'"),
-        (
-            {"transfers": {"every": "1s", "to": "5s", "kilobytes": {"uniform": [1, 2]}}, "start": "1s"},
-            "bring their own",
-        ),
+        ({"transfers": {"every": "1s", "to": "5s"}}, "size"),
+        ({"transfers": {"every": "1us", "to": "5s", "size": "1kB"}}, "500 transfers"),
+        ({"transfers": {"rate": "1gbps", "to": "5s", "size": "1kB"}}, "500 transfers"),
+        ({"transfers": {"every": "1s", "to": "5s", "size": {"kind": "parteo"}}}, "did you mean 'pareto'"),
+        ({"transfers": {"every": "1s", "to": "5s", "size": {**LOG_UNIFORM, "max": "1kB"}}}, "in order"),
+        ({"transfers": {"to": "5s", "size": "1kB"}}, "either `every`"),
+        ({"transfers": {"every": "1s", "rate": "1mbps", "to": "5s", "size": "1kB"}}, "either `every`"),
+        ({"transfers": {"every": "1s", "to": "5s", "size": "1kB"}, "start": "1s"}, "bring their own"),
     ],
 )
 def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         expanded([{"scheme": "reno", **changes}], rng())
     assert caught.value.where.startswith("[0].transfers")
+
+
+def test_copies_are_equal_flows() -> None:
+    flows = [{"scheme": "$scheme", "source": "64kB", "copies": 3.0}, {"scheme": "reno"}]
+    assert expanded(flows, rng()) == [{"scheme": "$scheme", "source": "64kB"}] * 3 + [{"scheme": "reno"}]
+
+
+@pytest.mark.parametrize("copies", [0, 1001, 1.5, "two", True])
+def test_copies_that_make_no_sense(copies: Any) -> None:
+    with pytest.raises(ConfigError, match="copies"):
+        expanded([{"scheme": "reno", "copies": copies}], rng())
+    with pytest.raises(ConfigError, match="without transfers"):
+        expanded([{"scheme": "reno", "copies": 2, "transfers": {}}], rng())
 
 
 def test_paths_of_the_training_range() -> None:

@@ -26,7 +26,7 @@ from ccgym.report.requirements_report import confirmed_table, decisive, markdown
 FOUND = load_experiment("rfc9743", quick=True)
 assert isinstance(FOUND, spec.ExperimentSet)
 ROWS = FOUND
-BAD = ["5.1.1", "5.1.3", "5.2.1", "6.3"]
+BAD = ["5.1.1", "5.1.3", "5.2.1", "6.3", "7.2"]
 
 
 def report(directory: Path, schemes: str, sections: list[str], runs: int | None = None) -> ExperimentResults:
@@ -90,7 +90,7 @@ def test_a_scheme_that_never_backs_off_fails(judged_schemes: ExperimentResults) 
     """60 Mbit/s whatever happens: it presses on in the silence, at half of all packets lost, and starves the others."""
     found = verdicts(judged_schemes, "fixed_rate")
     assert {name for name, verdict in found.items() if verdict == "fail"} >= {
-        "full_backoff", "heavy_loss", "high_loss", "standard_flows",
+        "circuit_breaker", "full_backoff", "heavy_loss", "high_loss", "standard_flows",
     }  # fmt: skip
     beside = judged_schemes.outcome(Test(_test("standard_flows")), judged_schemes.styles[0].key)
     failed = {one.metric for one in beside.criteria if one.verdict == "fail"}
@@ -104,6 +104,16 @@ def test_a_scheme_that_starves_fails(judged_schemes: ExperimentResults) -> None:
     assert found["heavy_loss"] == found["high_loss"] == "pass"
     beside = judged_schemes.outcome(Test(_test("standard_flows")), judged_schemes.styles[1].key)
     assert {one.metric for one in beside.criteria if one.verdict == "fail"} == {"share"}
+
+
+def test_who_hides_losses_gains_and_who_copies_acknowledgements_does_not(tmp_path: Path) -> None:
+    results = report(tmp_path, "reno", ["7.6"])
+    outcome = results.outcome(results.tests[0], "reno")
+    found = {one.at["lie"]: one.verdict for one in outcome.criteria}
+    lies = ("divided", "10 ms ahead", "30 ms ahead", "hidden loss")
+    assert found == dict(zip(lies, ("pass", "fail", "fail", "fail"), strict=True))
+    (place,) = (row for row in results.to_json()["rows"] if row["section"] == "7.6")
+    assert place["verdicts"] == {"reno": "fail"}
 
 
 def test_a_standard_scheme_passes(judged_schemes: ExperimentResults) -> None:
@@ -170,13 +180,13 @@ def test_one_repetition_has_no_interval() -> None:
 
 
 def test_what_is_not_tested_is_never_passed(judged_schemes: ExperimentResults, tmp_path: Path) -> None:
-    results = report(tmp_path, "cubic", ["5.3", "7.6", "7.10"])
+    results = report(tmp_path, "cubic", ["5.3", "7.10", "8"])
     lines = {row.values["section"]: row.values["verdict"].value for row in summary_table(results).rows}
-    assert lines == {"5.3.1": "for the author", "5.3.2": "pass", "7.6": "not tested yet", "7.10": "for the author"}
-    assert [row.values["section"] for row in open_table(results).rows] == ["5.3.1", "5.3.2", "7.6", "7.10"]
-    assert results.to_json()["rows"][2]["verdicts"] == {"cubic": "none"}
+    assert lines == {"5.3.1": "for the author", "5.3.2": "pass", "7.10": "for the author", "8": "not tested yet"}
+    assert [row.values["section"] for row in open_table(results).rows] == ["5.3.1", "5.3.2", "7.10", "8", "8"]
+    assert results.to_json()["rows"][3]["verdicts"] == {"cubic": "none"}
     text = markdown(results)
-    assert "needs receivers that divide acknowledgements" in text
+    assert "needs observations that an attacker changes" in text
     assert "of 4 rows 1 pass, 1 not tested yet, 2 for the author alone" in text
 
 
@@ -202,6 +212,7 @@ def test_a_sample_of_short_runs_over_as_many_experiments(judged_schemes: Experim
     for test, one in chosen:
         assert one.scenario.duration_ns <= MOST_S * 1e9
         assert one.scenario.path.mean_rate_mbps <= MOST_MBPS
+        assert not any(flow.simulated_only for flow in one.run.contender.flows)
         simulated = planned(test, ran.schemes, runs=1, seed=1)
         same = next(known for known in simulated if known.run.name == one.run.name)
         assert (same.run.seed, one.run.backend) == (one.run.seed, "emulated")
@@ -227,7 +238,7 @@ def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixtu
     document = json.loads((out / "rfc9743.json").read_text())
     assert (document["document"], [row["section"] for row in document["rows"]]) == ("RFC 9743", ["7.9"])
     page = (out / "rfc9743.html").read_text()
-    for part in ("An evaluation after RFC 9743: TCP Cubic", "Changes of the path", "data:image/svg+xml", "MUST"):
+    for part in ("An evaluation after RFC 9743: TCP Cubic", "Changes of the path", 'data-type="image/svg+xml"', "MUST"):
         assert part in page
     assert (out / "rfc9743.md").read_text().startswith("# An evaluation after RFC 9743: TCP Cubic")
 

@@ -114,6 +114,19 @@ class ExponentialJitterDistribution(declared.Declared):
     mean: TimeField = Field(description="Mean.")
 
 
+class WifiJitterDistribution(declared.Declared):
+    """Wi-Fi's delay of draft-huitema-ccwg-c4-test: Poisson(1) waits of up to 1 ms for the channel, and for a part of
+    the packets, which follows from the mean, Poisson(12) repetitions of 7.5 ms each."""
+
+    WORDS: ClassVar[str] = "Wi-Fi's jitter (mean {mean})"
+    kind: Literal["wifi"] = "wifi"
+    mean: TimeSteps = Field(
+        description=(
+            "Mean that the draft asks for, over time: up to 1 ms without repetitions, from 91 ms for all packets."
+        ),
+    )
+
+
 class QuantizedJitterDistribution(declared.Declared):
     """Packets leave together at multiples of a period, as from a device that collects them (Wi-Fi, a modem)."""
 
@@ -123,7 +136,11 @@ class QuantizedJitterDistribution(declared.Declared):
 
 
 AnyJitterDistribution: TypeAlias = (
-    UniformJitterDistribution | NormalJitterDistribution | ExponentialJitterDistribution | QuantizedJitterDistribution
+    UniformJitterDistribution
+    | NormalJitterDistribution
+    | ExponentialJitterDistribution
+    | WifiJitterDistribution
+    | QuantizedJitterDistribution
 )
 """Distribution of extra delay; never negative."""
 

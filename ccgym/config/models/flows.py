@@ -50,6 +50,25 @@ class Flow(declared.FlowBase):
         ge=0,
         description="Number of packets at the start that are acknowledged immediately all the same (Linux: 16).",
     )
+    ack_copies: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description=(
+            "A receiver that misbehaves sends each acknowledgement so many times (ACK division, duplicate "
+            "acknowledgements)."
+        ),
+    )
+    ack_ahead: TimeField = Field(
+        default=0,
+        description=(
+            "… acknowledges with each packet as many further ones as arrived in the latest so much time (optimistic "
+            "acknowledgements, which hide loss, too)."
+        ),
+    )
+    hide_loss: bool = Field(
+        default=False, description="… or acknowledges all up to the newest packet, and reports no mark."
+    )
     mss: int = Field(default=1448, ge=1, le=65_483, description="Payload bytes of a full packet.")
     header: int = Field(
         default=52,

@@ -45,22 +45,27 @@ class RateSource(declared.Declared):
     )
 
 
-class PoissonSource(declared.Declared):
-    """An application that produces full segments, or bursts of them, as a Poisson process."""
-
-    kind: Literal["poisson"] = "poisson"
-    rate: RateField = Field(description="Mean payload rate.")
-    burst: int = Field(default=1, ge=1, description="Segments that come together.")
-    bytes: BytesField | None = Field(
-        default=None, description="Payload bytes after which it ends, in whole bursts; absent: it does not."
-    )
-
-
 class ConstantTransferSize(declared.Declared):
     """Always the same."""
 
     kind: Literal["constant"] = "constant"
     bytes: BytesField = Field(description="Payload bytes.")
+
+
+class UniformTransferSize(declared.Declared):
+    """Evenly between two bounds."""
+
+    kind: Literal["uniform"] = "uniform"
+    min: BytesField = Field(description="Minimum.")
+    max: BytesField = Field(description="Maximum.")
+
+
+class LogUniformTransferSize(declared.Declared):
+    """Evenly in the logarithm, between two bounds."""
+
+    kind: Literal["log_uniform"] = "log_uniform"
+    min: BytesField = Field(description="Minimum.")
+    max: BytesField = Field(description="Maximum.")
 
 
 class ExponentialTransferSize(declared.Declared):
@@ -89,10 +94,47 @@ class LognormalTransferSize(declared.Declared):
     max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
 
 
-AnyTransferSize: TypeAlias = ConstantTransferSize | ExponentialTransferSize | ParetoTransferSize | LognormalTransferSize
+class TableTransferSize(declared.Declared):
+    """As a table says, for example one that was measured: linear between its points."""
+
+    kind: Literal["table"] = "table"
+    sizes: tuple[BytesField, ...] = Field(min_length=1, max_length=10_000, description="Payload bytes, ascending.")
+    fractions: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
+        min_length=1,
+        max_length=10_000,
+        description=(
+            "Fraction of the transfers that have at most the size at the same place, ascending; the last one is 1."
+        ),
+    )
+
+
+AnyTransferSize: TypeAlias = (
+    ConstantTransferSize
+    | UniformTransferSize
+    | LogUniformTransferSize
+    | ExponentialTransferSize
+    | ParetoTransferSize
+    | LognormalTransferSize
+    | TableTransferSize
+)
 """How large transfers are, bytes of payload."""
 
 TransferSizeField: TypeAlias = Annotated[AnyTransferSize, declared.OneOf("transfer size", declared.read_transfer_size)]
+
+
+class PoissonSource(declared.Declared):
+    """Full segments, or transfers with sizes of their own, that come as a Poisson process, whatever became of those
+    before."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: RateField = Field(description="Mean payload rate.")
+    size: TransferSizeField | None = Field(
+        default=None, description="Payload of a transfer; absent: each is a full segment. Needs a reliable transport."
+    )
+    bytes: BytesField | None = Field(
+        default=None,
+        description="Payload bytes after which it ends, in whole segments or transfers; absent: it does not.",
+    )
 
 
 class RequestsSource(declared.Declared):
@@ -135,6 +177,8 @@ class MediaSource(declared.Declared):
         default=500_000_000,
         description="While a frame waits in the sender for longer than this, further ones are skipped.",
     )
+    pause: TimeField = Field(default=0, description="When it pauses, from the start of the flow.")
+    resume: TimeField = Field(default=0, description="When it goes on; not after `pause`: it does not pause.")
 
 
 AnySource: TypeAlias = (

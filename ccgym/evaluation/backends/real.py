@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ccgym.config.models.sources import RequestsSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
@@ -70,11 +69,11 @@ class RealPath:
                 hint="networks are simulated only: --backend sim",
             )
         for place, flow in enumerate(run.flows):
-            if flow.send_buffer is not None or isinstance(flow.source, RequestsSource):
+            if (found := flow.simulated_only) is not None:
                 raise ConfigError(
-                    "a source that answers requests" if flow.send_buffer is None else "a send buffer",
+                    found,
                     where=f"flows[{place}]",
-                    expected="another source, without a send buffer",
+                    expected="another source, no send buffer, and a receiver that acknowledges what arrived",
                     hint="these are simulated only: --backend sim",
                 )
         policies = run.policies

@@ -176,8 +176,8 @@ def series_of(directory: PantheonDirectory, files: RunFiles) -> dict[str, Any] |
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     names = list(rows[0]) if rows else []
     return {
-        name: [row[name] for row in rows]
-        if name == "scheme"
+        name: [row[name] or None for row in rows]
+        if name in ("scheme", "state")
         else np.array([float(row[name]) if row[name] else np.nan for row in rows])
         for name in names
     }

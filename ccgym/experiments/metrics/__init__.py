@@ -9,13 +9,18 @@ from pydantic import ValidationError
 
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.experiments.metrics.base import Measured, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.metrics.circuit_breaker import CircuitBreaker
 from ccgym.experiments.metrics.collapsed import Collapsed
 from ccgym.experiments.metrics.completion_time import CompletionTime
 from ccgym.experiments.metrics.convergence_time import ConvergenceTime
 from ccgym.experiments.metrics.declared_loss import DeclaredLoss
 from ccgym.experiments.metrics.delay_p95 import DelayP95
+from ccgym.experiments.metrics.delay_percentile import DelayPercentile
+from ccgym.experiments.metrics.frame_latency import FrameLatency
+from ccgym.experiments.metrics.frame_loss import FrameLoss
 from ccgym.experiments.metrics.goodput import Goodput
 from ccgym.experiments.metrics.goodput_ratio import GoodputRatio
 from ccgym.experiments.metrics.harm import Harm
@@ -29,18 +34,25 @@ from ccgym.experiments.metrics.recovery_time import RecoveryTime
 from ccgym.experiments.metrics.round_trip_time import RoundTripTime
 from ccgym.experiments.metrics.sent_per_rtt import SentPerRtt
 from ccgym.experiments.metrics.share import Share
+from ccgym.experiments.metrics.state_entry import StateEntry
+from ccgym.experiments.metrics.state_next import StateNext
+from ccgym.experiments.metrics.state_time import StateTime
+from ccgym.experiments.metrics.state_visit import StateVisit
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
 
 __all__ = ["METRICS", "Measured", "Metric", "read_metric"]
 
 METRICS: Final[Mapping[str, type[Metric]]] = {
-    "ccperf": Ccperf,
+    "circuit_breaker": CircuitBreaker,
     "collapsed": Collapsed,
     "completion_time": CompletionTime,
     "convergence_time": ConvergenceTime,
     "declared_loss": DeclaredLoss,
     "delay_p95": DelayP95,
+    "delay_percentile": DelayPercentile,
+    "frame_latency": FrameLatency,
+    "frame_loss": FrameLoss,
     "goodput": Goodput,
     "goodput_ratio": GoodputRatio,
     "harm": Harm,
@@ -54,6 +66,10 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
     "round_trip_time": RoundTripTime,
     "sent_per_rtt": SentPerRtt,
     "share": Share,
+    "state_entry": StateEntry,
+    "state_next": StateNext,
+    "state_time": StateTime,
+    "state_visit": StateVisit,
     "throughput": Throughput,
     "utilization": Utilization,
 }
@@ -70,14 +86,20 @@ def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
         ConfigError: There is no such metric, or it has no such option.
     """
     name = str(given.get("metric", key))
-    if name not in METRICS:
-        raise ConfigError(
-            f"no metric is called {shown(name)}", expected=", ".join(METRICS), hint=did_you_mean(name, METRICS)
-        )
     options = {option: value for option, value in given.items() if option != "metric"}
-    if "key" in options:
-        raise ConfigError("unknown key 'key'", expected="the name of the metric in front of its options")
+    for own in ("key", "name"):
+        if own in options:
+            raise ConfigError(f"unknown key {own!r}", expected="the name of the metric in front of its options")
+    if name in DEFINITIONS:
+        kind: type[Metric] = Ccperf
+        options["name"] = name
+    elif name in METRICS:
+        kind = METRICS[name]
+    else:
+        known = [*METRICS, *DEFINITIONS]
+        expected = f"{', '.join(METRICS)}, or a name of ccperf's"
+        raise ConfigError(f"no metric is called {shown(name)}", expected=expected, hint=did_you_mean(name, known))
     try:
-        return METRICS[name].model_validate({"key": key, **options})
+        return kind.model_validate({"key": key, **options})
     except ValidationError as error:
-        raise config_error(error, METRICS[name]) from None
+        raise config_error(error, kind) from None

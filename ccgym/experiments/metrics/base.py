@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError
+from ccgym.evaluation.ccperf_names import Better
 from ccgym.evaluation.metrics import IntArray
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.sample import Sample
 
-Better: TypeAlias = Literal["higher", "lower", "neither"]
-"""Which values are the better ones."""
+__all__ = ["NOTHING", "Better", "Departures", "Measured", "Metric", "OverTime"]
 
 NOTHING = "–"
 
@@ -83,10 +83,12 @@ class Metric(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    better: ClassVar[Better] = "neither"
+    BETTER: ClassVar[Better] = "neither"
     """Which values are the better ones."""
-    needs_packets: ClassVar[bool] = False
+    NEEDS_PACKETS: ClassVar[bool] = False
     """Whether it is computed from packets, which take memory."""
+    LAYER: ClassVar[str] = "l4"
+    """Where it is measured: as in :class:`ccgym.evaluation.ccperf_names.Definition`, or ``l3``, packets of the path."""
     ACCEPTED_KEYS: ClassVar[tuple[str, ...]] = ()
     """Its options, for near misses."""
     version: ClassVar[int] = 1
@@ -101,6 +103,16 @@ class Metric(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         cls.ACCEPTED_KEYS = tuple(field.alias or name for name, field in cls.model_fields.items() if name != "key")
+
+    @property
+    def better(self) -> Better:
+        """Which values are the better ones."""
+        return self.BETTER
+
+    @property
+    def needs_packets(self) -> bool:
+        """Whether packets have to be recorded for it."""
+        return self.NEEDS_PACKETS
 
     @abstractmethod
     def of(self, run: Measured) -> float | None:

@@ -1,34 +1,65 @@
-"""A value of ccperf's tables: those of a flow, of the bottleneck, or of all flows together."""
+"""Metrics that ccperf's tables have: those of a flow, of a link, or of all flows together."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import model_validator
 from typing_extensions import override
 
 from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.evaluation.ccperf_names import DEFINITIONS, Better, Definition, Scope
 from ccgym.experiments.metrics.base import Measured, Metric
+
+USUAL_SCOPE: dict[Scope, str] = {"flow": "flow_1", "link": "btl_forward", "net": "net"}
+"""The table that is meant where none is named."""
 
 
 class Ccperf(Metric):
-    """ccperf's metric ``name`` in ``scope``: ``flow_1``, ``btl_forward`` or ``net``."""
+    """A value of a table. YAML gives its name as that of the metric: ``{metric: mean_srtt_l4, scope: flow_2}``."""
 
     label: str = ""
     name: str
-    """As in ccperf: ``mean_throughput_l4``."""
-    scope: str = "net"
-    """Which of ccperf's tables: ``flow_1``, ``flow_2``, …, ``btl_forward`` (the bottleneck) or ``net``."""
+    """As in :data:`ccgym.evaluation.ccperf_names.DEFINITIONS`."""
+    scope: str = ""
+    """Which table: ``flow_1``, ``flow_2``, …; ``btl_forward`` (the bottleneck) or the name of one of several links; or
+    ``net``. By default the first flow, the bottleneck, or all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, given: dict[str, Any]) -> dict[str, Any]:
+        known = DEFINITIONS[given["name"]]
+        scope = given.get("scope") or USUAL_SCOPE[known.scope]
+        label = known.name if known.scope == "net" else f"{known.name}, {scope}"
+        return {"label": label, "unit": "" if known.unit == "1" else known.unit, **given, "scope": scope}
+
+    @property
+    def definition(self) -> Definition:
+        """What it is."""
+        return DEFINITIONS[self.name]
+
+    @property
+    @override
+    def better(self) -> Better:
+        return self.definition.better
+
+    @property
+    @override
+    def needs_packets(self) -> bool:
+        return self.definition.needs_packets
 
     @override
     def of(self, run: Measured) -> float | None:
-        tables = run.record.ccperf()
-        scopes = {f"flow_{number}": table for number, table in enumerate(tables.flows, 1)}
-        scopes |= {"btl_forward": tables.link, "net": tables.network}
-        if self.scope not in scopes:
+        tables = run.record.ccperf().scopes()
+        if self.scope not in tables:
             raise ConfigError(
-                f"scope {shown(self.scope)}", expected=", ".join(scopes), hint=did_you_mean(self.scope, scopes)
+                f"scope {shown(self.scope)}", expected=", ".join(tables), hint=did_you_mean(self.scope, tables)
             )
-        table = scopes[self.scope]
+        table = tables[self.scope]
         if self.name not in table:
             raise ConfigError(
-                f"metric {shown(self.name)}", expected=", ".join(table), hint=did_you_mean(self.name, table)
+                f"{self.name} of {self.scope}",
+                expected=", ".join(table),
+                hint=f"it is a metric of a {self.definition.scope}, and some need a source or a buffer of their own",
             )
         return table[self.name].value

@@ -13,7 +13,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class Collapsed(OverTime):
     """Whether the utilization is below a bound."""
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "collapsed runs"
     unit: str = "%"

@@ -19,7 +19,7 @@ class ConvergenceTime(AfterChange):
     A single such window would not do: where one flow takes the link from another, their rates cross.
     """
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "convergence time"
     flows: tuple[int, ...] = ()

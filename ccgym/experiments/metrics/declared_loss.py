@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class DeclaredLoss(OverTime):
     """Loss as each flow sees its own; ``loss_rate`` is that of the bottleneck's queue, of all flows together."""
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "declared loss"
     unit: str = "%"

@@ -12,8 +12,9 @@ from ccgym.experiments.metrics.base import Better, Measured, Metric
 class DelayP95(Metric):
     """Pantheon's delay, propagation and queueing together."""
 
-    better: ClassVar[Better] = "lower"
-    needs_packets: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
+    NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "p95 one-way delay"
     unit: str = "ms"

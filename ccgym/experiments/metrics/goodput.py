@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class Goodput(OverTime):
     """Sum of the flows' goodputs."""
 
-    better: ClassVar[Better] = "higher"
+    BETTER: ClassVar[Better] = "higher"
 
     label: str = "goodput"
     unit: str = "Mbit/s"

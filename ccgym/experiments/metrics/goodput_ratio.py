@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class GoodputRatio(OverTime):
     """How evenly flows share; 0 where nothing arrived."""
 
-    better: ClassVar[Better] = "higher"
+    BETTER: ClassVar[Better] = "higher"
 
     label: str = "goodput ratio"
 

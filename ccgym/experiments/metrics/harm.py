@@ -30,7 +30,7 @@ class Harm(OverTime):
     not harmed: 0, where the definition would be negative without bound.
     """
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "harm"
     unit: str = "%"
@@ -55,5 +55,5 @@ class Harm(OverTime):
     def compared(self, value: float | None, alone: float | None) -> float | None:
         if value is None or alone is None:
             return None
-        worse, of = (alone - value, alone) if QUANTITIES[self.quantity].better == "higher" else (value - alone, value)
+        worse, of = (alone - value, alone) if QUANTITIES[self.quantity].BETTER == "higher" else (value - alone, value)
         return max(0.0, worse / of) if of > 0 else 0.0

@@ -20,7 +20,7 @@ def jain(run: Measured, places: Sequence[int], begin_s: float, end_s: float) -> 
 class Jain(OverTime):
     """How evenly flows share; nothing where nothing arrived."""
 
-    better: ClassVar[Better] = "higher"
+    BETTER: ClassVar[Better] = "higher"
 
     label: str = "Jain's index"
 

@@ -12,8 +12,9 @@ from ccgym.experiments.metrics.base import Better, Measured, Metric
 class Loss(Metric):
     """Pantheon's loss of all flows together, random loss included."""
 
-    better: ClassVar[Better] = "lower"
-    needs_packets: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
+    NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "loss"
     unit: str = "%"

@@ -12,7 +12,8 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class LossRate(OverTime):
     """Self-inflicted loss of all flows together."""
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l2"
 
     label: str = "loss rate"
     unit: str = "%"

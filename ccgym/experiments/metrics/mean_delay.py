@@ -12,8 +12,9 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class MeanDelay(OverTime):
     """Mean over packets; None where none left."""
 
-    better: ClassVar[Better] = "lower"
-    needs_packets: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l3"
+    NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "mean one-way delay"
     unit: str = "ms"

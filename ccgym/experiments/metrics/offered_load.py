@@ -12,7 +12,8 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class OfferedLoad(OverTime):
     """Bits of the packets that were sent, retransmissions included, per bit of the link's capacity."""
 
-    better: ClassVar[Better] = "neither"
+    BETTER: ClassVar[Better] = "neither"
+    LAYER: ClassVar[str] = "l3"
 
     label: str = "offered load"
     unit: str = "%"

@@ -12,7 +12,8 @@ from ccgym.experiments.metrics.base import Better, Measured, Metric
 class QueueingDelay(Metric):
     """Mean wait per packet, by Little's law."""
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
+    LAYER: ClassVar[str] = "l2"
 
     label: str = "queueing delay"
     unit: str = "ms"

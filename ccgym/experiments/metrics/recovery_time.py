@@ -17,7 +17,7 @@ class AfterChange(Metric):
     Where there is none, it is the time from the change to ``until``, which is then shown with ``≥``.
     """
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     unit: str = "s"
     change: TimeField

@@ -14,7 +14,7 @@ from ccgym.experiments.sample import Sample
 class RoundTripTime(OverTime):
     """Mean of the flows' own numbers; nothing where none has measured."""
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "round-trip time"
     unit: str = "ms"

@@ -13,7 +13,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class SentPerRtt(OverTime):
     """Data packets, retransmissions included, of all chosen flows together."""
 
-    better: ClassVar[Better] = "neither"
+    BETTER: ClassVar[Better] = "neither"
 
     label: str = "sent per round trip"
     unit: str = "packets"

@@ -16,7 +16,8 @@ class Share(OverTime):
     take from each other, not by their payload.
     """
 
-    better: ClassVar[Better] = "neither"
+    BETTER: ClassVar[Better] = "neither"
+    LAYER: ClassVar[str] = "l3"
 
     label: str = "share"
     unit: str = "%"

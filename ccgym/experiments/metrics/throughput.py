@@ -13,8 +13,9 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class Throughput(OverTime):
     """Pantheon's throughput of a part of the run; retransmissions and headers count. 0 where fewer than two left."""
 
-    better: ClassVar[Better] = "higher"
-    needs_packets: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "higher"
+    LAYER: ClassVar[str] = "l3"
+    NEEDS_PACKETS: ClassVar[bool] = True
 
     label: str = "throughput"
     unit: str = "Mbit/s"

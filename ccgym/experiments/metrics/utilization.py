@@ -12,7 +12,7 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class Utilization(OverTime):
     """Fraction of the link's capacity that flows used."""
 
-    better: ClassVar[Better] = "higher"
+    BETTER: ClassVar[Better] = "higher"
 
     label: str = "utilization"
     unit: str = "%"

@@ -18,7 +18,7 @@ ROW_IN: Final = 0.27
 def weights_figure(league: League) -> Figure:
     """Draw the lines. Call within :func:`~ccgym.report.style.house_style`."""
     ranks = league.weighted
-    drawn = blank_figure(WIDTH_IN, 1.5 + ROW_IN * max(1, len(ranks)))
+    drawn = blank_figure(WIDTH_IN, 1.5 + ROW_IN * len(ranks))
     axes = drawn.subplots()
     places = range(len(WEIGHTS))
     styles = {one.key: one.style for one in league.members}

@@ -6,26 +6,30 @@ import base64
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.ccperf_metrics import BETTER
+from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.evaluation.engine import Observer
 from ccgym.evaluation.provenance import provenance
 from ccgym.experiments.detail import FLOW_SERIES
+from ccgym.experiments.operating_points import operating_points
 from ccgym.files import atomic_write
 from ccgym.report.experiment_report import TONES, WORDS
 from ccgym.report.explore import UPLOT
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
-from ccgym.report.site.results import StoredExperiments
+from ccgym.report.site.results import Found, StoredExperiments, StoredReport
 from ccgym.report.style import FLOW_COLORS, page_colors
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table
 
 INDEX: Final = "index.html"
+REPORTS: Final = "reports"
+"""The folder of results that have a report of their own."""
 
 _FIGURES: Final = (
     "operating_point_over_time",
@@ -45,7 +49,7 @@ _FILES: Final = {
 
 
 def write_site(
-    found: Sequence[StoredExperiments],
+    results: Found,
     directory: Path,
     title: str,
     command: Sequence[str],
@@ -55,14 +59,15 @@ def write_site(
     """Write the site, and return its first page.
 
     Args:
-        found: The results.
-        directory: Where to; made if it does not exist. Pages of experiments that are not in ``found`` stay.
+        results: What is shown.
+        directory: Where to; made if it does not exist. Pages of experiments that are not in ``results`` stay.
         title: What the site is called.
         command: The words of the command that makes it.
         started: When that began, seconds since the epoch.
         observer: Receives the progress.
     """
-    steps = sum(len(one.tests) for one in found)
+    found, reports = results.experiments, results.reports
+    steps = sum(len(one.tests) for one in found) + len(reports)
     observer.begin("pages", steps + 2)
     for folder in ("assets", "data", "schemes", *(one.name for one in found)):
         (directory / folder).mkdir(parents=True, exist_ok=True)
@@ -73,14 +78,19 @@ def write_site(
             values = {**common, "up": "../", **_test_values(one, test, directory)}
             write_page(directory / _page(one, test), "site/test", values)
             observer.advance("pages", note=str(test["title"]))
-    made = provenance(title, command, started, 0.0, str(found[0].document["provenance"]["backend"]))
+    for report in reports:
+        for file in report.files:
+            atomic_write(directory / REPORTS / report.name / file.name, file.read_bytes(), parents=True)
+        observer.advance("pages", note=report.title)
+    made = provenance(title, command, started, 0.0, str(results.first.document["provenance"]["backend"]))
     for scheme in _schemes(found):
         values = {**common, "up": "../", "provenance": made, **_scheme_values(found, scheme)}
         write_page(directory / "schemes" / f"{scheme['key']}.html", "site/scheme", values)
     observer.advance("pages", note="schemes")
     files = [file.name for file in write_database(found, directory)]
     observer.advance("pages", note="database")
-    values = {**common, "up": "", "provenance": made, **_index_values(found), "files": [(f, _FILES[f]) for f in files]}
+    values = {**common, "up": "", "provenance": made, "files": [(file, _FILES[file]) for file in files]}
+    values |= _index_values(found, reports)
     write_page(directory / INDEX, "site/index", values)
     return directory / INDEX
 
@@ -108,17 +118,28 @@ def _schemes(found: Sequence[StoredExperiments]) -> list[Mapping[str, Any]]:
 # --- Overview --------------------------------------------------------------------------------------------------------
 
 
-def _index_values(found: Sequence[StoredExperiments]) -> dict[str, Any]:
+def _index_values(found: Sequence[StoredExperiments], reports: Sequence[StoredReport]) -> dict[str, Any]:
     sets = [{"name": one.name, "title": one.title, "tests": [_entry(one, test) for test in one.tests]} for one in found]
+    leagues = [one for one in reports if one.ratings]
     rows = [_score(found, scheme) for scheme in _schemes(found)]
+    for row in rows:
+        row["ratings"] = [one.ratings.get(row["key"]) for one in leagues]
     runs = sum(len(outcome["runs"]) for one in found for outcome in one.document["outcomes"])
     return {
         "sets": sets,
+        "leagues": [_report_entry(one) for one in leagues],
+        "reports": [_report_entry(one) for one in reports],
         "tests": [test for one in sets for test in one["tests"]],
         "schemes": rows,
         "runs": runs,
         "scoreboard": sorted(rows, key=lambda row: (-row["passed"], row["label"].lower())),
     }
+
+
+def _report_entry(one: StoredReport) -> dict[str, str]:
+    words = [one.title, one.name, one.kind, *(scheme.get("label", "") for scheme in one.document.get("schemes", ()))]
+    page = f"{REPORTS}/{one.name}/{one.page}" if one.page else ""
+    return {"page": page, "title": one.title, "kind": one.kind, "text": " ".join(words).lower()}
 
 
 def _entry(one: StoredExperiments, test: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +250,7 @@ def _test_values(one: StoredExperiments, test: Mapping[str, Any], directory: Pat
             "coordinates": list(dict.fromkeys(name for one in shown for name in one["at"])),
             "values": {key: _values(test, outcome, conditions) for key, outcome in outcomes.items()},
             "commands": _commands(one, schemes),
-            "better": dict(BETTER),
+            "better": {one.name: one.better for one in DEFINITIONS.values()},
             "series": list(FLOW_SERIES),
             "flowColors": [page_colors(color) for color in FLOW_COLORS],
         },
@@ -283,7 +304,12 @@ def _condition_script(
     for key, outcome in outcomes.items():
         if (kept := one.kept(outcome, condition)) is not None:
             arrays = {"ends": kept.arrays["ends_s"], "values": kept.arrays["values"]}
-            runs[key] = {"numbers": kept.numbers, **{name: _floats(values) for name, values in arrays.items()}}
+            points = asdict(operating_points(kept.numbers))
+            runs[key] = {
+                "numbers": kept.numbers,
+                "points": points,
+                **{name: _floats(values) for name, values in arrays.items()},
+            }
     return f"ccgym.condition({place}, {json.dumps(runs, ensure_ascii=False)});\n"
 
 

@@ -1,28 +1,17 @@
-"""Results of experiments, as ``ccgym evaluate --experiment`` left them."""
+"""Results as ``ccgym evaluate`` left them: of experiments, and those that have a report of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.directory import FORMAT as MANIFEST_FORMAT
 from ccgym.evaluation.directory import MARKERS
-from ccgym.experiments.detail import read_kept
+from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.results import FORMAT, FORMAT_VERSION
 from ccgym.files import UnreadableError, read_json
-
-
-@dataclass(frozen=True)
-class KeptRun:
-    """The first run of a scheme in a condition, in detail."""
-
-    numbers: Mapping[str, Any]
-    """What :func:`ccgym.experiments.detail.detail` made of it."""
-    arrays: Mapping[str, Any]
-    """What :func:`ccgym.experiments.detail.series` made of it."""
 
 
 @dataclass(frozen=True)
@@ -32,45 +21,6 @@ class StoredExperiments:
     directory: Path
     document: Mapping[str, Any]
     """What :meth:`ccgym.experiments.results.ExperimentResults.to_json` made."""
-
-    @classmethod
-    def load(cls, directory: Path) -> StoredExperiments:
-        """Read a results directory.
-
-        Raises:
-            ResultsError: It holds no results of experiments, or they cannot be read.
-        """
-        expected = "a directory that `ccgym evaluate --experiment` filled"
-        if not (directory / MARKERS["experiment"][0]).exists():
-            raise ResultsError("no results of experiments are there", where=str(directory), expected=expected)
-        others = []
-        for file in sorted(directory.glob("*.json")):
-            try:
-                document = read_json(file)
-            except (UnreadableError, OSError) as error:
-                raise ResultsError(f"the file cannot be read: {error}", where=str(file), expected=expected) from None
-            found = document.get("format") if isinstance(document, dict) else None
-            if found == FORMAT and document.get("version") != FORMAT_VERSION:
-                raise ResultsError(
-                    f"version {document.get('version')} of the format",
-                    where=str(file),
-                    expected=f"version {FORMAT_VERSION}",
-                    hint="run the same command again with this version of ccgym",
-                )
-            if found == FORMAT:
-                return cls(directory, document)
-            if found is not None and found != MANIFEST_FORMAT:
-                others.append(file.name)
-        if others:
-            raise ResultsError(
-                f"{', '.join(others)}: a league, which has a page of its own", where=str(directory), expected=expected
-            )
-        raise ResultsError(
-            "the experiment has not ended: there are runs, but no results",
-            where=str(directory),
-            expected=expected,
-            hint="run the same command again: it goes on where it stopped",
-        )
 
     @property
     def name(self) -> str:
@@ -105,22 +55,116 @@ class StoredExperiments:
         """
         for run in outcome["runs"]:
             if run["condition"] == condition and run.get("kept"):
-                file = self.directory / run["kept"]
                 try:
-                    return KeptRun(*read_kept(file))
+                    return KeptRun.read(self.directory / run["kept"])
                 except FileNotFoundError:
                     return None
-                except (UnreadableError, OSError, KeyError, ValueError) as error:
-                    raise ResultsError(
-                        f"the kept run cannot be read: {error}",
-                        where=str(file),
-                        expected="what `ccgym evaluate --experiment` wrote",
-                        hint="run the same command again: what is damaged is run again",
-                    ) from None
         return None
 
 
-def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> list[StoredExperiments]:
+@dataclass(frozen=True)
+class StoredReport:
+    """Results with a report of their own: an evaluation, a league, a scorecard, a gap."""
+
+    directory: Path
+    kind: str
+    """What it is, in a word."""
+    document: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Name in files."""
+        return str(self.document.get("experiment", self.directory.name))
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        title = str(self.document["provenance"]["path"]).partition("\n")[0]
+        return title[:1].upper() + title[1:]
+
+    @property
+    def page(self) -> str:
+        """File name of its page; of its tables where it was made without figures and page; empty without either."""
+        names = (f"{self.name}.html", "pantheon_report.html", f"{self.name}.md", "pantheon_table.md")
+        return next((name for name in names if (self.directory / name).exists()), "")
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the report."""
+        return sorted(one for one in self.directory.iterdir() if one.suffix in _REPORT_FILES and one.is_file())
+
+    @property
+    def ratings(self) -> Mapping[str, float]:
+        """Of a league: mean ratings over all its sections, of the schemes that compete."""
+        if self.kind != "league":
+            return {}
+        ranking: Sequence[Mapping[str, Any]] = next(iter(self.document["rankings"].values()), [])
+        return {place["scheme"]: place["score"]["mean"] for place in ranking if not place["reference"]}
+
+
+_REPORTS: Final = {
+    "ccgym-results": "evaluation",
+    "ccgym-league": "league",
+    "ccgym-scorecard": "scorecard",
+    "ccgym-gap": "gap",
+}
+"""What the formats are called of results that have a report of their own."""
+
+_REPORT_FILES: Final = frozenset({".html", ".pdf", ".svg", ".png", ".md", ".csv"})
+
+
+def load_results(directory: Path) -> StoredExperiments | StoredReport:
+    """Read a results directory.
+
+    Raises:
+        ResultsError: It holds no results, or they cannot be read.
+    """
+    expected = "a directory that `ccgym evaluate` filled"
+    if not _holds_results(directory):
+        raise ResultsError("no results are there", where=str(directory), expected=expected)
+    for file in sorted(directory.glob("*.json")):
+        try:
+            document = read_json(file)
+        except (UnreadableError, OSError) as error:
+            raise ResultsError(f"the file cannot be read: {error}", where=str(file), expected=expected) from None
+        found = document.get("format") if isinstance(document, dict) else None
+        if found == FORMAT and document.get("version") != FORMAT_VERSION:
+            raise ResultsError(
+                f"version {document.get('version')} of the format",
+                where=str(file),
+                expected=f"version {FORMAT_VERSION}",
+                hint="run the same command again with this version of ccgym",
+            )
+        if found == FORMAT:
+            return StoredExperiments(directory, document)
+        if found in _REPORTS:
+            return StoredReport(directory, _REPORTS[found], document)
+    raise ResultsError(
+        "it has not ended: there are runs, but no results",
+        where=str(directory),
+        expected=expected,
+        hint="run the same command again: it goes on where it stopped",
+    )
+
+
+def _holds_results(directory: Path) -> bool:
+    return any((directory / MARKERS[kind][0]).exists() for kind in ("experiment", "evaluation"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a site is made of."""
+
+    experiments: Sequence[StoredExperiments]
+    reports: Sequence[StoredReport]
+
+    @property
+    def first(self) -> StoredExperiments | StoredReport:
+        """Any of them."""
+        return self.experiments[0] if self.experiments else self.reports[0]
+
+
+def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Found:
     """The results in these directories and one level below them.
 
     Args:
@@ -131,14 +175,13 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> list
     Raises:
         ResultsError: There is none, one that was named cannot be used, or two have one name.
     """
-    marker = MARKERS["experiment"][0]
-    found: dict[str, StoredExperiments] = {}
+    found: dict[str, StoredExperiments | StoredReport] = {}
 
     def add(directory: Path) -> None:
-        one = StoredExperiments.load(directory)
+        one = load_results(directory)
         if one.name in found:
             raise ResultsError(
-                f"experiment {one.name} is there twice",
+                f"{one.name} is there twice",
                 where=str(directory),
                 expected="each experiment once",
                 hint=f"leave this directory out, or {found[one.name].directory}",
@@ -148,19 +191,22 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> list
     for directory in given:
         if not directory.is_dir():
             raise ResultsError("there is no such directory", where=str(directory), expected="a results directory")
-        if (directory / marker).exists():
+        if _holds_results(directory):
             add(directory)
             continue
-        for below in sorted(one.parent for one in directory.glob(f"*/{marker}")):
+        for below in sorted(filter(_holds_results, directory.iterdir())):
             try:
                 add(below)
             except ResultsError as error:
                 notice(f"left out: {error.where}: {error.found}")
     if not found:
         raise ResultsError(
-            "no results of experiments are there",
+            "no results are there",
             where=", ".join(map(str, given)),
-            expected="directories of `ccgym evaluate --experiment NAME`",
+            expected="directories of `ccgym evaluate` or `ccgym benchmark`",
             hint="run one first: ccgym evaluate --experiment weaknesses --quick",
         )
-    return list(found.values())
+    return Found(
+        [one for one in found.values() if isinstance(one, StoredExperiments)],
+        [one for one in found.values() if isinstance(one, StoredReport)],
+    )

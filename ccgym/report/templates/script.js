@@ -1,3 +1,12 @@
+// Figures are compressed in the page.
+for (const image of document.querySelectorAll("img[data-packed]")) {
+  const bytes = Uint8Array.from(atob(image.dataset.packed), (one) => one.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  new Response(unpacked).arrayBuffer().then((data) => {
+    image.src = URL.createObjectURL(new Blob([data], { type: image.dataset.type }));
+  });
+}
+
 // Columns that say which direction is better, and all of a sortable table, sort by a click on their heading: the best or
 // the smallest first, then the other way round.
 for (const head of document.querySelectorAll("th[data-better], table.sortable th")) {

@@ -20,6 +20,7 @@ mod phases;
 mod plan;
 mod reward;
 mod signals;
+mod silence;
 mod spec;
 mod startup;
 #[cfg(test)]
@@ -56,6 +57,7 @@ use phases::Phases;
 use plan::Plan;
 use reward::Outcome;
 use signals::View;
+use silence::Silence;
 use startup::Startup;
 
 impl AgentSpec {
@@ -133,6 +135,7 @@ pub struct FlowAgent {
     startup: Startup,
     guard: Option<Box<Recovery>>,
     actuator: Actuator,
+    silence: Silence,
     expert: Option<Expert>,
     /// Decisions that have not taken effect.
     pending: VecDeque<(Timestamp, [f64; 2])>,
@@ -173,6 +176,7 @@ impl FlowAgent {
             startup: Startup::Over,
             guard: plan.spec.guard.start(),
             actuator: Actuator::new(),
+            silence: Silence::default(),
             expert: None,
             pending: VecDeque::new(),
             control: Control::window(1),
@@ -192,6 +196,7 @@ impl FlowAgent {
         self.phases = Phases::new(self.plan.spec.phases);
         self.guard = self.plan.spec.guard.start();
         self.actuator = Actuator::new();
+        self.silence = Silence::default();
         self.pending.clear();
         self.rejected = 0;
         self.set_out(overrides);
@@ -229,9 +234,29 @@ impl FlowAgent {
         self.refresh();
     }
 
-    /// A loss was found, or the retransmission timer expired: slow start may end. Intervals report it too, but later.
+    /// A loss was found: slow start may end. Intervals report it too, but later.
     pub fn on_loss(&mut self) {
         self.startup.on_loss();
+    }
+
+    /// The retransmission timer expired, or persistent congestion was found. Until an acknowledgement arrives a packet
+    /// leaves each time that timer does, which doubles (RFC 6298, RFC 8085 §3.1); no interval ends, and nothing that is
+    /// decided takes effect. A passive agent has no say in any of this.
+    pub fn on_timeout(&mut self) {
+        self.startup.on_loss();
+        if self.steers() {
+            self.silence.begin(&mut self.actuator);
+            self.refresh();
+        }
+    }
+
+    /// Something was acknowledged: a silence ends.
+    #[inline]
+    pub fn on_acked(&mut self) {
+        if self.silence.is_on() {
+            self.silence.end();
+            self.refresh();
+        }
     }
 
     /// When the running interval ends; [`Timestamp::NEVER`] before the start.
@@ -244,7 +269,7 @@ impl FlowAgent {
     /// Whether it ends with the first acknowledgement from then on, instead of by a timer.
     #[must_use]
     pub fn on_ack_only(&self) -> bool {
-        matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. })
+        self.silence.awaits_ack() || matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. })
     }
 
     /// Take in interval `m`, which just ended; `inner` is the decision of the base scheme. True if the agent is to
@@ -254,6 +279,7 @@ impl FlowAgent {
         let recorded = self.clock.close(&plan.spec.clock, m);
         let memory = &mut self.memory;
         memory.digest(m, recorded);
+        self.silence.on_interval(m, &self.actuator);
         (memory.rate, memory.window) = (self.actuator.rate, self.actuator.window);
         if let Some(inner) = inner {
             memory.inner_window = if inner.cwnd == u64::MAX { 0.0 } else { inner.cwnd as f64 / memory.mss };
@@ -336,7 +362,7 @@ impl FlowAgent {
 
     /// Whether what is decided takes effect. What the guard sets stands; the agent continues from it.
     fn is_in_force(&self) -> bool {
-        self.startup.is_over() && !self.is_guarded()
+        self.startup.is_over() && !self.is_guarded() && !self.silence.is_on()
     }
 
     fn apply(&mut self, numbers: [f64; 2]) {
@@ -349,7 +375,8 @@ impl FlowAgent {
         let (actions, memory) = (&self.plan.actions, &self.memory);
         let guarded = || self.guard.as_ref()?.control(actions, memory);
         let instead = self.startup.control(actions, memory).or_else(guarded);
-        self.control = instead.unwrap_or_else(|| self.actuator.control(actions, memory, self.srtt, &self.values));
+        let control = instead.unwrap_or_else(|| self.actuator.control(actions, memory, self.srtt, &self.values));
+        self.control = self.silence.limit(control, memory);
     }
 
     /// The decision in force; `inner` is that of the base scheme, which an agent that has one must be given.
@@ -357,7 +384,7 @@ impl FlowAgent {
     #[inline]
     pub fn control(&self, inner: Option<&Control>) -> Control {
         match inner {
-            Some(inner) => self.plan.actions.over(inner, &self.memory, self.srtt),
+            Some(inner) => self.silence.limit(self.plan.actions.over(inner, &self.memory, self.srtt), &self.memory),
             None => self.control,
         }
     }
@@ -367,6 +394,11 @@ impl FlowAgent {
     #[inline]
     pub fn take_window(&mut self) -> Option<u64> {
         self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
+    }
+
+    /// Whether it decides anything: an agent that is passive over a base scheme only measures.
+    fn steers(&self) -> bool {
+        self.plan.spec.action.inner.is_none() || self.overwrites()
     }
 
     /// Whether the agent writes the window of a base scheme ([`FlowAgent::take_window`]).

@@ -348,6 +348,53 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
 }
 
 #[test]
+fn after_a_timeout_a_packet_at_a_time_until_something_is_acknowledged() {
+    let double: &[f32] = &[1.0];
+    let clock = json!({"kind": "rtt", "multiple": 1.0});
+    let action = json!({"map": {"kind": "signed_multiply", "delta": 1.0}, "target": "rate"});
+    let spec = with(plain(), json!({"clock": clock, "action": action, "startup": {"kind": "rate", "rate": 1_000_000}}));
+    let mut flow = started(&spec);
+    flow.on_rtt(at(100), ms(100), ms(100));
+    assert!(flow.observe(&interval(at(0), at(100), &[100; 5]), None));
+    flow.act(at(100), double);
+    // Nothing comes back, which looks like an empty path.
+    for i in 1..4 {
+        assert!(flow.observe(&interval(at(100 * i), at(100 * (i + 1)), &[]), None));
+        flow.act(at(100 * (i + 1)), double);
+    }
+    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (u64::MAX, 16_000_000));
+    assert!(!flow.on_ack_only());
+    flow.on_timeout();
+    assert_eq!(
+        (flow.control(None).cwnd, flow.control(None).pacing_rate.0),
+        (MSS, 2_000_000),
+        "what was heard led to it"
+    );
+    assert!(flow.on_ack_only(), "a silence is one interval");
+    flow.act(at(450), double);
+    flow.on_timeout();
+    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (MSS, 2_000_000));
+    flow.on_acked();
+    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (u64::MAX, 2_000_000));
+    assert!(flow.on_ack_only(), "the interval of the silence ends with the acknowledgement");
+    assert!(flow.observe(&interval(at(400), at(9000), &[100]), None));
+    flow.act(at(9000), double);
+    assert_eq!(flow.control(None).pacing_rate.0, 4_000_000);
+    assert!(!flow.on_ack_only());
+}
+
+#[test]
+fn a_silence_limits_an_agent_over_a_base_scheme_unless_it_is_passive() {
+    for (map, limited) in [(json!({"kind": "exponential", "base": 4}), true), (json!({"kind": "passive"}), false)] {
+        let action = json!({"map": map, "target": "cwnd", "inner": {"scheme": "cubic"}});
+        let mut flow = started(&with(plain(), json!({"action": action, "startup": {"kind": "none"}})));
+        flow.on_timeout();
+        let window = flow.control(Some(&Control::window(10 * MSS))).cwnd;
+        assert_eq!((window, flow.on_ack_only()), if limited { (MSS, true) } else { (10 * MSS, false) }, "{map}");
+    }
+}
+
+#[test]
 fn the_window_of_a_base_scheme_is_overwritten() {
     let action = json!({"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": "cubic"},
                         "limits": {"window": [4, 1000]}});

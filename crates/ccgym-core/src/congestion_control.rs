@@ -242,7 +242,7 @@ impl Default for IntervalEnd {
     }
 }
 
-/// What a scheme shows of itself, for series, tests and `describe`: names are the field's, units in the name.
+/// What a scheme shows of itself, for tests and `describe`: names are the field's, units in the name.
 pub type Observables = Vec<(&'static str, f64)>;
 
 /// A congestion-control algorithm.
@@ -315,7 +315,11 @@ pub trait CongestionControl: DynClone + Send + Sync {
     fn ssthresh(&self) -> Option<u64> {
         None
     }
-    /// Named internals for series, tests and debugging.
+    /// The state that it is in, by the name that its specification gives it; empty for a scheme without states.
+    fn state(&self) -> &'static str {
+        ""
+    }
+    /// Named internals for tests and debugging.
     fn observables(&self) -> Observables {
         Vec::new()
     }

@@ -11,6 +11,7 @@ mod error;
 pub mod feedback;
 mod interval_set;
 mod loss_detection;
+pub mod misbehavior;
 pub mod monitor;
 mod pacer;
 pub mod packet;
@@ -28,6 +29,7 @@ pub use congestion_control::{AckEvent, CongestionControl, InitContext, TimeoutEv
 pub use control::Control;
 pub use error::SpecError;
 pub use feedback::Feedback;
+pub use misbehavior::{LyingReceiver, Misbehavior};
 pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};
 pub use receiver::{Receiver, ReceiverConfig};

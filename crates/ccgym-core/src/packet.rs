@@ -141,6 +141,13 @@ impl Ack {
         }
     }
 
+    /// Say that everything up to `largest` arrived.
+    pub(crate) fn claim_all_up_to(&mut self, largest: PacketNumber) {
+        self.largest = largest;
+        self.range_count = 0;
+        self.push_range(AckRange { first: 0, last: largest });
+    }
+
     /// Number of ranges.
     #[must_use]
     #[inline]

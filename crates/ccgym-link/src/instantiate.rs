@@ -186,6 +186,7 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                     check_span("jitter.distribution.std", *std, 0)?;
                 }
                 JitterSpec::Exponential { mean } => check_span("jitter.distribution.mean", *mean, 0)?,
+                JitterSpec::WiFi { mean } => mean.check("jitter.distribution.mean", |at, m| check_span(at, m, 0))?,
                 JitterSpec::Quantized { period } => check_span("jitter.distribution.period", *period, 1)?,
             }
             let zero = flows.contains(&0);

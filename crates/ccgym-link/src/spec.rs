@@ -510,6 +510,14 @@ pub enum JitterSpec {
         /// Mean.
         mean: TimeSpan,
     },
+    /// Wi-Fi's delay of draft-huitema-ccwg-c4-test: Poisson(1) waits of up to 1 ms for the channel, and for a part of the
+    /// packets, which follows from the mean, Poisson(12) repetitions of 7.5 ms each.
+    #[serde(rename = "wifi")]
+    #[schemars(extend("words" = "Wi-Fi's jitter (mean {mean})"))]
+    WiFi {
+        /// Mean that the draft asks for, over time: up to 1 ms without repetitions, from 91 ms for all packets.
+        mean: Param<TimeSpan>,
+    },
     /// Packets leave together at multiples of a period, as from a device that collects them (Wi-Fi, a modem).
     #[schemars(extend("words" = "packets leave every {period}"))]
     Quantized {

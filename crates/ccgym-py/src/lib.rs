@@ -41,6 +41,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(agent::agent_vocabulary, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::limits_flows, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::draw_size, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::mean_size, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schema::schema, m)?)?;

@@ -202,7 +202,7 @@ impl SimResult {
         Ok(d)
     }
 
-    /// Responses of the server of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it is none.
+    /// Transfers of the source of a flow (from 0): asked_ns, bytes, finished_ns (2⁶⁴−1: not in the run); empty if it has none.
     fn transfers<'py>(&self, py: Python<'py>, flow: usize) -> PyResult<Bound<'py, PyDict>> {
         let transfers = self.outcome.flows.get(flow).map_or(&[][..], |flow| &flow.transfers);
         let d = PyDict::new(py);
@@ -236,6 +236,10 @@ impl SimResult {
             e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
             e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
             e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
+            if f.states.iter().any(|name| !name.is_empty()) {
+                e.set_item("state", f.state.clone().into_pyarray(py))?;
+                e.set_item("states", f.states.clone())?;
+            }
             for (name, column) in self.extra.get(i).into_iter().flatten() {
                 e.set_item(name, column.clone().into_pyarray(py))?;
             }

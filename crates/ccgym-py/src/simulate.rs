@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_link::{DeliveryTrace, ElementSpec};
+use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{ParameterKind, Resources};
 use ccgym_sim::Simulator;
@@ -91,6 +92,35 @@ pub fn simulate(
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements = |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(value_error);
     Ok(ccgym_run::spec::limits_flows(elements(uplink_json)?.iter(), elements(downlink_json)?.iter()))
+}
+
+/// A transfer's size in bytes, by a law (JSON object); `uniform` gives numbers from 0 up to, not including, 1. Raises what
+/// it raises.
+#[pyfunction]
+pub fn draw_size(size_json: &str, uniform: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let size = law(size_json)?;
+    let mut failure = None;
+    let mut next = || match uniform.call0().and_then(|number| number.extract::<f64>()) {
+        Ok(number) => number,
+        Err(error) => {
+            failure = Some(error);
+            0.0
+        }
+    };
+    let bytes = size.draw(&mut next);
+    failure.map_or(Ok(bytes), Err)
+}
+
+/// The mean size of transfers in bytes, by a law (JSON object).
+#[pyfunction]
+pub fn mean_size(size_json: &str) -> PyResult<f64> {
+    law(size_json).map(|size| size.mean())
+}
+
+fn law(size_json: &str) -> PyResult<SizeSpec> {
+    let size: SizeSpec = serde_json::from_str(size_json).map_err(value_error)?;
+    size.validate("size").map_err(value_error)?;
+    Ok(size)
 }
 
 /// Raise ValueError unless the scheme exists and takes these parameters (JSON object).

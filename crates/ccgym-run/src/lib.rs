@@ -6,6 +6,7 @@
 //! | [`source`] | applications: when a flow has something to send |
 //! | [`media`] | one of them: a video encoder |
 //! | [`requests`] | another: a server that answers requests |
+//! | [`arrivals`] | another: segments or transfers as a Poisson process |
 //! | [`send_buffer`] | what an application has written and is not yet acknowledged |
 //! | [`recorder`] | packet logs and series while it runs |
 //! | [`route`] | which links a flow crosses |
@@ -17,6 +18,7 @@
 //!
 //! May import `ccgym-agent`, `ccgym-link` and `ccgym-core`.
 
+pub mod arrivals;
 pub mod columns;
 pub mod episode;
 pub mod logs;

@@ -32,6 +32,8 @@ pub struct Media {
     /// Part of a byte that the frames so far were short of their rate.
     carried: f64,
     next: Timestamp,
+    /// From when to when it makes no frame.
+    pause: (Timestamp, Timestamp),
     /// Frames so far.
     frames: Vec<Frame>,
     /// The oldest frame of which something was not sent when last looked, and its end in segments.
@@ -52,6 +54,7 @@ impl Media {
             since: None,
             carried: 0.0,
             next: Timestamp::NEVER,
+            pause: (Timestamp::NEVER, Timestamp::NEVER),
             frames: Vec::new(),
             oldest: 0,
             oldest_end: 0,
@@ -60,6 +63,7 @@ impl Media {
 
     pub(crate) fn start(&mut self, now: Timestamp) {
         self.next = now;
+        self.pause = (now + self.spec.pause, now + self.spec.resume);
     }
 
     pub(crate) fn stop(&mut self) {
@@ -79,6 +83,9 @@ impl Media {
     /// Capture a frame, encode it and hand it over.
     pub(crate) fn on_event(&mut self, now: Timestamp, sender: &mut Sender) {
         self.next = self.next.saturating_add(self.gap);
+        if (self.pause.0..self.pause.1).contains(&self.next) {
+            self.next = self.pause.1;
+        }
         self.adopt(now, sender.target_rate());
         if self.has_waited(now, sender) > self.spec.max_wait {
             sender.write_frame(now, 0, None);
@@ -222,6 +229,14 @@ mod tests {
         let (media, _) = frames(spec(), &mut sender, 15);
         assert_eq!(media.frames().last().map(|frame| frame.packets), Some(0));
         assert_eq!(told(&sender)[0], 0);
+    }
+
+    #[test]
+    fn encoder_pauses_and_goes_on() {
+        let paused = MediaSpec { pause: TimeSpan::from_millis(50), resume: TimeSpan::from_millis(100), ..spec() };
+        let (media, _) = frames(paused, &mut sender(500_000, u64::MAX), 4);
+        let captured: Vec<u64> = media.frames().iter().map(|frame| frame.captured.as_millis()).collect();
+        assert_eq!(captured, [0, 40, 100, 140]);
     }
 
     #[test]

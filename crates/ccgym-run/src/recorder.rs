@@ -105,6 +105,10 @@ pub struct FlowSeries {
     pub received_bytes: Vec<u64>,
     /// Payload received for the first time.
     pub received_unique_bytes: Vec<u64>,
+    /// State of the scheme: an index into `states`; zeros for a scheme without any.
+    pub state: Vec<u64>,
+    /// Names of the states that it was in, in the order in which they were first met.
+    pub states: Vec<String>,
 }
 
 /// Samples of a link.
@@ -158,7 +162,7 @@ impl Series {
     /// Bytes of a series of `samples` samples of `flows` flows and `links` links.
     #[must_use]
     pub const fn bytes_of(samples: usize, flows: usize, links: usize) -> usize {
-        const FLOW: usize = 12 * std::mem::size_of::<u64>();
+        const FLOW: usize = 13 * std::mem::size_of::<u64>();
         const LINK: usize = 3 * std::mem::size_of::<u64>();
         const TIME: usize = std::mem::size_of::<u64>();
         samples.saturating_mul(flows.saturating_mul(FLOW) + links.saturating_mul(LINK) + TIME)
@@ -193,6 +197,7 @@ impl Series {
                 &mut f.sent_packets,
                 &mut f.acked_bytes,
                 &mut f.lost_packets,
+                &mut f.state,
             ]
         });
         let links = self.links.iter_mut().flat_map(|l| [&mut l.queue_packets, &mut l.queue_bytes, &mut l.drops]);
@@ -211,6 +216,12 @@ impl Series {
         s.sent_packets.push(stats.sent_packets);
         s.acked_bytes.push(stats.acked_bytes);
         s.lost_packets.push(stats.lost_packets);
+        let state = sender.cca().state();
+        let known = s.states.iter().position(|name| name == state);
+        s.state.push(known.unwrap_or(s.states.len()) as u64);
+        if known.is_none() {
+            s.states.push(state.to_owned());
+        }
     }
 
     /// Turn the receivers' bins into cumulative series of the length of the others.

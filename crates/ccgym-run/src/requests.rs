@@ -3,12 +3,13 @@
 use ccgym_core::{Rng, Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{RequestsSpec, SizeSpec};
+use crate::source::write_payload;
+use crate::spec::RequestsSpec;
 
-/// A response.
+/// A response to a request, or what came as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// When it was asked for, and began.
+    /// When it was asked for, or came.
     pub asked: Timestamp,
     /// Its payload bytes.
     pub bytes: u64,
@@ -83,13 +84,9 @@ impl Requests {
         if self.is_over() {
             return;
         }
-        let bytes = draw(&self.spec.size, &mut self.rng);
+        let bytes = self.spec.size.draw(|| self.rng.uniform());
         self.transfers.push(Transfer { asked: now, bytes, finished: Timestamp::NEVER });
-        sender.write(bytes / u64::from(self.mss));
-        let rest = (bytes % u64::from(self.mss)) as u32;
-        if rest > 0 {
-            sender.write_short(rest + self.header);
-        }
+        write_payload(sender, bytes, self.mss, self.header);
     }
 
     /// Something was acknowledged: perhaps the whole response. Then the next request is known, but that of a group.
@@ -102,45 +99,5 @@ impl Requests {
         if self.spec.group.is_none() && !self.is_over() {
             self.next = now + self.think();
         }
-    }
-}
-
-/// A size of one byte or more.
-fn draw(size: &SizeSpec, rng: &mut Rng) -> u64 {
-    let (drawn, max) = match *size {
-        SizeSpec::Constant { bytes } => return bytes,
-        SizeSpec::Exponential { mean, max } => (rng.exponential(mean as f64), max),
-        SizeSpec::Pareto { min, shape, max } => (min as f64 * (1.0 - rng.uniform()).powf(-1.0 / shape), max),
-        SizeSpec::Lognormal { median, sigma, max } => (median as f64 * (sigma * rng.normal()).exp(), max),
-    };
-    (drawn.round() as u64).clamp(1, max)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_follow_their_law() {
-        let drawn = |size: &SizeSpec| {
-            let mut rng = Rng::stream(1, "test", 0);
-            let mut sizes: Vec<_> = (0..100_001).map(|_| draw(size, &mut rng)).collect();
-            sizes.sort_unstable();
-            sizes
-        };
-        let max = 1_000_000_000;
-        let mean = |sizes: &[u64]| sizes.iter().sum::<u64>() as f64 / sizes.len() as f64;
-        assert!(drawn(&SizeSpec::Constant { bytes: 7 }).iter().all(|size| *size == 7));
-        assert!((mean(&drawn(&SizeSpec::Exponential { mean: 10_000, max })) / 1e4 - 1.0).abs() < 0.02);
-        // Pareto: the median is min · 2^(1/shape), the mean min · shape / (shape − 1).
-        let pareto = drawn(&SizeSpec::Pareto { min: 1000, shape: 2.5, max });
-        assert_eq!(pareto[0], 1000);
-        assert!((pareto[50_000] as f64 / (1000.0 * 2f64.powf(0.4)) - 1.0).abs() < 0.01);
-        assert!((mean(&pareto) / (1000.0 * 2.5 / 1.5) - 1.0).abs() < 0.02);
-        let lognormal = drawn(&SizeSpec::Lognormal { median: 5000, sigma: 1.0, max: 20_000 });
-        assert!((lognormal[50_000] as f64 / 5000.0 - 1.0).abs() < 0.02);
-        assert_eq!(lognormal[100_000], 20_000, "none is larger than the largest");
-        // e^(−ln 4) = 1/4 of the sizes below the median's quarter at z = −ln 4: Φ(−1.386) = 8.3 %.
-        assert!((lognormal.iter().filter(|size| **size < 1250).count() as f64 / 1e5 - 0.083).abs() < 0.005);
     }
 }

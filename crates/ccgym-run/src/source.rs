@@ -3,6 +3,7 @@
 use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Param, ParamCursor};
 
+use crate::arrivals::Arrivals;
 use crate::media::{Frame, Media};
 use crate::requests::{Requests, Transfer};
 use crate::spec::SourceSpec;
@@ -35,19 +36,8 @@ pub enum Source {
     },
     /// Segments at a rate.
     Rate(SegmentClock),
-    /// Bursts as a Poisson process.
-    Poisson {
-        /// Mean gap between them in seconds.
-        mean_gap: f64,
-        /// Segments of each.
-        burst: u64,
-        /// Bursts still to come.
-        left: u64,
-        /// When the next one comes.
-        next: Timestamp,
-        /// Draws the gaps.
-        rng: Rng,
-    },
+    /// Segments or transfers as a Poisson process.
+    Poisson(Box<Arrivals>),
     /// A server that answers requests.
     Requests(Box<Requests>),
     /// A video encoder.
@@ -69,15 +59,9 @@ impl Source {
                 rng: Rng::stream(seed, "source", flow),
             },
             SourceSpec::Rate { ref rate, bytes } => Self::Rate(SegmentClock::new(rate, mss, bytes)),
-            SourceSpec::Poisson { rate, burst, bytes } => {
-                let (burst, mss) = (u64::from(burst), u64::from(mss));
-                Self::Poisson {
-                    mean_gap: (burst * mss * 8) as f64 / rate.0 as f64,
-                    burst,
-                    left: bytes.map_or(ENDLESS, |bytes| bytes.div_ceil(mss * burst)),
-                    next: Timestamp::NEVER,
-                    rng: Rng::stream(seed, "source", flow),
-                }
+            SourceSpec::Poisson { rate, ref size, bytes } => {
+                let rng = Rng::stream(seed, "source", flow);
+                Self::Poisson(Box::new(Arrivals::new(rate, size.clone(), bytes, (mss, header), rng)))
             }
             SourceSpec::Requests(ref requests) => {
                 let rng = Rng::stream(seed, "source", flow);
@@ -91,13 +75,7 @@ impl Source {
     pub fn start(&mut self, now: Timestamp, sender: &mut Sender, mss: u32, header: u32) {
         match self {
             Self::Greedy => sender.write(ENDLESS),
-            Self::Bytes { bytes } => {
-                sender.write(*bytes / u64::from(mss));
-                let rest = (*bytes % u64::from(mss)) as u32;
-                if rest != 0 {
-                    sender.write_short(rest + header);
-                }
-            }
+            Self::Bytes { bytes } => write_payload(sender, *bytes, mss, header),
             Self::OnOff { next, .. } => {
                 *next = now;
                 self.on_event(now, sender);
@@ -106,7 +84,7 @@ impl Source {
                 clock.start(now);
                 self.on_event(now, sender);
             }
-            Self::Poisson { mean_gap, next, rng, .. } => *next = now + gap(rng, *mean_gap),
+            Self::Poisson(arrivals) => arrivals.start(now),
             Self::Requests(requests) => requests.on_event(now, sender),
             Self::Media(media) => {
                 media.start(now);
@@ -119,7 +97,8 @@ impl Source {
     pub fn stop(&mut self) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { next, .. } | Self::Poisson { next, .. } => *next = Timestamp::NEVER,
+            Self::OnOff { next, .. } => *next = Timestamp::NEVER,
+            Self::Poisson(arrivals) => arrivals.stop(),
             Self::Rate(clock) => clock.stop(),
             Self::Requests(requests) => requests.stop(),
             Self::Media(media) => media.stop(),
@@ -132,7 +111,7 @@ impl Source {
         match self {
             Self::Bytes { .. } => true,
             Self::Rate(clock) => clock.left == 0,
-            Self::Poisson { left, .. } => *left == 0,
+            Self::Poisson(arrivals) => arrivals.is_done(),
             Self::Greedy | Self::OnOff { .. } | Self::Requests(_) | Self::Media(_) => false,
         }
     }
@@ -145,10 +124,11 @@ impl Source {
         }
     }
 
-    /// Its responses so far; none of other sources.
+    /// Its transfers so far: responses to requests, or what comes with a size; none of other sources.
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         match self {
+            Self::Poisson(arrivals) => arrivals.transfers(),
             Self::Requests(requests) => requests.transfers(),
             _ => &[],
         }
@@ -156,8 +136,10 @@ impl Source {
 
     /// Packets of the flow were settled.
     pub fn on_settled(&mut self, now: Timestamp, sender: &Sender) {
-        if let Self::Requests(requests) = self {
-            requests.on_settled(now, sender);
+        match self {
+            Self::Poisson(arrivals) => arrivals.on_settled(now, sender),
+            Self::Requests(requests) => requests.on_settled(now, sender),
+            _ => {}
         }
     }
 
@@ -176,7 +158,8 @@ impl Source {
     pub fn next_event(&self) -> Timestamp {
         match self {
             Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
-            Self::OnOff { next, .. } | Self::Poisson { next, .. } => *next,
+            Self::OnOff { next, .. } => *next,
+            Self::Poisson(arrivals) => arrivals.next_event(),
             Self::Rate(clock) => clock.next_event(),
             Self::Requests(requests) => requests.next_event(),
             Self::Media(media) => media.next_event(),
@@ -203,22 +186,20 @@ impl Source {
                     sender.write(segments);
                 }
             }
-            Self::Poisson { mean_gap, burst, left, next, rng } => {
-                while *next <= now {
-                    sender.write(*burst);
-                    *left -= 1;
-                    *next = if *left > 0 { *next + gap(rng, *mean_gap) } else { Timestamp::NEVER };
-                }
-            }
+            Self::Poisson(arrivals) => arrivals.on_event(now, sender),
             Self::Requests(requests) => requests.on_event(now, sender),
             Self::Media(media) => media.on_event(now, sender),
         }
     }
 }
 
-/// A gap of a Poisson process.
-fn gap(rng: &mut Rng, mean: f64) -> TimeSpan {
-    TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1))
+/// The application hands over so many bytes of payload: full segments, and one with the rest.
+pub(crate) fn write_payload(sender: &mut Sender, bytes: u64, mss: u32, header: u32) {
+    sender.write(bytes / u64::from(mss));
+    let rest = (bytes % u64::from(mss)) as u32;
+    if rest > 0 {
+        sender.write_short(rest + header);
+    }
 }
 
 /// When an application with a rate, which may change in steps, hands over its segments.

@@ -9,15 +9,17 @@ use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::{ReceiverConfig, Rng, SpecError};
+use ccgym_core::{Misbehavior, ReceiverConfig, Rng, SpecError};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+mod sizes;
 mod sources;
 
-pub use sources::{MediaSpec, RequestsSpec, SizeSpec, SourceSpec};
+pub use sizes::SizeSpec;
+pub use sources::{MediaSpec, RequestsSpec, SourceSpec};
 
 /// One run: a path, the flows on it, and what to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,6 +114,17 @@ pub struct FlowSpec {
     /// Number of packets at the start that are acknowledged immediately all the same (Linux: 16).
     #[serde(default)]
     pub quick_acks: u32,
+    /// A receiver that misbehaves sends each acknowledgement so many times (ACK division, duplicate acknowledgements).
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub ack_copies: u32,
+    /// … acknowledges with each packet as many further ones as arrived in the latest so much time (optimistic
+    /// acknowledgements, which hide loss, too).
+    #[serde(default)]
+    pub ack_ahead: TimeSpan,
+    /// … or acknowledges all up to the newest packet, and reports no mark.
+    #[serde(default)]
+    pub hide_loss: bool,
     /// Payload bytes of a full packet.
     #[serde(default = "default_mss")]
     #[schemars(range(min = 1, max = 65_483))]
@@ -191,6 +204,9 @@ impl Default for RecordSpec {
 
 /// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
 pub const MAX_MEMORY: u64 = 4_000_000_000;
+
+/// More copies of an acknowledgement are refused.
+const MAX_ACK_COPIES: u32 = 100;
 
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
@@ -279,6 +295,8 @@ impl RunSpec {
             SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
             let fits = f.mss > 0 && f.mss + f.header <= 65_535;
             SpecError::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
+            let copies = (1..=MAX_ACK_COPIES).contains(&f.ack_copies);
+            SpecError::ensure(copies, &at("ack_copies"), f.ack_copies, format!("1 to {MAX_ACK_COPIES}"))?;
             SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
             SpecError::ensure(f.initial_window > 0, &at("initial_window"), 0, "1 packet or more")?;
             let later = f.stop.is_none_or(|stop| stop > f.start);
@@ -343,7 +361,13 @@ impl FlowSpec {
         config
     }
 
-    /// The receiver that this flow asks for.
+    /// What its receiver does that it must not.
+    #[must_use]
+    pub const fn misbehavior(&self) -> Misbehavior {
+        Misbehavior { copies: self.ack_copies, ahead: self.ack_ahead, hide_loss: self.hide_loss }
+    }
+
+    /// The receiver that this flow asks for, as long as it behaves.
     #[must_use]
     pub fn receiver_config(&self) -> ReceiverConfig {
         ReceiverConfig {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Ack, Ecn, Feedback, HalfHost, LyingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::{Received, Route};
@@ -106,6 +106,8 @@ pub struct Flow {
     pub(crate) receiver: Receiver,
     /// Of schemes that have a half at the receiver.
     pub(crate) half: Option<Box<HalfHost>>,
+    /// What makes a liar of the receiver.
+    pub(crate) liar: Option<Box<LyingReceiver>>,
     pub(crate) source: Source,
     pub(crate) start: Timestamp,
     pub(crate) stop: Timestamp,
@@ -198,7 +200,16 @@ impl Flow {
         let now = due + self.forward_extra;
         match &mut self.half {
             Some(half) => half.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
-            None => self.receiver.on_timeout(now).map(Reply::Ack),
+            None => self.receiver.on_timeout(now).map(|ack| Reply::Ack(self.told(now, ack))),
+        }
+    }
+
+    /// What the receiver says in place of an acknowledgement that leaves at `now`.
+    #[inline]
+    fn told(&mut self, now: Timestamp, honest: Ack) -> Ack {
+        match &mut self.liar {
+            None => honest,
+            Some(liar) => liar.falsified(now, honest),
         }
     }
 

@@ -54,6 +54,16 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// What the draft calls it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "Startup",
+            Self::Drain => "Drain",
+            Self::ProbeBw => "ProbeBW",
+            Self::ProbeRtt => "ProbeRTT",
+        }
+    }
+
     /// Whether `next` may follow (the state machine of Linux `tcp_bbr.c`).
     const fn may_become(self, next: Self) -> bool {
         match next {
@@ -458,9 +468,12 @@ impl CongestionControl for Bbr {
         }
     }
 
+    fn state(&self) -> &'static str {
+        self.mode.name()
+    }
+
     fn observables(&self) -> Observables {
         vec![
-            ("mode", f64::from(self.mode as u8)),
             ("btl_bw_mbps", self.modeled_bandwidth().as_mbps()),
             ("rtprop_ms", if self.rtprop.is_known() { self.rtprop.get().as_millis_f64() } else { 0.0 }),
             ("pacing_gain", self.pacing_gain),

@@ -8,10 +8,10 @@ use crate::testing::{MockTransport, TestEvent, MSS};
 const RTT: TimeSpan = TimeSpan::from_millis(40);
 /// One packet takes this long at the bottleneck.
 const SERVICE: TimeSpan = TimeSpan::from_millis(1);
-const STARTUP: f64 = 0.0;
-const DRAIN: f64 = 1.0;
-const PROBE_BW: f64 = 2.0;
-const PROBE_RTT: f64 = 3.0;
+const STARTUP: &str = "Startup";
+const DRAIN: &str = "Drain";
+const PROBE_BW: &str = "ProbeBW";
+const PROBE_RTT: &str = "ProbeRTT";
 
 /// The host ignores pacing, so acknowledgements come in batches that no path would make: they are not measured here.
 fn host() -> MockTransport {
@@ -21,14 +21,14 @@ fn host() -> MockTransport {
 /// A flow that has filled its pipe and cycles.
 fn cruising() -> MockTransport {
     let mut h = host();
-    while h.observable("mode") != DRAIN {
+    while h.scheme.state() != DRAIN {
         h.advance(SERVICE);
         h.ack_after(RTT);
         assert!(h.now.as_millis() < 3_000, "start-up must end");
     }
     // The host ignores pacing, so the queue is drained by hand.
     h.play(TestEvent { acked: h.packets_in_flight() - 45, ..TestEvent::default() });
-    assert_eq!(h.observable("mode"), PROBE_BW);
+    assert_eq!(h.scheme.state(), PROBE_BW);
     h
 }
 
@@ -47,7 +47,7 @@ fn paces_the_first_window_over_a_millisecond_then_over_the_round_trip() {
 fn startup_doubles_per_round_and_leaves_three_flat_rounds_after_filling() {
     let mut h = host();
     let mut windows = Vec::new();
-    while h.observable("mode") == STARTUP && h.now.as_millis() < 3_000 {
+    while h.scheme.state() == STARTUP && h.now.as_millis() < 3_000 {
         windows.push(h.window());
         h.ack_round(RTT, SERVICE);
     }
@@ -64,19 +64,19 @@ fn startup_doubles_per_round_and_leaves_three_flat_rounds_after_filling() {
 #[test]
 fn drain_paces_below_the_bandwidth_until_the_queue_is_gone() {
     let mut h = host();
-    while h.observable("mode") == STARTUP {
+    while h.scheme.state() == STARTUP {
         h.advance(SERVICE);
         h.ack_after(RTT);
     }
-    assert_eq!(h.observable("mode"), DRAIN);
+    assert_eq!(h.scheme.state(), DRAIN);
     assert!((h.observable("pacing_gain") - 1.0 / 2.885).abs() < 1e-12);
     assert_eq!(h.observable("cwnd_gain"), 2.885);
     // The host ignores pacing, so the flight is emptied by hand: down to one product and its budget.
     let mut clone = h.clone();
     clone.play(TestEvent { acked: clone.packets_in_flight() - 60, ..TestEvent::default() });
-    assert_eq!(clone.observable("mode"), DRAIN);
+    assert_eq!(clone.scheme.state(), DRAIN);
     h.play(TestEvent { acked: h.packets_in_flight() - 40, ..TestEvent::default() });
-    assert_eq!(h.observable("mode"), PROBE_BW);
+    assert_eq!(h.scheme.state(), PROBE_BW);
     assert_eq!(h.observable("cwnd_gain"), 2.0);
     assert_ne!(h.observable("cycle_phase"), 1.0, "the first phase never drains");
 }
@@ -101,7 +101,7 @@ fn gains_cycle() {
         h.advance(SERVICE);
         h.ack_after(RTT);
         let phase = h.observable("cycle_phase") as usize;
-        if h.observable("mode") == PROBE_BW && seen.last() != Some(&phase) {
+        if h.scheme.state() == PROBE_BW && seen.last() != Some(&phase) {
             seen.push(phase);
             let expected = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0][phase];
             assert_eq!(h.observable("pacing_gain"), expected);
@@ -112,9 +112,9 @@ fn gains_cycle() {
 }
 
 /// Acknowledge at the path's pace until `mode` is reached; the time it took.
-fn run_until(h: &mut MockTransport, mode: f64, limit_ms: u64) -> TimeSpan {
+fn run_until(h: &mut MockTransport, mode: &str, limit_ms: u64) -> TimeSpan {
     let start = h.now;
-    while h.observable("mode") != mode {
+    while h.scheme.state() != mode {
         h.advance(SERVICE);
         h.ack_after(RTT);
         assert!(h.now.since(start) < TimeSpan::from_millis(limit_ms), "mode {mode} must come");
@@ -149,7 +149,7 @@ fn probing_the_round_trip_does_not_spoil_the_bandwidth() {
     while h.now.as_millis() < 11_000 {
         h.advance(service);
         h.ack_after(rtt);
-        if h.observable("mode") == PROBE_RTT {
+        if h.scheme.state() == PROBE_RTT {
             probes += 1;
             least = least.min(h.observable("btl_bw_mbps"));
         }
@@ -204,7 +204,7 @@ fn idle_restart_paces_at_the_bandwidth() {
     assert!((rate - 0.99 * h.observable("btl_bw_mbps")).abs() < 1e-3, "{rate}");
     // RTprop is old, but sending again comes first.
     h.ack_after(RTT);
-    assert_eq!(h.observable("mode"), PROBE_BW);
+    assert_eq!(h.scheme.state(), PROBE_BW);
 }
 
 #[test]

@@ -372,12 +372,15 @@ impl CongestionControl for Bbr3 {
         }
     }
 
+    fn state(&self) -> &'static str {
+        self.state.name()
+    }
+
     fn observables(&self) -> Observables {
         let packets = |bytes: u64| if bytes == UNBOUNDED { f64::NAN } else { bytes as f64 / self.mss as f64 };
         let bounded = self.short_term.rate.0 != UNBOUNDED;
         let (pacing_gain, cwnd_gain) = self.gains();
         vec![
-            ("state", f64::from(self.state as u8)),
             ("max_bw_mbps", self.max_bandwidth.get().as_mbps()),
             ("bw_shortterm_mbps", if bounded { self.short_term.rate.as_mbps() } else { f64::NAN }),
             ("min_rtt_ms", self.min_rtt.get().map_or(f64::NAN, TimeSpan::as_millis_f64)),

@@ -20,6 +20,19 @@ pub enum State {
 }
 
 impl State {
+    /// What the draft calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "Startup",
+            Self::Drain => "Drain",
+            Self::ProbeDown => "ProbeBW_DOWN",
+            Self::ProbeCruise => "ProbeBW_CRUISE",
+            Self::ProbeRefill => "ProbeBW_REFILL",
+            Self::ProbeUp => "ProbeBW_UP",
+            Self::ProbeRtt => "ProbeRTT",
+        }
+    }
+
     /// Whether it is one of the four of PROBE_BW.
     pub const fn in_probe_bw(self) -> bool {
         matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)

@@ -43,7 +43,7 @@ fn host() -> MockTransport {
 /// Acknowledge at the path's pace until `state` is reached. The host ignores pacing: queues are emptied by hand.
 fn until(h: &mut MockTransport, state: State) {
     let start = h.now;
-    while h.observable("state") != f64::from(state as u8) {
+    while h.scheme.state() != state.name() {
         h.advance(SERVICE);
         let queued = h.packets_in_flight().saturating_sub(40);
         if h.observable("pacing_gain") < 1.0 && queued > 1 {
@@ -223,7 +223,7 @@ fn loss_outside_a_probe_tightens_the_short_term_bounds_until_the_next() {
     let mut h = host();
     until(&mut h, State::ProbeCruise);
     h.ack_round(RTT, SERVICE);
-    assert_eq!(h.observable("state"), f64::from(State::ProbeCruise as u8));
+    assert_eq!(h.scheme.state(), State::ProbeCruise.name());
     assert!(h.observable("bw_shortterm_mbps").is_nan());
     h.lose();
     assert!(h.observable("bw_shortterm_mbps").is_nan(), "not before the round is over");
@@ -264,6 +264,6 @@ fn idle_restart_paces_at_the_bandwidth_and_skips_probe_rtt() {
     assert!((rate - 0.99 * h.observable("max_bw_mbps")).abs() < 1e-3, "{rate}");
     assert_eq!(h.observable("idle_restart"), 1.0);
     h.ack_after(RTT);
-    assert_ne!(h.observable("state"), f64::from(State::ProbeRtt as u8));
+    assert_ne!(h.scheme.state(), State::ProbeRtt.name());
     assert_eq!(h.observable("idle_restart"), 0.0);
 }

@@ -300,6 +300,9 @@ impl CongestionControl for Learned {
         if let Some(sample) = event.rtt_sample {
             self.on_rtt(event.now, sample, event.rtt.min());
         }
+        if event.acked_packets > 0 {
+            self.agent.on_acked();
+        }
         if !event.lost.is_empty() {
             self.agent.on_loss();
         }
@@ -308,7 +311,7 @@ impl CongestionControl for Learned {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        self.agent.on_loss();
+        self.agent.on_timeout();
         self.recovers = false;
         self.tell(|scheme| scheme.on_timeout(event));
     }

@@ -38,26 +38,26 @@ function table(id, heads, rows) {
 /** Places of the best values; none where all are equal or the metric has no better side. */
 function bestOf(values, better) {
   const known = values.filter((value) => value !== null && value !== undefined);
-  if (!better || known.length < 2) return [];
+  if (!better || better === "neither" || known.length < 2) return [];
   const merit = (value) => ({ higher: value, lower: -value, one: -Math.abs(value - 1) })[better];
   const [least, most] = [Math.min(...known.map(merit)), Math.max(...known.map(merit))];
   return least === most ? [] : values.flatMap((value, at) => (value !== null && value !== undefined && merit(value) === most ? [at] : []));
 }
 
-function metricTable(id, scopes, heads) {
+function metricTable(id, scopes, heads, compare = true) {
   const names = [...new Set(scopes.flatMap((scope) => Object.keys(scope ?? {})))].sort();
   const rows = names.map((name) => {
     const values = scopes.map((scope) => scope?.[name]?.[0] ?? null);
     const unit = scopes.find((scope) => scope?.[name])[name][1];
     return { cells: [`${name}${unit === "1" ? "" : ` (${unit})`}`, ...values.map(short)],
-      best: bestOf(values, page.better[name]).map((at) => at + 1) };
+      best: compare ? bestOf(values, page.better[name]).map((at) => at + 1) : [] };
   });
   table(id, ["metric", ...heads], rows);
 }
 
 /** A run as figures take it. */
 function runOf(key, stored) {
-  const { numbers } = stored;
+  const { numbers, points } = stored;
   const scheme = labelOf(key);
   const ends = Array.from(floatsOf(stored.ends), (value) => Number(value.toFixed(4)));
   const values = floatsOf(stored.values);
@@ -65,19 +65,11 @@ function runOf(key, stored) {
     (value) => (Number.isNaN(value) ? null : value));
   const flows = numbers.flows.map((flow, at) => {
     const series = Object.fromEntries(page.series.map((name, k) => [name, row(at * page.series.length + k)]));
-    const means = numbers.tables[`flow_${at + 1}`];
-    const mean = { throughput_mbps: means.mean_throughput_l4[0], srtt_ms: means.mean_srtt_l4[0], in_flight: means.mean_in_flight_l4[0] };
-    return { ...flow, series, mean, color: color(page.flowColors[at % page.flowColors.length]),
+    return { ...flow, series, mean: points.flows[at], color: color(page.flowColors[at % page.flowColors.length]),
       label: numbers.flows.length > 1 ? `flow ${at + 1}: ${flow.scheme}` : flow.scheme };
   });
-  const srtts = flows.map((flow) => flow.mean.srtt_ms).filter((value) => value !== null);
-  const optima = numbers.flows.map((flow) => flow.optimum);
-  const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
-  const optimum = optima[0] && { throughput_mbps: optima[0].throughput_mbps, srtt_ms: mean(optima.map((one) => one.srtt_ms)),
-    in_flight: mean(optima.map((one) => one.in_flight)) };
-  return { key, label: scheme.label, color: color(scheme.colors), numbers, ends, flows, optimum,
-    queue: row(flows.length * page.series.length),
-    joint: { throughput_mbps: flows.reduce((sum, flow) => sum + (flow.mean.throughput_mbps ?? 0), 0), srtt_ms: srtts.length ? mean(srtts) : NaN } };
+  return { key, label: scheme.label, color: color(scheme.colors), numbers, ends, flows,
+    optimum: points.optimum, joint: points.joint, queue: row(flows.length * page.series.length) };
 }
 
 function choose() {
@@ -107,7 +99,8 @@ function showRun(run) {
   table("flows", ["flow", "scheme", "start (s)", "stop (s)", "RTT without a queue (ms)"], flows.map((flow, at) => ({
     cells: [String(at + 1), flow.scheme, String(flow.start_s), String(flow.stop_s), short(flow.base_rtt_ms)] })));
   metricTable("flow-metrics", flows.map((_, at) => numbers.tables[`flow_${at + 1}`]), flows.map((flow) => flow.label));
-  metricTable("link-metrics", [numbers.tables.btl_forward], ["btl_forward"]);
+  const links = Object.keys(numbers.tables).filter((name) => name !== "net" && !name.startsWith("flow_"));
+  metricTable("link-metrics", links.map((name) => numbers.tables[name]), links, false);
   metricTable("net-metrics", [numbers.tables.net], ["net"]);
   drawAll($("run-figures"), FIGURES, run);
 }
@@ -129,7 +122,7 @@ function showComparison(runs) {
     const found = page.schemes.map((scheme) => page.values[scheme.key]?.[wanted]?.[at] ?? null);
     const scale = metric.unit === "%" ? 100 : 1;
     const text = (one) => (one === null ? "–" : `${short(scale * one[0])}${one[2] > 1 ? ` ± ${short(scale * one[1])}` : ""}`);
-    const best = bestOf(found.map((one) => one?.[0] ?? null), { higher: "higher", lower: "lower" }[metric.better]);
+    const best = bestOf(found.map((one) => one?.[0] ?? null), metric.better);
     return { cells: [`${metric.label}${metric.unit ? ` (${metric.unit})` : ""}`, ...found.map(text)], best: best.map((place) => place + 1) };
   });
   const nets = page.schemes.map((scheme) => runs.find((run) => run.key === scheme.key)?.numbers.tables.net);

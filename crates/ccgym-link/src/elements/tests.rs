@@ -157,6 +157,9 @@ fn jitter_means() {
         (JitterSpec::Uniform { max: ms(10) }, 5e6),
         (JitterSpec::Normal { mean: ms(10), std: ms(1) }, 10e6),
         (JitterSpec::Exponential { mean: ms(3) }, 3e6),
+        // Up to 1 ms earlier wherever there is a wait: with probability 1 - 1/e.
+        (JitterSpec::WiFi { mean: Param::Constant(ms(1)) }, 1e6 - 0.5e6 * (1.0 - (-1.0f64).exp())),
+        (JitterSpec::WiFi { mean: Param::Constant(ms(7)) }, 7e6 - 0.5e6 * (1.0 - (-1.0f64).exp())),
     ] {
         let mut element =
             make(&ElementSpec::Jitter { distribution: distribution.clone(), reorder: true, flows: Vec::new() });

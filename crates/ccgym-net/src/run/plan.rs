@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::CongestionControl;
+use ccgym_core::{CongestionControl, Misbehavior};
 use ccgym_link::DeliveryTrace;
 use ccgym_run::spec::SourceSpec;
 use ccgym_run::{FlowSpec, RunSpec};
@@ -147,10 +147,15 @@ impl Plan {
                 )
                 .expected("a scheme of ccgym, over the profile udp"));
             }
-            if matches!(flow.source, SourceSpec::Requests(_)) || flow.send_buffer.is_some() {
-                let found = "requests or a send buffer";
+            let transfers = matches!(flow.source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
+            if transfers || flow.send_buffer.is_some() {
+                let found = "transfers of a source or a send buffer";
                 return Err(NetError::new(format!("checking flows[{i}]"), found)
                     .expected("another source, without a send buffer; these can be simulated only"));
+            }
+            if flow.misbehavior() != Misbehavior::default() {
+                return Err(NetError::new(format!("checking flows[{i}]"), "a receiver that misbehaves")
+                    .expected("an honest one; others can be simulated only"));
             }
             if flow.scheme.starts_with(PROGRAM_PREFIX) {
                 let step = || format!("checking flows[{i}]");

@@ -6,7 +6,7 @@ use ccgym_link::Param;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{one, Profile};
+use super::{Profile, SizeSpec};
 
 /// What a flow's application does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,15 +40,14 @@ pub enum SourceSpec {
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         bytes: Option<u64>,
     },
-    /// An application that produces full segments, or bursts of them, as a Poisson process.
+    /// Full segments, or transfers with sizes of their own, that come as a Poisson process, whatever became of those before.
     Poisson {
         /// Mean payload rate.
         rate: Rate,
-        /// Segments that come together.
-        #[serde(default = "one")]
-        #[schemars(range(min = 1))]
-        burst: u32,
-        /// Payload bytes after which it ends, in whole bursts; absent: it does not.
+        /// Payload of a transfer; absent: each is a full segment. Needs a reliable transport.
+        #[serde(default)]
+        size: Option<SizeSpec>,
+        /// Payload bytes after which it ends, in whole segments or transfers; absent: it does not.
         #[serde(default)]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         bytes: Option<u64>,
@@ -66,10 +65,14 @@ impl SourceSpec {
         match self {
             SourceSpec::Greedy => {}
             SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
-            SourceSpec::Poisson { rate, burst, bytes } => {
-                let positive = *rate > Rate::ZERO && *burst > 0 && *bytes != Some(0);
-                let found = format!("{} bit/s in bursts of {burst}, {bytes:?} bytes", rate.0);
-                SpecError::ensure(positive, &at("source"), found, "a positive rate, burst and size")?;
+            SourceSpec::Poisson { rate, size, bytes } => {
+                SpecError::ensure(*rate > Rate::ZERO, &at("source.rate"), 0, "a positive rate")?;
+                SpecError::ensure(*bytes != Some(0), &at("source.bytes"), 0, "1 byte or more")?;
+                if let Some(size) = size {
+                    size.validate(&at("source.size"))?;
+                    let reliable = profile != Profile::Udp;
+                    SpecError::ensure(reliable, &at("source.size"), "transfers over udp", "the profile tcp or ns3")?;
+                }
             }
             SourceSpec::Requests(requests) => {
                 requests.size.validate(&at("source.size"))?;
@@ -109,77 +112,6 @@ pub struct RequestsSpec {
     pub group: Option<u32>,
 }
 
-/// How large transfers are, bytes of payload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[schemars(rename = "TransferSize")]
-pub enum SizeSpec {
-    /// Always the same.
-    Constant {
-        /// Payload bytes.
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        bytes: u64,
-    },
-    /// Exponentially distributed.
-    Exponential {
-        /// Mean.
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        mean: u64,
-        /// What is larger is cut to this.
-        #[serde(default = "gigabyte")]
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        max: u64,
-    },
-    /// Pareto: many small ones, few very large ones.
-    Pareto {
-        /// Minimum.
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        min: u64,
-        /// Shape; up to 1 the mean is only finite because of `max`.
-        #[schemars(range(min = 0.1, max = 100.0))]
-        shape: f64,
-        /// What is larger is cut to this.
-        #[serde(default = "gigabyte")]
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        max: u64,
-    },
-    /// Lognormal.
-    Lognormal {
-        /// Median.
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        median: u64,
-        /// Standard deviation of the natural logarithm.
-        #[schemars(range(min = 0.0, max = 10.0))]
-        sigma: f64,
-        /// What is larger is cut to this.
-        #[serde(default = "gigabyte")]
-        #[schemars(range(min = 1), extend("format" = "bytes"))]
-        max: u64,
-    },
-}
-
-impl SizeSpec {
-    fn validate(&self, at: &str) -> Result<(), SpecError> {
-        let (smallest, max) = match *self {
-            Self::Constant { bytes } => (bytes, bytes),
-            Self::Exponential { mean, max } => (mean, max),
-            Self::Pareto { min, shape, max } => {
-                SpecError::ensure((0.1..=100.0).contains(&shape), &format!("{at}.shape"), shape, "0.1 to 100")?;
-                (min, max)
-            }
-            Self::Lognormal { median, sigma, max } => {
-                SpecError::ensure((0.0..=10.0).contains(&sigma), &format!("{at}.sigma"), sigma, "0 to 10")?;
-                (median, max)
-            }
-        };
-        let ordered = smallest > 0 && smallest <= max && max <= MAX_TRANSFER;
-        SpecError::ensure(ordered, at, format_args!("{smallest} and at most {max} bytes"), "1 byte to 1 TB, in order")
-    }
-}
-
-/// Bytes of a transfer.
-const MAX_TRANSFER: u64 = 1_000_000_000_000;
-
 /// A video encoder: frames of equal size but for key frames, at a rate that follows the scheme's. After the synthetic
 /// encoder of RFC 8593 §5, without its randomness.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
@@ -202,6 +134,10 @@ pub struct MediaSpec {
     /// While a frame waits in the sender for longer than this, further ones are skipped.
     #[schemars(range(min = 1))]
     pub max_wait: TimeSpan,
+    /// When it pauses, from the start of the flow.
+    pub pause: TimeSpan,
+    /// When it goes on; not after `pause`: it does not pause.
+    pub resume: TimeSpan,
 }
 
 impl Default for MediaSpec {
@@ -215,6 +151,8 @@ impl Default for MediaSpec {
             key_interval: TimeSpan::ZERO,
             key_factor: 4.0,
             max_wait: TimeSpan::from_millis(500),
+            pause: TimeSpan::ZERO,
+            resume: TimeSpan::ZERO,
         }
     }
 }
@@ -236,7 +174,3 @@ impl MediaSpec {
 
 /// More than uncompressed video of today's largest formats.
 const MAX_MEDIA_RATE: Rate = Rate(10_000_000_000);
-
-const fn gigabyte() -> u64 {
-    1_000_000_000
-}

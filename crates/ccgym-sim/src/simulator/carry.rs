@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Datagram, Ecn, Packet, Timestamp};
+use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
 use ccgym_link::Pipeline;
 use ccgym_run::recorder::UNLOGGED;
 
@@ -88,6 +88,9 @@ impl Simulator {
                     self.starve();
                     return;
                 };
+                if let Some(liar) = flow.liar.as_mut().filter(|_| packet.number != HANDSHAKE) {
+                    liar.on_data(arrived);
+                }
                 flow.receiver.on_data_into(arrived, packet, &mut slot.1)
             }
         };
@@ -131,6 +134,11 @@ impl Simulator {
         let back = flow.itinerary.back;
         let chain = self.links[back].chain_mut();
         let Some(slot) = flow.inbox.vacant() else { return };
+        if let Some(liar) = &mut flow.liar {
+            cold_path();
+            let told = liar.falsified(at + flow.forward_extra, slot.1);
+            return self.send_reply(at, Reply::Ack(told));
+        }
         if flow.itinerary.next[back] != ARRIVED || !chain.eager {
             let reply = Reply::Ack(slot.1);
             return self.send_reply(at, reply);
@@ -154,6 +162,17 @@ impl Simulator {
     }
 
     fn send_reply(&mut self, at: Timestamp, reply: Reply) {
+        if let Some(liar) = &self.flows[reply.flow() as usize].liar {
+            cold_path();
+            for _ in 1..liar.copies() {
+                self.send_one_reply(at, reply.clone());
+            }
+        }
+        self.send_one_reply(at, reply);
+    }
+
+    #[inline]
+    fn send_one_reply(&mut self, at: Timestamp, reply: Reply) {
         let (index, size) = (reply.flow(), reply.size());
         let flow = &self.flows[index as usize];
         let entered = at + flow.forward_extra;

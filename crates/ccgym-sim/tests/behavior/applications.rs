@@ -48,9 +48,41 @@ fn a_poisson_process() {
     let mean = counts.iter().sum::<f64>() / 2000.0;
     let variance = counts.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / 2000.0;
     assert!((0.85..1.15).contains(&(variance / mean)), "mean {mean}, variance {variance}");
-    let bursts = with_source(&json!({"kind": "poisson", "rate": 2_000_000, "burst": 10, "bytes": 100_000}), 30.0);
-    assert_eq!(bursts.flows[0].received.unique_bytes, 70 * 1448, "whole bursts");
-    assert!(bursts.flows[0].finished.is_set());
+    let ends = with_source(&json!({"kind": "poisson", "rate": 2_000_000, "bytes": 100_000}), 30.0);
+    assert_eq!(ends.flows[0].received.unique_bytes, 70 * 1448, "whole segments");
+    assert!(ends.flows[0].finished.is_set() && ends.flows[0].transfers.is_empty());
+}
+
+/// Transfers that come as a Poisson process overlap, end in their order, and offer the rate.
+#[test]
+fn transfers_as_a_poisson_process() {
+    let size = json!({"kind": "pareto", "min": 4000, "shape": 1.5, "max": 1_000_000});
+    let source = |rate: u64| json!({"kind": "poisson", "rate": rate, "size": size});
+    let outcome = with_source(&source(5_000_000), 400.0);
+    let transfers = &outcome.flows[0].transfers;
+    let offered = transfers.iter().map(|t| t.bytes).sum::<u64>() as f64 * 8.0 / 400.0;
+    assert!((offered / 5e6 - 1.0).abs() < 0.1, "{offered} bit/s");
+    let gaps: Vec<_> = transfers.windows(2).map(|pair| pair[1].asked.since(pair[0].asked).as_secs_f64()).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+    assert!((deviation / mean - 1.0).abs() < 0.05, "exponential gaps: mean {mean}, deviation {deviation}");
+    assert!(transfers.windows(2).all(|pair| pair[0].finished <= pair[1].finished), "in order, over one connection");
+    assert!(transfers.windows(2).any(|pair| pair[1].asked < pair[0].finished), "none waits for the one before it");
+    // At 10 Mbit/s and 40 ms: propagation, and the time to send it, headers left out.
+    for one in transfers.iter().filter(|t| t.finished.is_set()) {
+        assert!(one.finished.since(one.asked).as_secs_f64() >= 0.040 + one.bytes as f64 * 8.0 / 10e6, "{one:?}");
+    }
+    assert!(transfers.iter().rev().skip(20).all(|t| t.finished.is_set()));
+    let same = with_source(&source(5_000_000), 400.0);
+    assert_eq!((same.hash, &same.flows[0].transfers), (outcome.hash, transfers), "drawn by the seed");
+    let mut ends = source(5_000_000);
+    ends["bytes"] = json!(300_000);
+    let ends = with_source(&ends, 30.0);
+    let sizes: Vec<_> = ends.flows[0].transfers.iter().map(|t| t.bytes).collect();
+    let total = sizes.iter().sum::<u64>();
+    assert!(total >= 300_000 && total - sizes[sizes.len() - 1] < 300_000, "it ends with the one that reaches it");
+    assert_eq!(ends.flows[0].received.unique_bytes, total);
+    assert!(ends.flows[0].finished.is_set());
 }
 
 #[test]

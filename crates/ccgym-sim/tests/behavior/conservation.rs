@@ -139,8 +139,10 @@ fn source() -> impl Strategy<Value = Value> {
         1 => (1u64..2_000_000).prop_map(|bytes| json!({"kind": "bytes", "bytes": bytes})),
         1 => Just(json!({"kind": "on_off", "mean_on": 200_000_000, "mean_off": 200_000_000})),
         1 => (100_000u64..5_000_000).prop_map(|rate| json!({"kind": "rate", "rate": rate})),
-        1 => (100_000u64..5_000_000, 1u32..20, prop::option::of(1u64..500_000))
-            .prop_map(|(rate, burst, bytes)| json!({"kind": "poisson", "rate": rate, "burst": burst, "bytes": bytes})),
+        1 => (100_000u64..5_000_000, prop::option::of(1u64..500_000))
+            .prop_map(|(rate, bytes)| json!({"kind": "poisson", "rate": rate, "bytes": bytes})),
+        1 => (100_000u64..5_000_000, 100u64..50_000).prop_map(|(rate, median)| json!({
+            "kind": "poisson", "rate": rate, "size": {"kind": "lognormal", "median": median, "sigma": 1.5}})),
         1 => (100u64..50_000, 0u64..100_000_000, prop::option::of(0u32..2)).prop_map(|(min, think, group)| json!({
             "kind": "requests", "think": think, "group": group,
             "size": {"kind": "pareto", "min": min, "shape": 1.2, "max": 1_000_000}})),
@@ -159,6 +161,8 @@ fn a_flow() -> impl Strategy<Value = Value> {
         transport,
     )
         .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss))| {
+            // Transfers want a reliable transport.
+            let tcp = tcp || (source["kind"] == "poisson" && !source["size"].is_null());
             let buffer = (tcp && quick < 5 && source["kind"] == "greedy").then_some(40_000);
             json!({"scheme": scheme, "start": start, "stop": start + length, "extra_rtt": extra, "source": source,
                    "profile": if tcp { "tcp" } else { "udp" }, "ack_every": every, "quick_acks": quick, "mss": mss,

@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::common::road::{Policer, Road};
 
-const STARTUP: f64 = 0.0;
-const DRAIN: f64 = 1.0;
-const DOWN: f64 = 2.0;
-const CRUISE: f64 = 3.0;
-const REFILL: f64 = 4.0;
-const UP: f64 = 5.0;
-const PROBE_RTT: f64 = 6.0;
+const STARTUP: &str = "Startup";
+const DRAIN: &str = "Drain";
+const DOWN: &str = "ProbeBW_DOWN";
+const CRUISE: &str = "ProbeBW_CRUISE";
+const REFILL: &str = "ProbeBW_REFILL";
+const UP: &str = "ProbeBW_UP";
+const PROBE_RTT: &str = "ProbeRTT";
 
 const MBPS: f64 = 12.0;
 const PIPE: f64 = 41.0;
@@ -24,17 +24,17 @@ fn road() -> Road {
     Road::new("bbr3", &json!({}), MBPS, 160)
 }
 
-fn state(road: &Road) -> f64 {
-    road.observable("state")
+fn state(road: &Road) -> &'static str {
+    road.state()
 }
 
 /// Run until the flow is in `wanted`.
-fn reach(road: &mut Road, wanted: f64, seconds: f64) -> f64 {
+fn reach(road: &mut Road, wanted: &str, seconds: f64) -> f64 {
     road.until(&format!("state {wanted}"), seconds, |r| state(r) == wanted).as_secs_f64()
 }
 
 /// Run until the flow leaves the state that it is in; where it goes.
-fn leave(road: &mut Road, seconds: f64) -> f64 {
+fn leave(road: &mut Road, seconds: f64) -> &'static str {
     let from = state(road);
     road.until(&format!("leaving state {from}"), seconds, |r| state(r) != from);
     state(road)

@@ -1,6 +1,8 @@
 //! What BBRv3 does in the long run: on fast and slow paths, under loss, next to its own and to Cubic. Thresholds that the
 //! draft does not give are ours, calibrated once.
 
+use std::collections::BTreeMap;
+
 use ccgym_core::TimeSpan;
 use serde_json::json;
 
@@ -10,9 +12,8 @@ use crate::common::{assert_close, flow, l1, run, Steady};
 /// Rate of L1, and packets that fill it.
 const MBPS: f64 = 12.0;
 const PIPE: f64 = 41.0;
-/// States, as the flow numbers them.
-const DOWN: f64 = 2.0;
-const PROBE_RTT: f64 = 6.0;
+const DOWN: &str = "ProbeBW_DOWN";
+const PROBE_RTT: &str = "ProbeRTT";
 
 /// The appendix wants its cases to hold from below a millisecond to a second and from 64 kbit/s to 10 Gbit/s: the first one,
 /// and the time after it. With a round trip of a second PROBE_RTT and the return from it take a third of its interval.
@@ -48,32 +49,32 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
 fn ninety_eight_percent_of_the_bandwidth() {
     let mut road = Road::new("bbr3", &json!({}), MBPS, 160);
     road.watch(10.0, |_| {});
-    let (mut state, mut before, mut at) = (road.observable("state"), road.bottleneck_idle(), road.now);
+    let (mut state, mut before, mut at) = (road.state(), road.bottleneck_idle(), road.now);
     // Seconds in each state, and of these how long the bottleneck was idle.
-    let (mut spent, mut idle) = ([0.0; 7], [0.0; 7]);
+    let (mut spent, mut idle) = (BTreeMap::<_, f64>::new(), BTreeMap::<_, f64>::new());
     let (mut looks, mut excess) = (0.0, 0.0);
     let used = road.watch(60.0, |r| {
-        spent[state as usize] += r.now.since(at).as_secs_f64();
-        idle[state as usize] += TimeSpan(r.bottleneck_idle().0 - before.0).as_secs_f64();
+        *spent.entry(state).or_default() += r.now.since(at).as_secs_f64();
+        *idle.entry(state).or_default() += TimeSpan(r.bottleneck_idle().0 - before.0).as_secs_f64();
         (before, at) = (r.bottleneck_idle(), r.now);
-        if r.observable("state") == PROBE_RTT && state != PROBE_RTT {
+        if r.state() == PROBE_RTT && state != PROBE_RTT {
             looks += 1.0;
             excess += r.in_flight() - PIPE / 2.0;
         }
-        state = r.observable("state");
+        state = r.state();
     }) / MBPS;
-    let total: f64 = spent.iter().sum();
-    let wasted = idle.iter().sum::<f64>() / total;
-    let [look, silence] = [spent[PROBE_RTT as usize] / looks, excess / looks * 1e-3];
+    let total: f64 = spent.values().sum();
+    let wasted = idle.values().sum::<f64>() / total;
+    let [look, silence] = [spent[PROBE_RTT] / looks, excess / looks * 1e-3];
     let report = format!("{used} {wasted} {looks} {look} {silence} {spent:?} {idle:?}");
     assert_close("of the bandwidth", used, 0.98, 0.02);
     assert!((1.0 - used - wasted).abs() < 1e-3, "{report}");
     // A silence, and the rest of the look at half the rate.
     let expected = silence + 0.5 * (look - silence);
-    assert!((0.2..0.27).contains(&look) && (idle[PROBE_RTT as usize] / looks / expected - 1.0).abs() < 0.1, "{report}");
-    let in_probe_bw = wasted - idle[PROBE_RTT as usize] / total;
+    assert!((0.2..0.27).contains(&look) && (idle[PROBE_RTT] / looks / expected - 1.0).abs() < 0.1, "{report}");
+    let in_probe_bw = wasted - idle[PROBE_RTT] / total;
     assert!(in_probe_bw < 0.01, "{report}");
-    assert!(idle[DOWN as usize] < 1e-3 * total, "{report}");
+    assert!(idle[DOWN] < 1e-3 * total, "{report}");
 }
 
 /// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so that the path here holds 333. Bursts of

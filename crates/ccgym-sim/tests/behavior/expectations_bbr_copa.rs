@@ -254,7 +254,7 @@ fn bbr_probes_the_round_trip() {
     let mut sim = simulator(12.0, 160, 0.0, json!([flow("bbr", &json!({}))]), 45);
     let (mut entries, mut held, mut was) = (Vec::new(), Vec::new(), false);
     let steady = watch(&mut sim, 5, 45, |ms, sim| {
-        let probing = observable(sim, 0, "mode") == 3.0;
+        let probing = sim.sender(0).cca().state() == "ProbeRTT";
         if probing && !was {
             entries.push(ms);
             held.push(0);

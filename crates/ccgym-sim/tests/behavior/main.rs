@@ -28,5 +28,6 @@ mod guard;
 mod hostile;
 mod hostile_receivers;
 mod intervals;
+mod misbehaving_receivers;
 mod networks;
 mod parking_lot_against_ns3;

@@ -4,9 +4,7 @@ FIGURES.push({
   title: "In flight against the mean operating point",
   draw(box, run) {
     const flows = run.flows.map((flow) => ({ ...flow.mean, label: flow.label, color: flow.color, mark: "circle" }));
-    const sum = (name) => flows.reduce((total, flow) => total + (flow[name] ?? 0), 0);
-    const joint = { label: "joint", color: style("--ink"), mark: "diamond", in_flight: sum("in_flight"),
-      throughput_mbps: sum("throughput_mbps"), srtt_ms: sum("srtt_ms") / Math.max(1, flows.length) };
+    const joint = { ...run.joint, label: "joint", color: style("--ink"), mark: "diamond" };
     const optimum = run.optimum && { ...run.optimum, label: "optimum", color: "#d411b5", mark: "star" };
     const points = [...flows, ...(flows.length > 1 ? [joint] : []), ...(optimum ? [optimum] : [])];
     for (const [name, text] of [["throughput_mbps", "mean throughput (Mbit/s)"], ["srtt_ms", "mean sRTT (ms)"]]) {

@@ -241,6 +241,10 @@ impl Road {
         (self.sender.stats().acked_bytes - before) as f64 * 8e-6 / seconds
     }
 
+    pub fn state(&self) -> &'static str {
+        self.sender.cca().state()
+    }
+
     pub fn observable(&self, name: &str) -> f64 {
         let all = self.sender.cca().observables();
         all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1

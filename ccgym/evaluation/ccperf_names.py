@@ -1,0 +1,136 @@
+"""ccperf's metrics by name, and further ones in its manner: layer, unit, formula, and which values are the better ones.
+
+``docs/metrics.md`` and the tables of experiments and pages are made from this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Better: TypeAlias = Literal["higher", "lower", "one", "neither"]
+"""Which values of a metric are the better ones: high, low, or near 1; the others describe, and have no better side."""
+
+Scope: TypeAlias = Literal["flow", "link", "net"]
+"""What a metric is of: a flow, a link, or all flows together."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A metric of a scope."""
+
+    scope: Scope
+    name: str
+    unit: str
+    """``1`` for a plain number."""
+    better: Better
+    formula: str
+    """In Markdown. What runs over time does so over the life of the flow."""
+    ours: bool = False
+    """Whether it is not ccperf's."""
+    needs_packets: bool = False
+    """Whether it is there only where packets were recorded."""
+
+    @property
+    def layer(self) -> str:
+        """Where it is measured: ``l1`` the link's wire, ``l2`` its queue, ``l4`` transport, ``l7`` application."""
+        return self.name.rpartition("_")[2]
+
+
+def _definitions() -> Iterator[Definition]:
+    def flow(name: str, unit: str, better: Better, formula: str, **more: bool) -> Definition:
+        return Definition("flow", name, unit, better, formula, **more)
+
+    def link(name: str, unit: str, better: Better, formula: str) -> Definition:
+        return Definition("link", name, unit, better, formula)
+
+    def net(name: str, unit: str, better: Better, formula: str, **more: bool) -> Definition:
+        return Definition("net", name, unit, better, formula, **more)
+
+    yield flow("mean_throughput_l4", "Mbit/s", "higher", "unique payload at the receiver / life of the flow")
+    yield flow("mean_sending_rate_l4", "Mbit/s", "neither", "payload sent, retransmissions included / life")
+    yield flow("mean_delivery_rate_l4", "Mbit/s", "higher", "payload acknowledged / life")
+    yield flow("mean_cwnd_l4", "segments", "neither", "time mean of the window")
+    yield flow("mean_in_flight_l4", "segments", "neither", "time mean of the unacknowledged data")
+    yield flow("cov_in_flight_l4", "1", "lower", "of the samples")
+    yield flow("cov_throughput_l4", "1", "lower", "over throughput bins")
+    yield flow("mean_srtt_l4", "ms", "lower", "time mean of the smoothed round-trip time, from its first sample on")
+    for part in (50, 95, 99):
+        yield flow(f"p{part}_srtt_l4", "ms", "lower", f"{part}th percentile of the same samples", ours=True)
+    yield flow("mean_est_qdelay_l4", "ms", "lower", "`mean_srtt_l4` − base round-trip time of the flow")
+    yield flow(
+        "mean_network_power_l4", "Mbit/s per s", "higher",
+        "mean over samples of throughput / smoothed round-trip time (not the ratio of means)",
+    )  # fmt: skip
+    yield flow("mean_utility_pf_l4", "ln(Mbit/s)", "higher", "mean over bins of ln(throughput)")
+    yield flow("mean_utility_mpdf_l4", "(Mbit/s)^-1", "higher", "mean over bins of −1/throughput")
+    yield flow("mean_utilization_bw_l4", "1", "higher", "mean over bins of throughput / bandwidth of that bin")
+    yield flow(
+        "mean_utilization_bdp_l4", "1", "one",
+        "time mean of in flight / BDP; BDP = bandwidth · base RTT / (8 · packet) · MSS / (packet + link overhead)",
+    )  # fmt: skip
+    yield flow(
+        "mean_idt_ewma_l4", "ms", "neither",
+        "time mean of the moving average of the gaps between packets that the sender sends, each with weight 1/16",
+        needs_packets=True,
+    )  # fmt: skip
+    yield flow(
+        "mean_recovery_time_l4", "ms", "lower", "time in fast recovery / number of recoveries; 0 without one"
+    )  # fmt: skip
+    yield flow("total_retransmissions_l4", "packets", "lower", "data packets sent again")
+    yield flow("total_rtos_l4", "timeouts", "lower", "retransmission timeouts")
+    yield flow(
+        "flow_completion_time_l4", "s", "lower",
+        "last acknowledgement − start of a transfer that finished; else the life of the flow",
+    )  # fmt: skip
+    yield flow(
+        "mean_throughput_l7", "Mbit/s", "higher", "payload that the application read / life; with a `send_buffer`"
+    )
+    yield flow(
+        "mean_sending_rate_l7", "Mbit/s", "neither", "payload that the application wrote / life; with a `send_buffer`"
+    )  # fmt: skip
+    yield flow(
+        "mean_one_way_delay_l7", "ms", "lower",
+        "mean time from write to read of a segment; with a `send_buffer`, which its application keeps full",
+    )  # fmt: skip
+    yield flow(
+        "mean_completion_time_l7", "ms", "lower",
+        "of a source that makes several transfers: mean time from request or arrival to the last acknowledgement",
+        ours=True,
+    )  # fmt: skip
+    for part in (50, 95, 99):
+        yield flow(f"p{part}_completion_time_l7", "ms", "lower", f"{part}th percentile of the same", ours=True)
+
+    yield link("mean_sending_rate_l1", "Mbit/s", "higher", "wire bits forwarded, overhead included / run")
+    yield link("mean_qdisc_length_l2", "packets", "lower", "time mean of the queue")
+    yield link(
+        "mean_qdisc_delay_l2", "ms", "lower",
+        "mean time in the queue per packet (Little's law: mean length · run / packets)",
+    )  # fmt: skip
+    yield link("total_qdisc_drops_l2", "packets", "lower", "packets dropped")
+
+    yield net("mean_agg_throughput_l4", "Mbit/s", "higher", "sum over flows of unique payload / run")
+    yield net("mean_agg_in_flight_l4", "segments", "neither", "time mean of the sum over flows")
+    yield net("mean_agg_utilization_bw_l4", "1", "higher", "as `mean_utilization_bw_l4`, of the sum over flows")
+    yield net("mean_agg_utilization_bdp_l4", "1", "one", "as `mean_utilization_bdp_l4`, of the sum over flows")
+    yield net("mean_agg_utility_pf_l4", "ln(Mbit/s)", "higher", "mean over bins of the sum over flows")
+    yield net("mean_agg_utility_mpdf_l4", "(Mbit/s)^-1", "higher", "mean over bins of the sum over flows")
+    yield net(
+        "mean_jains_fairness_throughput_l4", "1", "higher",
+        "mean over bins of (Σx)² / (K·Σx²), K the flows alive in that bin",
+    )  # fmt: skip
+    yield net(
+        "mean_entropy_fairness_throughput_l4", "nat", "higher",
+        "mean over bins of −Σ p·ln p with p = x/Σx; ln K when equal",
+    )  # fmt: skip
+    yield net("mean_product_fairness_throughput_l4", "(Mbit/s)^K", "higher", "mean over bins of Πx")
+    yield net(
+        "mean_normalized_entropy_fairness_throughput_l4", "1", "higher",
+        "entropy / ln K: comparable between numbers of flows", ours=True,
+    )  # fmt: skip
+    yield net("mean_geometric_fairness_throughput_l4", "Mbit/s", "higher", "mean over bins of (Πx)^(1/K)", ours=True)
+
+
+DEFINITIONS: Final[Mapping[str, Definition]] = {one.name: one for one in _definitions()}
+"""By name; flows' metrics first, then links', then those of all flows together."""

@@ -1,0 +1,196 @@
+"""What the figures of operating points share: the runs that they show, marks, and a grid with a column per scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from pydantic import Field
+
+from ccgym.errors import ConfigError, shown
+from ccgym.experiments.detail import KeptRun
+from ccgym.experiments.expand import coordinate
+from ccgym.experiments.operating_points import OperatingPoints, operating_points
+from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.report.coordinates import coordinates_text
+from ccgym.report.figures import Options
+from ccgym.report.style import INK, add_title, blank_figure, flow_color, lay_out, legible
+from ccgym.schemes.style import SchemeStyle
+
+COLUMN_IN: Final = 2.9
+ROW_IN: Final = 1.95
+EDGES_IN: Final = (0.7, 1.25)
+"""Room left of the panels and above them, inches."""
+OPTIMUM: Final = "#d411b5"
+"""Color of the optimum: ccperf's magenta."""
+MOST_FLOWS: Final = 6
+"""Flows that a legend names; further ones have the same colors again."""
+
+QUANTITIES: Final[Mapping[str, str]] = {
+    "throughput_mbps": "throughput (Mbit/s)",
+    "srtt_ms": "sRTT (ms)",
+    "in_flight": "in flight (packets)",
+}
+"""Labels of what an operating point is made of."""
+
+
+class OperatingOptions(Options):
+    """Options of figures of operating points."""
+
+    where: dict[str, float | str] = Field(default_factory=dict)
+    """Coordinates of the condition that is shown; by default it is the first."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A scheme's run."""
+
+    style: SchemeStyle
+    run: KeptRun
+    points: OperatingPoints
+
+    @property
+    def flows(self) -> range:
+        """Positions of its flows."""
+        return range(len(self.points.flows))
+
+    def finite(self, place: int, name: str) -> npt.NDArray[np.float64]:
+        """The values over time that are known, while the flow was there."""
+        flow = self.run.numbers["flows"][place]
+        times = self.run.ends_s
+        there = (times > flow["start_s"]) & (times <= flow["stop_s"] + 1e-6)
+        values = self.run.over_time(place, name)[there].astype(np.float64)
+        known: npt.NDArray[np.float64] = values[np.isfinite(values)]
+        return known
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The first runs of all schemes in a condition."""
+
+    title: str
+    condition: str
+    """In words; empty for the only one."""
+    shown: Sequence[Shown]
+
+    @classmethod
+    def of(cls, results: ExperimentResults, test: Test, options: OperatingOptions) -> Runs:
+        """Read them.
+
+        Raises:
+            ConfigError: No condition has these coordinates.
+            ResultsError: The file of a run is damaged.
+        """
+        wanted = {name: coordinate(name, value)[1] for name, value in options.where.items()}
+        chosen = next((one for one in test.conditions if wanted.items() <= one.at.items()), None)
+        if chosen is None:
+            expected = "; ".join(coordinates_text(one.at) for one in test.conditions[:6])
+            raise ConfigError(shown(options.where), where=f"figures of {test.name}: where", expected=expected)
+        found = [
+            Shown(style, run, operating_points(run.numbers))
+            for style in results.styles
+            if (run := results.kept(test, style.key, chosen.key)) is not None
+        ]
+        return cls(test.title, coordinates_text(chosen.at) if len(test.conditions) > 1 else "", found)
+
+    @property
+    def most_flows(self) -> int:
+        """Flows of the run that has the most."""
+        return max((len(one.flows) for one in self.shown), default=0)
+
+    def flow_handles(self, **line: Any) -> list[Line2D]:
+        """Legend entries of the flows, with the scheme's name where it is the same for all tested schemes."""
+        handles = []
+        for place in range(min(self.most_flows, MOST_FLOWS)):
+            names = {one.run.numbers["flows"][place]["scheme"] for one in self.shown if place in one.flows}
+            fixed = f": {names.pop()}" if len(names) == 1 and len(self.shown) > 1 else ""
+            handles.append(Line2D([], [], color=flow_color(place), label=f"flow {place + 1}{fixed}", **line))
+        return handles
+
+    def grid(
+        self, rows: Sequence[str], draw: Callable[[Shown, Sequence[Axes]], None], handles: Sequence[Line2D], **axes: Any
+    ) -> Figure:
+        """A figure with a column per scheme.
+
+        Args:
+            rows: Labels of the vertical axes.
+            draw: Draws a scheme into its column.
+            handles: The legend.
+            axes: How panels share their axes.
+        """
+        columns = max(1, len(self.shown))
+        drawn = blank_figure(COLUMN_IN * columns + EDGES_IN[0], ROW_IN * len(rows) + EDGES_IN[1])
+        panels = drawn.subplots(len(rows), columns, squeeze=False, **axes)
+        for one, column in zip(self.shown, panels.T, strict=False):
+            draw(one, list(column))
+            column[0].set_title(one.style.label, fontsize=11, color=legible(one.style.color), weight="bold")
+        for label, row in zip(rows, panels, strict=True):
+            row[0].set_ylabel(folded(label))
+        self.finish(drawn, handles)
+        return drawn
+
+    def finish(self, drawn: Figure, handles: Sequence[Line2D]) -> None:
+        """Let axes begin at zero, write title and legend, and arrange the rest below them."""
+        for axes in drawn.axes:  # when all is drawn: panels share their limits
+            axes.set_ylim(bottom=0)
+            if axes.get_xlim()[0] < 0:
+                axes.set_xlim(left=0)
+        height = drawn.get_size_inches()[1]
+        add_title(drawn, f"{self.title}: {self.condition}" if self.condition else self.title)
+        drawn.legend(
+            handles=list(handles), loc="upper left", ncols=max(1, len(handles)), fontsize=10, columnspacing=1.4,
+            handletextpad=0.5, bbox_to_anchor=(0.005, 1 - 0.36 / height),
+        )  # fmt: skip
+        lay_out(drawn)
+
+
+def folded(label: str) -> str:
+    """A label with its unit in a line of its own."""
+    return label.replace(" (", "\n(")
+
+
+def mark(axes: Axes, x: float | None, y: float | None, marker: str, color: str, size: float = 9) -> None:
+    """A point, if it is known; with the axes down to zero, and room for it."""
+    if x is not None and y is not None:
+        axes.plot(x, y, marker, color=color, markersize=size, clip_on=False, zorder=4, markeredgewidth=0)
+        axes.plot(0, 0, alpha=0)
+        axes.margins(0.12)
+
+
+def mark_flow(axes: Axes, place: int, x: float | None, y: float | None) -> None:
+    """The point of a flow; later ones are smaller, so that equal ones show."""
+    mark(axes, x, y, "o", flow_color(place), max(5.0, 11.0 - 2.5 * place))
+
+
+def mark_optimum(axes: Axes, points: OperatingPoints, x: str, y: str) -> None:
+    """The star."""
+    if points.optimum is not None:
+        mark(axes, getattr(points.optimum, x), getattr(points.optimum, y), "*", OPTIMUM, 15)
+
+
+def optimum_handle() -> Line2D:
+    """The star in a legend."""
+    return Line2D([], [], linestyle="", marker="*", color=OPTIMUM, markersize=13, label="optimum")
+
+
+def joint_handle() -> Line2D:
+    """All flows together in a legend."""
+    return Line2D([], [], linestyle="", marker="D", color=INK, markersize=7, label="joint")
+
+
+def reference_line(axes: Axes, value: float | None) -> None:
+    """A quiet horizontal line at the optimum."""
+    if value is not None:
+        axes.axhline(value, color=OPTIMUM, linewidth=0.9, linestyle=":", zorder=1)
+
+
+def ecdf(axes: Axes, values: npt.NDArray[np.float64], color: str) -> None:
+    """An empirical distribution."""
+    if values.size:
+        axes.ecdf(values, color=color, linewidth=1.6)
