@@ -11,6 +11,7 @@
 ``coordinates``          coordinates and metrics on axes
 ``page``                 pages from the templates in ``templates/``
 ``pdf``                  ``pantheon_report.pdf``
+``operating_figures``    what figures of operating points share
 ``run_figures``          figures of all runs, drawn by several processes
 ``drawn``                which figures are up to date
 ``explore``              ``explore.html``, an evaluation to look into

@@ -17,7 +17,7 @@ from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.run import run_experiments
 from ccgym.report.experiment_report import compared_table, page_values
 from ccgym.report.figures import chosen_figure
-from ccgym.report.figures.operating import OperatingOptions, Runs
+from ccgym.report.operating_figures import OperatingOptions, Runs
 from ccgym.report.style import house_style
 
 EXPERIMENT = """

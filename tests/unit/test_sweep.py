@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,14 +195,13 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    real = engine._execute
+    real = engine.make
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any) -> engine.Made:
         made.now += 1.0
-        return real(*arguments)
+        return replace(real(*arguments), took_s=1.0)
 
-    monkeypatch.setattr(engine, "_execute", slow)
-    monkeypatch.setattr(engine.time, "perf_counter", made)
+    monkeypatch.setattr(engine, "make", slow)
     return made
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.figures import figure
-from ccgym.report.figures.operating import (
+from ccgym.report.operating_figures import (
     QUANTITIES,
     OperatingOptions,
     Runs,

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ccgym.experiments.results import ExperimentResults, Test
 from ccgym.report.figures import figure
-from ccgym.report.figures.operating import QUANTITIES, OperatingOptions, Runs, Shown, reference_line
+from ccgym.report.operating_figures import QUANTITIES, OperatingOptions, Runs, Shown, reference_line
 from ccgym.report.style import flow_color
 
 
