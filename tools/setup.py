@@ -34,7 +34,7 @@ from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
-    "dev": ("report", "pandas", "arrow", "train", "dev"),
+    "dev": ("report", "pandas", "arrow", "ray", "train", "dev"),
 }
 
 #: Everything the native module is made from.

@@ -347,7 +347,7 @@ def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster |
         return nullcontext()
     from ccgym.evaluation.cluster import Cluster
 
-    return Cluster(chosen, getattr(arguments, "jobs", None))
+    return Cluster(chosen, getattr(arguments, "jobs", None), error_console().print)
 
 
 def add_output(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str, out: str) -> None:

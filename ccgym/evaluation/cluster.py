@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -30,6 +31,8 @@ AUTO: Final = "auto"
 
 BATCH_S: Final = 1.0
 """Seconds that a batch is to take: Ray's cost per task is then below 1 %."""
+ANSWER_S: Final = 2.0
+"""Seconds within which a cluster that was on this machine must answer."""
 TURN_S: Final = 0.5
 """Seconds after which a wait looks whether there was a signal, or machines came or went."""
 MAX_LOST: Final = 3
@@ -42,11 +45,15 @@ class Cluster:
     Args:
         address: :data:`AUTO`, or what ``ray start`` printed: ``10.0.0.1:6379``.
         processors: Of a cluster that is started; None: all of this machine.
+        notice: Told what is worth a line.
     """
 
-    def __init__(self, address: str = AUTO, processors: int | None = None) -> None:
+    def __init__(
+        self, address: str = AUTO, processors: int | None = None, notice: Callable[[str], None] = lambda text: None
+    ) -> None:
         self.address = address
         self._processors = processors
+        self._notice = notice
         self._ray: Any = None
 
     def __enter__(self) -> Cluster:
@@ -56,12 +63,11 @@ class Cluster:
 
         common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "ccgym"}
         try:
-            try:
-                ray.init(address=self.address, **common)
-            except ConnectionError:
-                if self.address != AUTO:
-                    raise
+            known = self._known()
+            if known is None:
                 ray.init(address="local", num_cpus=self._processors, include_dashboard=False, **common)
+            else:
+                ray.init(address=known, **common)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             found = str(error).strip().partition("\n")[0]
             raise PlatformError(
@@ -72,6 +78,25 @@ class Cluster:
             ) from None
         self._ray = ray
         return self
+
+    def _known(self) -> str | None:
+        """The address of a cluster that is there, as far as can be told; None if one is to be started."""
+        from ray._private.services import get_ray_address_from_environment
+
+        if self.address != AUTO or os.environ.get("RAY_ADDRESS"):
+            return self.address
+        try:
+            found = str(get_ray_address_from_environment(AUTO, None))
+        except ConnectionError:
+            return None
+        # Ray itself would wait for it for more than a minute.
+        host, _, port = found.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=ANSWER_S):
+                return found
+        except (OSError, ValueError):
+            self._notice(f"no Ray cluster answers at {found}, where the last one of this machine was: starting one")
+            return None
 
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()

@@ -120,6 +120,28 @@ def test_batches_are_as_long_as_runs_are_short() -> None:
     assert _batch_size(0.02, 40, 2) == 10, "towards the end they are smaller"
 
 
+@needs_ray
+def test_a_cluster_that_is_gone_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray._private import services
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    said: list[str] = []
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        monkeypatch.setattr(services, "find_gcs_addresses", set)
+        monkeypatch.setattr(services, "find_bootstrap_address", lambda temp_dir: address)
+        assert Cluster(notice=said.append)._known() is None, "bound, but nothing listens"
+        assert len(said) == 1
+        assert address in said[0]
+        bound.listen()
+        assert Cluster(notice=said.append)._known() == address
+    monkeypatch.setattr(services, "find_bootstrap_address", lambda temp_dir: None)
+    assert Cluster(notice=said.append)._known() is None, "there never was one"
+    assert Cluster("10.0.0.1:6379")._known() == "10.0.0.1:6379"
+    assert len(said) == 1
+
+
 # --- A cluster of several processes ---------------------------------------------------------------------------------
 
 
