@@ -33,6 +33,7 @@ PROGRAMS = {
     "benches/flows.py": "flow_us_per_second",
     "benches/python_scheme.py": "sim_packets_per_second/python",
     "benches/environments.py": "env_steps_per_second/single env_steps_per_second/vector",
+    "benches/ns3.py": "ns3_seconds",
     "benches/training.py": "train_steps_per_second",
     "benches/real_path.py": "path_gbps path_release_error_p99 udp_loopback_gbps tunnel_packets_per_second",
 }
