@@ -131,7 +131,7 @@ def _part(
             seed=arguments.seed,
             jobs=arguments.jobs,
             quick=arguments.quick,
-            command=(*command("benchmark").split(), *arguments.words),
+            command=_words(arguments, name, schemes),
         )
     except ConfigError as error:
         raise named_as_typed(error) from None
@@ -154,6 +154,15 @@ def _part(
         "what": what,
     }
     return row, [{"part": name, **score} for score in result.scores()], len(result.failures)
+
+
+def _words(arguments: argparse.Namespace, name: str, schemes: tuple[Contender, ...]) -> tuple[str, ...]:
+    """The command that makes this part alone."""
+    words = [*command("evaluate").split(), "--experiment", name, "--schemes", ",".join(one.text for one in schemes)]
+    words += ["--quick"] if arguments.quick else []
+    words += [] if arguments.runs is None else ["--runs", str(arguments.runs)]
+    words += [] if arguments.seed is None else ["--seed", str(arguments.seed)]
+    return tuple(words)
 
 
 def _passed(result: Any) -> str:
