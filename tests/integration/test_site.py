@@ -71,7 +71,7 @@ def browser(process: Browser, pages: Path) -> Iterator[Browser]:
     process.said.clear()
     yield process
     assert process.said == []
-    assert all(one.startswith((pages.as_uri(), "data:")) for one in process.requests), process.requests
+    assert all(one.startswith((pages.as_uri(), "data:", "blob:")) for one in process.requests), process.requests
 
 
 def texts(browser: Browser, what: str) -> list[str]:
