@@ -29,7 +29,7 @@ pub use congestion_control::{AckEvent, CongestionControl, InitContext, TimeoutEv
 pub use control::Control;
 pub use error::SpecError;
 pub use feedback::Feedback;
-pub use misbehavior::{LyingReceiver, Misbehavior};
+pub use misbehavior::{MisbehavingReceiver, Misbehavior};
 pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};
 pub use receiver::{Receiver, ReceiverConfig};

@@ -1,4 +1,4 @@
-//! Receivers that lie in order to get more than their part of a link: they say of what arrived what is not true.
+//! Receivers that misbehave in order to get more than their part of a link: they acknowledge what is not true.
 
 use std::collections::VecDeque;
 
@@ -27,13 +27,13 @@ impl Default for Misbehavior {
 
 /// One that does: it changes the acknowledgements of an honest receiver.
 #[derive(Clone, Debug)]
-pub struct LyingReceiver {
+pub struct MisbehavingReceiver {
     behavior: Misbehavior,
     /// Arrivals within the latest [`Misbehavior::ahead`].
     arrivals: VecDeque<Timestamp>,
 }
 
-impl LyingReceiver {
+impl MisbehavingReceiver {
     /// One that behaves so, if that is a lie.
     #[must_use]
     pub fn new(behavior: Misbehavior) -> Option<Self> {
@@ -90,13 +90,13 @@ mod tests {
     /// it acknowledges, marks.
     fn said(behavior: Misbehavior, arriving: &[u64]) -> Vec<(u64, u64, u64, u32)> {
         let mut honest = Receiver::new(ReceiverConfig::default());
-        let mut liar = LyingReceiver::new(behavior).expect("a lie");
+        let mut misbehaving = MisbehavingReceiver::new(behavior).expect("a lie");
         let answer = |(i, number): (usize, &u64)| {
             let now = Timestamp::from_millis(i as u64);
             let ecn = if i == 1 { Ecn::Ce } else { Ecn::Ect0 };
             let packet = Packet { number: *number, segment: *number, ecn, size: 1500, ..Packet::default() };
-            liar.on_data(now);
-            let ack = liar.falsified(now, honest.on_data(now, &packet).1.expect("each is acknowledged"));
+            misbehaving.on_data(now);
+            let ack = misbehaving.falsified(now, honest.on_data(now, &packet).1.expect("each is acknowledged"));
             (ack.trigger, ack.range(0).first, ack.range(0).last, ack.ce_total)
         };
         arriving.iter().enumerate().map(answer).collect()
@@ -118,6 +118,6 @@ mod tests {
     fn copies_say_what_is_true() {
         let behavior = Misbehavior { copies: 8, ..Misbehavior::default() };
         assert_eq!(said(behavior, &[0, 1, 3]), [(0, 0, 0, 0), (1, 0, 1, 1), (3, 3, 3, 1)]);
-        assert!(LyingReceiver::new(Misbehavior::default()).is_none());
+        assert!(MisbehavingReceiver::new(Misbehavior::default()).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ccgym_core::{Ack, Ecn, Feedback, HalfHost, LyingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Ack, Ecn, Feedback, HalfHost, MisbehavingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::{Received, Route};
@@ -106,8 +106,8 @@ pub struct Flow {
     pub(crate) receiver: Receiver,
     /// Of schemes that have a half at the receiver.
     pub(crate) half: Option<Box<HalfHost>>,
-    /// What makes a liar of the receiver.
-    pub(crate) liar: Option<Box<LyingReceiver>>,
+    /// What the receiver does that it must not.
+    pub(crate) misbehaving: Option<Box<MisbehavingReceiver>>,
     pub(crate) source: Source,
     pub(crate) start: Timestamp,
     pub(crate) stop: Timestamp,
@@ -207,9 +207,9 @@ impl Flow {
     /// What the receiver says in place of an acknowledgement that leaves at `now`.
     #[inline]
     fn told(&mut self, now: Timestamp, honest: Ack) -> Ack {
-        match &mut self.liar {
+        match &mut self.misbehaving {
             None => honest,
-            Some(liar) => liar.falsified(now, honest),
+            Some(misbehaving) => misbehaving.falsified(now, honest),
         }
     }
 

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, HalfHost, LyingReceiver, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, HalfHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::requests::Requests;
@@ -98,8 +98,8 @@ impl Simulator {
             let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
             let half = cca.receiver_half().map(|half| Box::new(HalfHost::new(half, u64::from(config.packet_size))));
-            let liar = LyingReceiver::new(f.misbehavior()).map(Box::new);
-            if half.is_some() && liar.is_some() {
+            let misbehaving = MisbehavingReceiver::new(f.misbehavior()).map(Box::new);
+            if half.is_some() && misbehaving.is_some() {
                 let message =
                     "a receiver that misbehaves: found a scheme with a half of its own there, expected one that \
                                needs acknowledgements alone";
@@ -119,7 +119,7 @@ impl Simulator {
                 itinerary: Itinerary::new(&routes[i], &capacities),
                 receiver_timers: f.ack_every > 1 || half.is_some(),
                 half,
-                liar,
+                misbehaving,
                 eager: false,
                 watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),
                 buffer: f.send_buffer.map(|bytes| SendBuffer::new(bytes, f.mss)),
@@ -148,7 +148,7 @@ impl Simulator {
         }
         let eager = !spec.is_network() && chains.iter().all(|chain| chain.eager);
         for flow in &mut flows {
-            flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.liar.is_none();
+            flow.eager = eager && !flow.receiver_timers && flow.buffer.is_none() && flow.misbehaving.is_none();
         }
         let mut tournament = Tournament::new(flows.len());
         for (i, flow) in flows.iter().enumerate() {

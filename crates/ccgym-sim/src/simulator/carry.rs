@@ -88,8 +88,8 @@ impl Simulator {
                     self.starve();
                     return;
                 };
-                if let Some(liar) = flow.liar.as_mut().filter(|_| packet.number != HANDSHAKE) {
-                    liar.on_data(arrived);
+                if let Some(misbehaving) = flow.misbehaving.as_mut().filter(|_| packet.number != HANDSHAKE) {
+                    misbehaving.on_data(arrived);
                 }
                 flow.receiver.on_data_into(arrived, packet, &mut slot.1)
             }
@@ -134,9 +134,9 @@ impl Simulator {
         let back = flow.itinerary.back;
         let chain = self.links[back].chain_mut();
         let Some(slot) = flow.inbox.vacant() else { return };
-        if let Some(liar) = &mut flow.liar {
+        if let Some(misbehaving) = &mut flow.misbehaving {
             cold_path();
-            let told = liar.falsified(at + flow.forward_extra, slot.1);
+            let told = misbehaving.falsified(at + flow.forward_extra, slot.1);
             return self.send_reply(at, Reply::Ack(told));
         }
         if flow.itinerary.next[back] != ARRIVED || !chain.eager {
@@ -162,9 +162,9 @@ impl Simulator {
     }
 
     fn send_reply(&mut self, at: Timestamp, reply: Reply) {
-        if let Some(liar) = &self.flows[reply.flow() as usize].liar {
+        if let Some(misbehaving) = &self.flows[reply.flow() as usize].misbehaving {
             cold_path();
-            for _ in 1..liar.copies() {
+            for _ in 1..misbehaving.copies() {
                 self.send_one_reply(at, reply.clone());
             }
         }

@@ -49,7 +49,7 @@ fn hidden_losses_take_the_link() {
 }
 
 #[test]
-fn the_path_of_a_liar_is_that_of_an_honest_flow() {
+fn the_path_of_a_misbehaving_flow_is_that_of_an_honest_one() {
     // With nothing to hide, hiding changes nothing, also where all is carried in one go.
     let alone = |lie: Value| {
         let mut run = beside(&lie);
