@@ -30,8 +30,7 @@ class StoredExperiments:
     @property
     def title(self) -> str:
         """Name for people."""
-        title = str(self.document["provenance"]["path"])
-        return title[:1].upper() + title[1:]
+        return str(self.document["provenance"]["path"])
 
     @property
     def schemes(self) -> Sequence[Mapping[str, Any]]:
@@ -79,8 +78,7 @@ class StoredReport:
     @property
     def title(self) -> str:
         """Name for people."""
-        title = str(self.document["provenance"]["path"]).partition("\n")[0]
-        return title[:1].upper() + title[1:]
+        return str(self.document["provenance"]["path"]).partition("\n")[0]
 
     @property
     def page(self) -> str:
