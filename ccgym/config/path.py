@@ -30,7 +30,7 @@ from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models.elements import AnyElement, ElementField
-from ccgym.config.models.links import Link, LinkDirection
+from ccgym.config.models.links import LinkDirection
 from ccgym.config.models.queues import AnyQueue
 from ccgym.config.path_changes import changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path

@@ -123,7 +123,6 @@ def test_the_truth_is_that_of_the_route(given_lot: tuple[dict[str, Any], list[st
     assert truth["queue_limit_packets"] == float(slowest["queue"].removesuffix("p"))
     rtt = sum(int(link["rtt"].removesuffix("ms")) for link in crossed)
     assert truth["base_rtt_s"] == pytest.approx(rtt / 1e3)
-    env.settings = env._batch.settings
     _, info = episode(env, seed)
     told = info["path"]
     assert (told["rate_mbps"], told["queue_packets"]) == (rate, truth["queue_limit_packets"])
@@ -157,7 +156,8 @@ def test_a_run_is_the_same_network() -> None:
     """A scheme below an agent that leaves it alone gets what it gets in a run of the same flows."""
     agent = {
         **read_agent("aurora").model_dump(mode="json"),
-        "action": {"map": {"kind": "passive"}, "target": "both", "inner": {"scheme": "fixed_window", "params": {"cwnd": 20}}},
+        "action": {"map": {"kind": "passive"}, "target": "both",
+                   "inner": {"scheme": "fixed_window", "params": {"cwnd": 20}}},
         "observation": {"features": ["loss_fraction"], "history": 1},
         "startup": {"kind": "none"}, "guard": {"kind": "none"},
     }  # fmt: skip
@@ -320,7 +320,8 @@ def test_how_long_a_changing_capacity_is_known() -> None:
 
     def drawn(learner: dict[str, Any], *flows: Any) -> dict[str, Any]:
         rng = np.random.default_rng(1)
-        made = draw_episode(read_distribution({"kind": "fixed", "path": lot}), rng, [read_learner(learner)], read_flows(flows))
+        source = read_distribution({"kind": "fixed", "path": lot})
+        made = draw_episode(source, rng, [read_learner(learner)], read_flows(flows))
         spec: dict[str, Any] = json.loads(made.spec)
         return spec
 
