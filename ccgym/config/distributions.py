@@ -54,7 +54,7 @@ from ccgym.config.sampled_path import (
     numbers_of_links,
     path_numbers,
     prefixed,
-    smallest_start,
+    slowest_of,
 )
 from ccgym.config.yaml_loader import Loaded, config_error, load_yaml
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
@@ -176,9 +176,7 @@ class Links(PathDistribution):
         drawn = {name: one.sample(rng, duration_ns) for name, one in self.links.items()}
         made = SampledPath.of(NetworkPath(links={name: one.path() for name, one in drawn.items()}), duration_ns)
         links = numbers_of_links((name, one.numbers) for name, one in drawn.items())
-        rate = smallest_start(links, drawn)
-        start = {} if rate is None else {"start_rate_mbps": rate}
-        return replace(made, numbers={**made.numbers, **start, **links})
+        return replace(made, numbers={**made.numbers, **slowest_of(links, drawn), **links})
 
     @override
     def rows(self) -> list[ParameterRow]:

@@ -189,10 +189,9 @@ class SampledPath:
         way = self._ways.get(key)
         if way is None:
             way = SampledPath.of(self.path().along(route, direction), duration_ns)
-            rate = self.start_rate_mbps if not route else smallest_start(self.numbers, route)
-            start = {} if rate is None else {"start_rate_mbps": rate}
+            rates = slowest_of(self.numbers, route) if direction == "uplink" else {}
             links = {name: number for name, number in self.numbers.items() if name not in UNITS}
-            way = self._ways[key] = replace(way, numbers={**way.numbers, **start, **links}, name=self.name)
+            way = self._ways[key] = replace(way, numbers={**way.numbers, **rates, **links}, name=self.name)
         return way
 
     def spec(self) -> dict[str, Any]:
@@ -238,9 +237,13 @@ def numbers_of_links(links: Iterable[tuple[str, Mapping[str, float]]]) -> dict[s
     return {f"{link}.{name}": number for link, numbers in links for name, number in numbers.items()}
 
 
-def smallest_start(numbers: Mapping[str, float], links: Iterable[str]) -> float | None:
-    """The smallest of the rates with which these links let flows start; ``None`` where none says."""
-    return min((numbers[key] for link in links if (key := f"{link}.start_rate_mbps") in numbers), default=None)
+def slowest_of(numbers: Mapping[str, float], links: Iterable[str]) -> dict[str, float]:
+    """The smallest rate of these links, and the smallest with which they let flows start, where they have such."""
+    found = {name: [numbers[key] for link in links if (key := f"{link}.{name}") in numbers] for name in _RATES}
+    return {name: min(rates) for name, rates in found.items() if rates}
+
+
+_RATES: Final = ("rate_mbps", "start_rate_mbps")
 
 
 # --- What paths are drawn from ---------------------------------------------------------------------------------
