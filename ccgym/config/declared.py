@@ -165,6 +165,11 @@ class Element(Declared):
         """A few words for one direction, or ``None``."""
         return self.words() if self.concerns(direction) else None
 
+    def mirrored(self) -> Self:
+        """The same as it is for a flow in the other direction."""
+        other = {"uplink": "downlink", "downlink": "uplink"}
+        return self.model_copy(update={"direction": other.get(self.direction, self.direction)})
+
 
 class DelayBase(Element):
     """A delay concerns both directions unless it says otherwise."""
@@ -257,6 +262,10 @@ class LinkBase(Declared):
         """A few words for one direction, or ``None``."""
         link = self._one_way(direction)
         return None if link is None else link.describe() + (" (once)" if getattr(self, "once", False) else "")
+
+    def mirrored(self) -> Self:
+        """The same as it is for a flow in the other direction."""
+        return self.model_copy(update={"uplink": self._one_way("downlink"), "downlink": self._one_way("uplink")})
 
 
 class FlowBase(Strict):

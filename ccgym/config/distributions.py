@@ -11,6 +11,7 @@ In YAML, ``paths:`` is one of
   ``traces``         the same, driven by a trace
   ``fixed``          one path
   ``named``          paths of the catalog (`ccgym paths`), or given in any other way
+  ``links``          several links in a row, each drawn from a distribution of its own
   ``extended``       another distribution, with further elements or other queues
   ``mixture``        other distributions, by weight
   =================  ================================================================================
@@ -50,8 +51,10 @@ from ccgym.config.sampled_path import (
     PathDistribution,
     SampledPath,
     known_names,
+    numbers_of_links,
     path_numbers,
     prefixed,
+    slowest_of,
 )
 from ccgym.config.yaml_loader import Loaded, config_error, load_yaml
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
@@ -156,6 +159,34 @@ class Named(_Listed):
         return f"one of {len(self.names)} paths{' (weighted)' if self.weights else ''}: {names}"
 
 
+class Links(PathDistribution):
+    """Several links in a row, the sender's first; flows have routes over them."""
+
+    kind: Literal["links"] = "links"
+    links: dict[str, PathDistributionField] = Field(min_length=1, max_length=1000)
+    """What each is drawn from, in their order, by the names that routes mention."""
+
+    @model_validator(mode="after")
+    def _in_a_row(self) -> Self:
+        self.sample(np.random.default_rng(0))  # a name that is none, or a link of several, is refused at once
+        return self
+
+    @override
+    def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
+        drawn = {name: one.sample(rng, duration_ns) for name, one in self.links.items()}
+        made = SampledPath.of(NetworkPath(links={name: one.path() for name, one in drawn.items()}), duration_ns)
+        links = numbers_of_links((name, one.numbers) for name, one in drawn.items())
+        return replace(made, numbers={**made.numbers, **slowest_of(links, drawn), **links})
+
+    @override
+    def rows(self) -> list[ParameterRow]:
+        return [row for name, one in self.links.items() for row in prefixed(f"{name}: ", one.rows())]
+
+    @override
+    def summary(self) -> str:
+        return f"{len(self.links)} links in a row ({'; '.join(f'{k}: {v.summary()}' for k, v in self.links.items())})"
+
+
 class Part(Strict):
     """A part of a mixture."""
 
@@ -202,6 +233,11 @@ class Extended(PathDistribution):
         drawn = self._changed.sample(rng, duration_ns)
         if not self.elements:
             return drawn
+        if drawn.links:
+            raise ConfigError(
+                "elements around several links", where="elements", expected="them around single links",
+                hint="in `kind: links`, each link may be `kind: extended`",
+            )  # fmt: skip
         first, last = self._made
         return replace(
             drawn, uplink=[*first, *drawn.uplink], downlink=[*drawn.downlink, *last],
@@ -274,7 +310,7 @@ def _read(value: object) -> object:
         kind, kinds = value.get("kind"), f"kind: {', '.join(KINDS)}"
         if kind is not None:
             refuse_unknown_kind(kind, KINDS)
-        elif {"rate", "trace", "mahimahi", "named", "chain"}.isdisjoint(value):
+        elif {"rate", "trace", "mahimahi", "named", "chain", "links"}.isdisjoint(value):
             raise ConfigError("paths without kind", expected=kinds)
         else:
             hint = "one path is `kind: fixed` with `path:`, drawn numbers are `kind: ranges`"
@@ -306,7 +342,7 @@ def _one_path(text: str) -> NetworkPath:
         ) from None
 
 
-AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | Extended | Mixture
+AnyDistribution: TypeAlias = Ranges | Traces | Fixed | Named | Links | Extended | Mixture
 """Every distribution."""
 
 PathDistributionField: TypeAlias = Annotated[
@@ -319,6 +355,7 @@ PathDistributionField: TypeAlias = Annotated[
 KINDS: Final[Mapping[str, type[Strict]]] = kinds_of(AnyDistribution)
 """The distributions by ``kind``."""
 
+Links.model_rebuild()
 Part.model_rebuild()
 Extended.model_rebuild()
 Mixture.model_rebuild()

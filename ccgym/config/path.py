@@ -30,7 +30,7 @@ from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models.elements import AnyElement, ElementField
-from ccgym.config.models.links import Link, LinkDirection
+from ccgym.config.models.links import LinkDirection
 from ccgym.config.models.queues import AnyQueue
 from ccgym.config.path_changes import changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
@@ -330,22 +330,24 @@ class NetworkPath(Chain):
         Raises:
             ConfigError: There is no such link.
         """
-        part = self.along(route)
+        way = self.along(route, direction)
         available: Piecewise | None = None
-        for element in reversed(part.chain):
-            link = element.toward(direction) if isinstance(element, Link) else None
-            if link is not None:
-                steps = capacity(link, duration_ns)
-                available = steps if available is None else combine(available, steps, min)
-        return {"base_rtt": part.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
+        for link in way.data_links:
+            steps = capacity(link, duration_ns)
+            available = steps if available is None else combine(available, steps, min)
+        return {"base_rtt": way.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
 
-    def along(self, route: Sequence[str]) -> NetworkPath:
-        """The path that a route over some of the links is; the whole one without a route.
+    def along(self, route: Sequence[str], direction: Direction = "uplink") -> NetworkPath:
+        """The path that a route over some of the links is, as a flow on it sees it.
+
+        Args:
+            route: Names of links; all of them by default.
+            direction: The direction of each link that data crosses.
 
         Raises:
             ConfigError: There is no such link, or the route names one twice.
         """
-        if not route:
+        if not route and direction == "uplink":
             return self
         known = dict(self.links)
         for place, name in enumerate(route):
@@ -357,7 +359,10 @@ class NetworkPath(Chain):
                     expected=f"each of {', '.join(known)} once at most" if known else "no route: the path has one link",
                     hint=did_you_mean(name, known),
                 )
-        return NetworkPath(chain=[element for name in reversed(route) for element in known[name].chain])
+        crossed = [element for name in reversed(route) for element in known[name].chain] if route else self.chain
+        # What counts in bandwidth-delay products counts those of the whole path.
+        chain = self._in_packets(crossed)
+        return NetworkPath(chain=chain if direction == "uplink" else [one.mirrored() for one in reversed(chain)])
 
     def to_mahimahi(self, *, materialize: bool = False, duration: TimeLike = "60s") -> str:
         """Write the path as a mahimahi command line, without a command to run in it.

@@ -7,14 +7,14 @@ gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from typing_extensions import Self, TypedDict, override
 
-from ccgym.config.declared import Strict
+from ccgym.config.declared import Direction, Strict
 from ccgym.config.models.elements import AnyElement
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
@@ -132,7 +132,7 @@ class SampledPath:
     facts: dict[str, Any] | None
     """``capacity``: steps of nanoseconds and bit/s; ``base_rtt``: nanoseconds. ``None`` for a path without link."""
     numbers: Mapping[str, float]
-    """What was drawn, by the names of :data:`UNITS`."""
+    """What was drawn, by the names of :data:`UNITS`; those of one of several links as ``LINK.NAME``."""
     name: str = ""
     """The distribution's, the trace's or the path's name."""
     traces: Mapping[str, _core.Trace] = field(default_factory=dict, repr=False)
@@ -141,6 +141,12 @@ class SampledPath:
     """What :meth:`path` makes the path of."""
     added: tuple[AnyElement, ...] = ()
     """Elements at the sender's end, on top of those of :attr:`origin`."""
+    links: tuple[dict[str, Any], ...] = ()
+    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each, in place of the path's own."""
+    _ways: dict[tuple[tuple[str, ...], Direction, int], SampledPath] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What :meth:`along` has made."""
 
     @property
     def start_rate_mbps(self) -> float | None:
@@ -159,22 +165,39 @@ class SampledPath:
             ConfigError: The path cannot be compiled.
             PathNotFoundError: A trace that is not there.
         """
-        if path.links:
-            raise ConfigError(
-                f"a path of {len(path.links)} links",
-                where="paths",
-                expected="one link: environments know no routes",
-                hint="`ccgym.simulate` and experiments run flows over several links",
-            )
         compiled = path.compile(duration_ns)
         facts = compiled.facts if compiled.facts["capacity"] else None
-        return cls(
-            compiled.uplink, compiled.downlink, facts, path_numbers(path), path.name or "", compiled.traces, path
-        )
+        each = [(name, path.along([name])) for name, _ in path.links]
+        numbers = {**path_numbers(path), **numbers_of_links((name, path_numbers(link)) for name, link in each)}
+        uplink, downlink = ([], []) if path.links else (compiled.uplink, compiled.downlink)
+        return cls(uplink, downlink, facts, numbers, path.name or "", compiled.traces, path, links=compiled.links)
+
+    def along(self, route: Sequence[str], direction: Direction, duration_ns: int) -> SampledPath:
+        """What a flow has of the path: true capacity, base round trip and numbers of its own route.
+
+        Args:
+            route: Names of links; all of them by default.
+            direction: The direction of each link that data crosses.
+            duration_ns: How long the capacity must be known for, nanoseconds.
+
+        Raises:
+            ConfigError: There is no such link, or the route names one twice.
+        """
+        if not route and direction == "uplink":
+            return self
+        key = (tuple(route), direction, duration_ns)
+        way = self._ways.get(key)
+        if way is None:
+            way = SampledPath.of(self.path().along(route, direction), duration_ns)
+            rates = slowest_of(self.numbers, route) if direction == "uplink" else {}
+            links = {name: number for name, number in self.numbers.items() if name not in UNITS}
+            way = self._ways[key] = replace(way, numbers={**way.numbers, **rates, **links}, name=self.name)
+        return way
 
     def spec(self) -> dict[str, Any]:
         """Uplink, downlink and facts: what goes into the simulator's JSON."""
-        return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+        spec = {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+        return {**spec, "links": list(self.links)} if self.links else spec
 
     def path(self) -> NetworkPath:
         """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
@@ -207,6 +230,20 @@ def path_numbers(path: NetworkPath) -> Mapping[str, float]:
         numbers["queue_bdp"] = limit.bdp
     numbers["loss"] = path.loss
     return numbers
+
+
+def numbers_of_links(links: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, float]:
+    """The numbers of several links by ``LINK.NAME``."""
+    return {f"{link}.{name}": number for link, numbers in links for name, number in numbers.items()}
+
+
+def slowest_of(numbers: Mapping[str, float], links: Iterable[str]) -> dict[str, float]:
+    """The smallest rate of these links, and the smallest with which they let flows start, where they have such."""
+    found = {name: [numbers[key] for link in links if (key := f"{link}.{name}") in numbers] for name in _RATES}
+    return {name: min(rates) for name, rates in found.items() if rates}
+
+
+_RATES: Final = ("rate_mbps", "start_rate_mbps")
 
 
 # --- What paths are drawn from ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ccgym.emulation import python_schemes, quic
 from ccgym.emulation.job import Memory
 from ccgym.emulation.programs import ProgramWords
 from ccgym.emulation.python_schemes import PythonSource
+from ccgym.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -152,3 +153,15 @@ def trace_files(names: Iterable[str]) -> dict[str, Path]:
         TraceFormatError: What was made does not have the checksum of the catalog.
     """
     return {name: resolve_trace(name).materialize() for name in names}
+
+
+def refuse_networks(spec: Mapping[str, Any], backend: str) -> None:
+    """Raise :class:`ConfigError` for what only the simulator has: several links, flows in both directions."""
+    links = bool(spec.get("links"))
+    if links or any(flow["reverse"] for flow in spec["flows"]):
+        raise ConfigError(
+            "a path of several links" if links else "a flow in the other direction",
+            where=f"backend {backend}",
+            expected="one path, which the data of all flows crosses in the same direction",
+            hint="networks are simulated only: backend sim",
+        )

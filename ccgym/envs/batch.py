@@ -215,7 +215,7 @@ class EpisodeBatch(ABC):
         assert episode is not None
         return {
             "summary": self.summaries(index)[learner],
-            "path": dict(episode.path),
+            "path": dict(episode.path_of(learner)),
             "simulator_seed": episode.seed,
             "trajectory_hash": self.trajectory_hash(index),
         }

@@ -18,8 +18,8 @@ import numpy as np
 from ccgym.config.best_windows import best_window_of
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.config.sampled_path import DEFAULT_DURATION_NS, SampledPath
-from ccgym.errors import CcgymError
-from ccgym.schemes.flow import FlowSpec, LearnerFlow
+from ccgym.errors import CcgymError, located
+from ccgym.schemes.flow import Flow, FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S, PACKET_BYTES
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ class Episode:
     """Flows that learn in it."""
     drawn: SampledPath | None = None
     """The path as it was drawn; absent from an episode that is restored."""
+    ways: tuple[Mapping[str, Any], ...] = ()
+    """In place of :attr:`path` for each learner, where one has a route or goes in the other direction."""
+
+    def path_of(self, learner: int) -> Mapping[str, Any]:
+        """The drawn numbers of the path as a learner crosses it."""
+        return self.ways[learner] if self.ways else self.path
 
 
 @dataclass(frozen=True)
@@ -91,38 +97,64 @@ def draw_episode(
             itself is told that path's.
         earlier: Flows of earlier selves, after all others.
     """
-    drawn = _sampled(source, rng, duration_ns or DEFAULT_DURATION_NS)
+    known_ns = duration_ns or DEFAULT_DURATION_NS
+    drawn = _sampled(source, rng, known_ns)
     seed = int(rng.integers(0, 2**63))
-    facts = drawn.facts
-    if duration_ns is None:
-        duration_ns = HORIZON if facts is None or len(facts["capacity"]) < 2 else DEFAULT_DURATION_NS
-    base_rtt = 0 if facts is None else int(facts["base_rtt"])
-    rate = drawn.start_rate_mbps
-    flows = [
-        flow.native(base_rtt, f"learners[{place}]", rng, rate)
-        for place, flow in enumerate(learners)
-        if flow.takes_part(rng)
-    ]
-    taking_part = len(flows)
+    capacities = [] if drawn.facts is None else [drawn.facts["capacity"]]
+
+    def way_of(flow: Flow, where: str) -> SampledPath:
+        with located(where):
+            return drawn.along(flow.route, flow.direction, known_ns)
+
+    def native(flow: FlowSpec | LearnerFlow, way: SampledPath, where: str) -> dict[str, Any]:
+        base_rtt = 0 if way.facts is None else int(way.facts["base_rtt"])
+        if isinstance(flow, FlowSpec):
+            made = flow.native(base_rtt, where, rng)
+        else:
+            made = flow.native(base_rtt, where, rng, way.start_rate_mbps)
+        if way is drawn or way.facts is None:
+            return made
+        capacities.append(way.facts["capacity"])
+        return {**made, "facts": way.facts}
+
+    flows, ways = [], []
+    for place, learner in enumerate(learners):
+        if learner.takes_part(rng):
+            where = f"learners[{place}]"
+            ways.append(way_of(learner, where))
+            flows.append(native(learner, ways[-1], where))
     if len(learners) == 1 and not background and _keeps_best_window(agent):
         flow = learners[0]
         alone = not flow.extra_rtt and flow.rtt is None and flow.mss + flow.header == PACKET_BYTES
-        window = best_window_of(drawn.origin) if alone else None
+        window = best_window_of(ways[0].origin) if alone else None
         if window is not None:
             flows[0]["params"]["expert_window"] = window
-    flows += [
-        flow.native(base_rtt, f"flows[{place}]", rng) for place, flow in enumerate(background) if flow.takes_part(rng)
-    ]
+    for place, other in enumerate(background):
+        if other.takes_part(rng):
+            where = f"flows[{place}]"
+            flows.append(native(other, way_of(other, where), where))
     if earlier is not None and earlier.policies:
         for place, one in enumerate(earlier.flows):
             if one.takes_part(rng):
+                where = f"earlier_selves[{place}]"
                 policy = earlier.policies[int(rng.integers(len(earlier.policies)))]
-                native = one.native(base_rtt, f"earlier_selves[{place}]", rng, rate)
-                flows.append({**native, "params": {**native["params"], "policy": policy}})
+                made = native(one, way_of(one, where), where)
+                flows.append({**made, "params": {**made["params"], "policy": policy}})
+    if duration_ns is None:
+        changing = any(len(capacity) > 1 for capacity in capacities)
+        duration_ns = DEFAULT_DURATION_NS if changing else HORIZON
     spec = {"seed": seed, "duration": duration_ns, **drawn.spec(), "flows": flows, "record": {}}
-    path = drawn.describe()
-    named = {"name": drawn.name, **path} if drawn.name else path
-    return Episode(json.dumps(spec), dict(drawn.traces), named, seed, taking_part, drawn)
+    same = all(way is drawn for way in ways)
+    return Episode(
+        json.dumps(spec), dict(drawn.traces), _named(drawn), seed, len(ways), drawn,
+        () if same else tuple(map(_named, ways)),
+    )  # fmt: skip
+
+
+def _named(path: SampledPath) -> dict[str, Any]:
+    """A path's numbers, and its name if it has one."""
+    numbers = path.describe()
+    return {"name": path.name, **numbers} if path.name else numbers
 
 
 def _sampled(source: Source, rng: np.random.Generator, duration_ns: int) -> SampledPath:

@@ -32,7 +32,7 @@ except ImportError:
 
 
 class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # type: ignore[misc, unused-ignore]
-    """Several flows that share one bottleneck, each steered by an agent ``flow_0``, ``flow_1`` …
+    """Several flows on one path, each steered by an agent ``flow_0``, ``flow_1`` …
 
     Every flow has a clock of its own, so that decisions rarely fall together. A step lasts until at least one agent is
     due: ``info["due"]`` says which. The others see their latest observation again with reward 0, and what they answer

@@ -12,7 +12,7 @@ from ccgym.config.sampled_path import DEFAULT_DURATION_NS
 from ccgym.emulation.control import VERSION, Connection, Server, wait_for
 from ccgym.emulation.control_pb2 import Ended, Hello, Interval
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
-from ccgym.emulation.plan import Plan, trace_files
+from ccgym.emulation.plan import Plan, refuse_networks, trace_files
 from ccgym.emulation.process import RunProcess
 from ccgym.envs.episode import HORIZON, Episode
 from ccgym.errors import ConfigError, RealPathError
@@ -326,6 +326,7 @@ class RealEpisode:
 
 def _plan(settings: Settings, episode: Episode, server: Server, policies: Mapping[str, LearnedPolicy]) -> Plan:
     spec = json.loads(episode.spec)
+    refuse_networks(spec, settings.backend)
     shells: tuple[tuple[str, ...], ...] = ()
     if settings.backend == "mahimahi":
         assert episode.drawn is not None

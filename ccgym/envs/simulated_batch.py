@@ -34,11 +34,14 @@ class EpisodeState:
     """The learners' one after the other."""
     decisions: list[int] = field(default_factory=list)
     """How many of them are each learner's; empty where there is a single one."""
+    ways: list[dict[str, Any]] = field(default_factory=list)
+    """As in :class:`Episode`."""
 
     def episode(self) -> Episode:
         """The episode that it is a state of."""
         traces = {name: resolve_trace(name).load() for name in self.traces}
-        return Episode(self.spec, traces, self.path, self.seed, max(1, len(self.decisions)))
+        learners = max(1, len(self.decisions))
+        return Episode(self.spec, traces, self.path, self.seed, learners, ways=tuple(self.ways))
 
     def by_learner(self) -> list[Floats]:
         """The actions of each learner."""
@@ -207,6 +210,7 @@ class SimulatedBatch(EpisodeBatch):
                     seed=episode.seed,
                     actions=np.concatenate(taken),
                     decisions=decisions[index][: episode.learners] if self.learners > 1 else [],
+                    ways=[dict(way) for way in episode.ways],
                 )
             )
         return states

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from ccgym.config.declared import Direction
 from ccgym.config.models import flows, sources
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
@@ -114,6 +115,11 @@ class Flow(flows.Flow):
                 hint="give the path the shortest round-trip time of all flows; extra_rtt suits any path",
             )
         return self.rtt - base_rtt_ns
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of each link that its data crosses."""
+        return "downlink" if self.reverse else "uplink"
 
     def takes_part(self, rng: np.random.Generator) -> bool:
         """Whether it takes part in an episode; draws only where that is not certain."""

@@ -107,7 +107,7 @@ def test_every_kind_of_path_distribution_has_an_example() -> None:
     assert {example["kind"] for example in examples} == {*KINDS, *CURRICULA}
     for example in examples:
         drawn = curriculum_of(read_paths(example)).distribution(0.0).sample(np.random.default_rng(1))
-        assert drawn.uplink
+        assert drawn.uplink or drawn.links
 
 
 def test_every_page_can_be_reached() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import ccgym
 from ccgym.config.path import NetworkPath
-from ccgym.config.sampled_path import SampledPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.prepared_run import prepare
 from ccgym.evaluation.run import path_digest
@@ -84,8 +83,6 @@ def test_wrong_routes() -> None:
         prepare(path, [{"scheme": "cubic", "route": ["first", "first"]}])
     with pytest.raises(ConfigError, match="the path has one link"):
         prepare("12mbps", [{"scheme": "cubic", "route": ["first"]}])
-    with pytest.raises(ConfigError, match="environments know no routes"):
-        SampledPath.of(path)
 
 
 def test_a_parking_lot_is_measured_per_link() -> None:

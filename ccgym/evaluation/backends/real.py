@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.emulation import doctor
 from ccgym.emulation.mahimahi import mahimahi_shells, require_programs
-from ccgym.emulation.plan import Plan, trace_files
+from ccgym.emulation.plan import Plan, refuse_networks, trace_files
 from ccgym.emulation.process import run_plan
 from ccgym.errors import ConfigError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
@@ -61,13 +61,7 @@ class RealPath:
 
     def plan(self, run: PreparedRun) -> Plan:
         """The run as the process that makes it takes it."""
-        if run.path.links or any(flow.reverse for flow in run.flows):
-            raise ConfigError(
-                "a path of several links" if run.path.links else "a flow in the other direction",
-                where=f"backend {self.name}",
-                expected="one path, which the data of all flows crosses in the same direction",
-                hint="networks are simulated only: --backend sim",
-            )
+        refuse_networks(run.document, self.name)
         for place, flow in enumerate(run.flows):
             if (found := flow.simulated_only) is not None:
                 raise ConfigError(

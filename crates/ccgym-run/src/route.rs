@@ -77,6 +77,17 @@ impl RunSpec {
         Ok(if *reverse { Route { there: down, back: up } } else { Route { there: up, back: down } })
     }
 
+    /// How many flows the data of flow `index` meets, itself included: the most on one link of its route.
+    #[must_use]
+    pub fn flows_beside(&self, index: usize) -> u32 {
+        let Some(own) = self.is_network().then(|| self.route(index).ok()).flatten() else {
+            return self.flows.len() as u32;
+        };
+        let routes: Vec<Route> = (0..self.flows.len()).filter_map(|i| self.route(i).ok()).collect();
+        let crossing = |direction: &usize| routes.iter().filter(|route| route.there.contains(direction)).count();
+        own.there.iter().map(crossing).max().unwrap_or(1) as u32
+    }
+
     /// Elements that the data of a flow, or its acknowledgements, cross: those of `directions` in order.
     pub fn elements<'a>(&'a self, directions: &'a [usize]) -> impl Iterator<Item = &'a ElementSpec> + Clone {
         directions.iter().flat_map(|&direction| {
@@ -119,6 +130,20 @@ mod tests {
             assert_eq!(spec.route(0).unwrap(), Route { there, back }, "{flow}");
             assert_eq!(spec.is_network(), spec.flows[0].reverse || links.len() > 1, "{flow}");
         }
+    }
+
+    #[test]
+    fn a_flow_meets_those_of_its_fullest_link() {
+        let mut long = spec(&json!({}), &["a", "b"]);
+        for flow in [json!({"route": ["a"]}), json!({"route": ["b"]}), json!({"route": ["b"]})] {
+            long.flows.extend(spec(&flow, &["a", "b"]).flows);
+        }
+        assert_eq!((0..4).map(|i| long.flows_beside(i)).collect::<Vec<_>>(), [3, 2, 3, 3]);
+        let mut plain = spec(&json!({}), &[]);
+        plain.flows.extend(spec(&json!({}), &[]).flows);
+        assert_eq!(plain.flows_beside(0), 2);
+        plain.flows.extend(spec(&json!({"reverse": true}), &[]).flows);
+        assert_eq!((plain.flows_beside(0), plain.flows_beside(2)), (2, 1));
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub struct FlowSpec {
     /// Whether its data goes the other way over its links: where the acknowledgements of other flows go.
     #[serde(default)]
     pub reverse: bool,
-    /// Capacity and base RTT of its own route; those of the run if absent.
+    /// Capacity and base RTT of its own route; of a flow without `route` and `reverse` those of the run if absent.
     #[serde(default)]
     #[schemars(skip)]
     pub facts: Option<KnownPath>,
@@ -242,7 +242,7 @@ impl RunSpec {
         let path = self.facts_of(index).filter(|_| cca.capabilities().knows_path).map(|facts| KnownPath {
             capacity: facts.capacity.clone(),
             base_rtt: facts.base_rtt + flow.extra_rtt,
-            flows: self.flows.len() as u32,
+            flows: self.flows_beside(index),
             loss_before: self.route(index).map_or(0.0, |route| loss_before_link(self.elements(&route.there))),
         });
         InitContext {
@@ -258,7 +258,9 @@ impl RunSpec {
     /// Capacity and base RTT of the route of flow `index`.
     #[must_use]
     pub fn facts_of(&self, index: usize) -> Option<&KnownPath> {
-        self.flows[index].facts.as_ref().or(self.facts.as_ref())
+        let flow = &self.flows[index];
+        let own_way = flow.reverse || !flow.route.is_empty();
+        flow.facts.as_ref().or(self.facts.as_ref().filter(|_| !own_way))
     }
 
     /// Build the elements of each direction, in their order.

@@ -26,25 +26,24 @@ struct RouteTruth {
     capacity: Vec<(Timestamp, Rate)>,
     /// Propagation round trip, the flow's own included.
     base_rtt: TimeSpan,
+    /// At the bottleneck.
     queue_limit: f64,
     loss: Vec<Param<f64>>,
 }
 
 impl GroundTruthModel {
-    /// The model of the run that `spec` describes.
+    /// The model of the run that `spec` describes; `bottlenecks` has the direction of each flow's bottleneck.
     #[must_use]
-    pub fn of(spec: &RunSpec) -> Self {
+    pub fn of(spec: &RunSpec, bottlenecks: &[usize]) -> Self {
         let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
         let route = |(i, flow): (usize, &FlowSpec)| {
             let there = spec.route(i).unwrap_or_else(|_| Route::plain()).there;
-            let mut queue_limit = f64::INFINITY;
-            let mut loss = Vec::new();
-            for element in spec.elements(&there) {
-                loss.extend(element.loss());
-                if let ElementSpec::Link { queue, overhead, .. } = element {
-                    queue_limit = queue_limit.min(limit_packets(queue, packet + overhead));
-                }
-            }
+            let loss = spec.elements(&there).filter_map(ElementSpec::loss).collect();
+            let limits = spec.elements(&bottlenecks[i..=i]).filter_map(|element| match element {
+                ElementSpec::Link { queue, overhead, .. } => Some(limit_packets(queue, packet + overhead)),
+                _ => None,
+            });
+            let queue_limit = limits.fold(f64::INFINITY, f64::min);
             let facts = spec.facts_of(i);
             let base_rtt = facts.map_or(TimeSpan::ZERO, |f| f.base_rtt) + flow.extra_rtt;
             RouteTruth { capacity: facts.map(|f| f.capacity.clone()).unwrap_or_default(), base_rtt, queue_limit, loss }
@@ -135,7 +134,7 @@ mod tests {
             "facts": {"capacity": [[0, 8_000_000], [1_000_000_000u64, 16_000_000]], "base_rtt": 40_000_000},
         }))
         .unwrap();
-        GroundTruthModel::of(&spec)
+        GroundTruthModel::of(&spec, &[0])
     }
 
     #[test]
@@ -148,6 +147,28 @@ mod tests {
         assert_eq!(at(100, 600), 8e6);
         assert!((at(500, 1500) - 12e6).abs() < 1e-6);
         assert!((at(0, 4000) - 14e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_queue_is_that_of_the_bottleneck() {
+        let link = |name: &str, packets: u64| {
+            json!({"name": name, "downlink": [], "uplink": [
+                {"kind": "link", "schedule": {"kind": "rate", "rate": 1_000_000},
+                 "queue": {"kind": "droptail", "limit": {"packets": packets}}},
+                {"kind": "loss", "probability": 0.1}]})
+        };
+        let facts = json!({"capacity": [[0, 1_000_000]], "base_rtt": 10_000_000});
+        let spec: RunSpec = serde_json::from_value(json!({
+            "duration": 1, "uplink": [], "downlink": [], "links": [link("a", 5), link("b", 50)], "facts": facts,
+            "flows": [{"scheme": "reno"}, {"scheme": "reno", "route": ["a"],
+                       "facts": {"capacity": [[0, 2_000_000]], "base_rtt": 5_000_000}}],
+        }))
+        .unwrap();
+        let model = GroundTruthModel::of(&spec, &[2, 0]);
+        let of = |flow| model.over(flow, Timestamp::ZERO, Timestamp::ZERO, 0.0, 2);
+        assert_eq!((of(0).queue_limit, of(0).link_rate, of(0).base_rtt), (50.0, 1e6, 0.01));
+        assert_eq!((of(1).queue_limit, of(1).link_rate, of(1).base_rtt), (5.0, 2e6, 0.005));
+        assert!((of(0).loss - 0.19).abs() < 1e-12 && (of(1).loss - 0.1).abs() < 1e-12);
     }
 
     #[test]

@@ -164,6 +164,7 @@ impl Simulator {
         if sampled.is_empty() {
             sampled.push(0);
         }
+        let bottlenecks: Vec<usize> = flows.iter().map(|flow| flow.itinerary.bottleneck).collect();
         Ok(Self {
             now: Timestamp::ZERO,
             end,
@@ -177,7 +178,7 @@ impl Simulator {
             series: sampling.then(|| Series::new(step, flows.len(), &sampled)),
             next_sample: if sampling { Timestamp::ZERO + step } else { Timestamp::NEVER },
             waiting: None,
-            truth: GroundTruthModel::of(spec),
+            truth: GroundTruthModel::of(spec, &bottlenecks),
             flows,
             hash: 0xcbf2_9ce4_8422_2325,
             fuel: 0,

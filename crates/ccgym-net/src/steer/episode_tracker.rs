@@ -24,7 +24,7 @@ impl LiveGroundTruth {
     /// The ground truth of the run that `spec` describes. `backlog`: packets in the uplink's bottleneck, kept up to
     /// date by the thread that carries them in this process; `None` if another process does: the backlog is NaN then.
     pub fn of(spec: &RunSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
-        Self { model: Arc::new(GroundTruthModel::of(spec)), backlog }
+        Self { model: Arc::new(GroundTruthModel::of(spec, &vec![0; spec.flows.len()])), backlog }
     }
 
     /// The ground truth of `flow` over `from..now`.
