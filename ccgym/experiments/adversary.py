@@ -51,6 +51,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.scorecard import record_score, run_score
 from ccgym.experiments.training import Training
 from ccgym.files import atomic_write
+from ccgym.units import Nanoseconds
 
 NAME: Final = "adversary"
 ORACLE: Final = "oracle"
@@ -627,7 +628,7 @@ def _real(spec: AdversarySpec, request: Request, find: Find, scheme: Contender) 
     path = find.network_path()
     gap = GapSpec(
         name=find.name, path=path, schemes=(scheme.text, ORACLE), backends=("sim", "emulated"), runs=1,
-        duration=spec.duration,
+        duration=Nanoseconds(spec.duration),
     )  # fmt: skip
     asked = Request(
         out=request.out / REAL_DIRECTORY / find.name, schemes=(scheme, contender(ORACLE)), seed=request.seed,
