@@ -78,7 +78,7 @@ DRAWN_LATER: Final = 0.2
 TOURNAMENT: Final = 3
 SHRINK_RUNS: Final = 2
 """Runs of each scheme while a find is minimized."""
-MAX_TRIALS: Final = 80
+MAX_TRIALS: Final = 50
 """Candidates that are tried to minimize a find."""
 NOTED: Final = 0.3
 """Growth of the gap that is worth a line."""

@@ -131,7 +131,7 @@ class Candidate:
         # Of what a plain path does without, less is simpler.
         pairs += [(getattr(self, name), RANGES[name][0]) for name in OPTIONAL if getattr(self, name)]
         far = sum(abs(math.log2(value / other)) for value, other in pairs)
-        return 10.0 * parts + far + sum(1.5 for value, _ in pairs if rounded(value, 1) != value)
+        return 10.0 * parts + far + sum(1.5 for value, other in pairs if value not in (other, rounded(value, 1)))
 
     # --- Simpler ones ---------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Candidate:
                 left = (*self.rates_mbps[:place], *self.rates_mbps[place + 1 :])
                 yield replace(self, rates_mbps=left)
         usual = Candidate()
-        # All rates at once, then each; then everything else; first the default, then half of the way there.
+        # The default first, then half of the way there, and a quarter.
         by = usual.rates_mbps[0] / max(self.rates_mbps)
         for factor in (by, math.sqrt(by)):
             yield self._with_rates([rate * factor for rate in self.rates_mbps])
@@ -166,8 +166,8 @@ class Candidate:
 
     def _toward(self, name: str, goal: float) -> Iterator[Candidate]:
         value = getattr(self, name)
-        for made in (goal, rounded(math.sqrt(value * goal), 1), rounded(math.sqrt(value * goal))):
-            yield self.having(name, made)
+        for part in (1.0, 0.5, 0.25):
+            yield self.having(name, rounded(value ** (1 - part) * goal**part, DIGITS if part == 1.0 else 1))
 
     def having(self, name: str, value: float) -> Candidate:
         """The candidate with another number."""
