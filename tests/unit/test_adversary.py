@@ -49,6 +49,7 @@ from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Cand
 from ccgym.experiments.request import Request
 from ccgym.experiments.scorecard import run_score
 from ccgym.report.adversary_report import finds_table, markdown, terminal
+from ccgym.units import Nanoseconds
 
 WEAK = "fixed_window:cwnd=8"
 """Uses a slow path, and hardly any of one with a larger product."""
@@ -59,7 +60,7 @@ MINUTE_NS = 60_000_000_000
 def hunted(
     directory: Path, schemes: str = WEAK, evaluations: int = 48, confirm: int = 0, **more: Any
 ) -> AdversaryResults:
-    spec = AdversarySpec(evaluations=evaluations, duration=RUN_NS, runs=2, finds=2, max_rate_mbps=40.0)
+    spec = AdversarySpec(evaluations=evaluations, duration=Nanoseconds(RUN_NS), runs=2, finds=2, max_rate_mbps=40.0)
     request = Request(out=directory, schemes=parse_contenders(schemes), confirm=confirm, runtime_ns=RUN_NS)
     return run_adversary(spec, request, **more)
 
@@ -218,7 +219,7 @@ def test_the_same_seed_finds_the_same_and_what_is_kept_is_not_run_again(
 
 
 def test_a_budget_is_time_of_runs_so_that_what_is_kept_ends_at_the_same_candidate(tmp_path: Path) -> None:
-    spec = AdversarySpec(budget_s=0.4, duration=1_000_000_000, runs=1, finds=1, max_rate_mbps=20.0)
+    spec = AdversarySpec(budget_s=0.4, duration=Nanoseconds(1_000_000_000), runs=1, finds=1, max_rate_mbps=20.0)
     request = Request(out=tmp_path, schemes=parse_contenders("vegas"), runtime_ns=1_000_000_000)
     first, again = (run_adversary(spec, request) for _ in range(2))
     assert first.schemes[0].searched == again.schemes[0].searched
