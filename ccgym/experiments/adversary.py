@@ -339,6 +339,10 @@ class Real:
     """Why not, or what is to be known of it; mostly empty."""
     confirmed: bool
     """Whether :data:`KEPT` of the simulated gap was there."""
+    score: float | None = None
+    """The scheme's score there."""
+    oracle: float | None = None
+    """The oracle's: that of a machine which is late is worse, and the gap smaller."""
 
 
 @dataclass(frozen=True)
@@ -646,7 +650,8 @@ def _real(spec: AdversarySpec, request: Request, find: Find, scheme: Contender) 
     scores = {key: run_score(cell, path.owd_ms) for key, cell in cells.items()}
     measured = scores[ORACLE] - scores[scheme.key]
     limited = next((f"{cell.name}: {cell.limited}" for cell in cells.values() if cell.limited), "")
-    return Real(measured, limited, confirmed=not limited and measured >= KEPT * find.gap.mean)
+    confirmed = not limited and measured >= KEPT * find.gap.mean
+    return Real(measured, limited, confirmed, scores[scheme.key], scores[ORACLE])
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
