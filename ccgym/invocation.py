@@ -11,9 +11,9 @@ import re
 from typing import Final, Literal
 
 COMMANDS: Final = (
-    "analyze", "benchmark", "certificate", "compare", "convert", "describe", "doctor", "evaluate", "export", "gap",
-    "pantheon", "path", "paths", "portrait", "receiver", "record", "rfc9743", "schema", "schemes", "sender",
-    "shell", "site", "trace", "train", "tree", "version", "watch", "windows",
+    "adversary", "analyze", "benchmark", "certificate", "compare", "convert", "describe", "doctor", "evaluate",
+    "export", "gap", "pantheon", "path", "paths", "portrait", "receiver", "record", "rfc9743", "schema", "schemes",
+    "sender", "shell", "site", "trace", "train", "tree", "version", "watch", "windows",
 )  # fmt: skip
 """Of the program ``ccgym``."""
 

@@ -59,6 +59,7 @@ _NOT_OF_EXPERIMENTS: Final = {
 """Options that make no sense with an experiment, and what to do."""
 
 _KINDS: Final = {
+    "adversary": ("ccgym.experiments.adversary:run_adversary", "ccgym.report.adversary_report"),
     "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
     "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
     "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),

@@ -8,7 +8,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ccgym.cli import benchmark, best_cwnd, certificate, describe, doctor, gap, portrait, rfc9743, schema, trace, tree
+from ccgym.cli import (
+    adversary,
+    benchmark,
+    best_cwnd,
+    certificate,
+    describe,
+    doctor,
+    gap,
+    portrait,
+    rfc9743,
+    schema,
+    trace,
+    tree,
+)
 from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
@@ -50,6 +63,7 @@ examples:
   ccgym shell --path 77.72mbps                 your shell inside that path, with real packets
   ccgym gap --trace 77.72mbps --schemes bbr    the simulator against real packets
   ccgym rfc9743 cubic --quick                  what RFC 9743 asks of a scheme, as a report
+  ccgym adversary cubic                        paths on which a scheme is far from the oracle
   ccgym describe configs/aurora.yaml           what an agent sees, does and is rewarded for
   ccgym schema config                          JSON Schema of a training file, for editors
   ccgym train --config aurora.yaml             a policy that learns
@@ -87,7 +101,9 @@ def build_parser() -> argparse.ArgumentParser:
     schemes.add_argument("name", nargs="?", help="one scheme, with its parameters")
     schemes.add_argument("--json", action="store_true", help="as JSON")
     schemes.set_defaults(run=_schemes)
-    for module in (trace, describe, schema, gap, rfc9743, benchmark, portrait, tree, best_cwnd, certificate, doctor):
+    for module in (
+        trace, describe, schema, gap, rfc9743, benchmark, adversary, portrait, tree, best_cwnd, certificate, doctor,
+    ):  # fmt: skip
         module.add_parser(commands)
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)

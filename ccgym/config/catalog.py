@@ -1,5 +1,7 @@
 """The named traces and paths of ``traces/paths.yaml``, and how a trace's name becomes a trace.
 
+Paths that an adversary found have names, too: ``traces/adversary.yaml`` (:mod:`ccgym.experiments.adversary`).
+
 A trace in the catalog is either a file next to ``paths.yaml`` or *declared by construction*: a rule, its parameters,
 and the checksum of what must come out. A 60 s trace of 77.72 Mbit/s is 2.2 MB of text that one line describes, so it
 is made when it is needed. A name that is not declared is unknown.
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 CATALOG_FILE: Final = "paths.yaml"
 """Name of the catalog in the folder of traces."""
+FOUND_FILE: Final = "adversary.yaml"
+"""Name of the file next to it with paths that `ccgym adversary` found."""
 SEARCH_VARIABLE: Final = "CCGYM_TRACE_PATH"
 """Environment variable with further folders of traces."""
 CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
@@ -168,6 +172,12 @@ class CatalogFile(Strict):
 
     traces: dict[str, TraceEntry]
     recorded: Recorded
+    paths: dict[str, PathEntry]
+
+
+class FoundPaths(Strict):
+    """The content of ``adversary.yaml``, which `ccgym adversary` writes: further paths of the catalog."""
+
     paths: dict[str, PathEntry]
 
 
@@ -410,7 +420,12 @@ def _same(one: Path, other: Path) -> bool:
 
 @lru_cache(maxsize=4)
 def _catalog(file: Path) -> CatalogFile:
-    return validate(load_yaml(file), CatalogFile)
+    read = validate(load_yaml(file), CatalogFile)
+    found = file.with_name(FOUND_FILE)
+    further = validate(load_yaml(found), FoundPaths).paths if found.is_file() else {}
+    if twice := sorted(read.paths.keys() & further.keys()):
+        raise ConfigError(f"the path {twice[0]!r} in {file.name} too", expected="each name once", where=str(found))
+    return read.model_copy(update={"paths": {**read.paths, **further}})
 
 
 @lru_cache(maxsize=4)

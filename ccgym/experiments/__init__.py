@@ -24,6 +24,8 @@
 ``gap``               the same schemes and seeds on several backends
 ``league``            schemes against each other in games, on paths of several kinds
 ``games``             who wins a game, and how good a scheme is by itself
+``adversary``         a search for paths on which a scheme is far from the oracle; finds, minimized and confirmed
+``adversary_space``   the paths that it may choose, and simpler ones
 ``score``             one number for a run on a path; which schemes are Pareto-optimal
 ====================  =================================================================================================
 

@@ -26,6 +26,7 @@ from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
 from ccgym.evaluation.run import Contender, contenders
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
@@ -367,11 +368,22 @@ def _path_result(
 
 
 def run_score(cell: CellResult, base_delay_ms: float) -> float:
-    """Score of one run; the floor for a run that does not count: who sends nothing is not better for it."""
-    total = cell.record.total
-    if cell.invalid is not None or total.delay_p95_ms is None:
+    """Score of one run."""
+    return record_score(cell.record, cell.invalid, base_delay_ms)
+
+
+def record_score(record: RunRecord, invalid: str | None, base_delay_ms: float) -> float:
+    """Score of a run; the floor for a run that does not count: who sends nothing is not better for it.
+
+    Args:
+        record: What came out of it.
+        invalid: Why it does not count, or None.
+        base_delay_ms: One-way propagation delay of the data, ms.
+    """
+    total = record.total
+    if invalid is not None or total.delay_p95_ms is None:
         return SCORE_FLOOR
-    return score(cell.record.link.utilization, total.delay_p95_ms / base_delay_ms)
+    return score(record.link.utilization, total.delay_p95_ms / base_delay_ms)
 
 
 def _standing(summary: SchemeSummary) -> Standing | None:

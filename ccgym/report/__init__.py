@@ -20,6 +20,7 @@
 ``experiment_report``    the report on experiments
 ``gap_report``           the report on a gap
 ``league_report``        the report on a league
+``adversary_report``     the report on paths that an adversary found
 ``requirements_report``  the report on a document's requirements
 ``site``                 the static site of experiments, and its database
 =======================  ===============================================================

@@ -1,0 +1,218 @@
+"""The report on paths that an adversary found: tables, a figure per find, and ``adversary.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ccgym.evaluation.engine import Observer
+from ccgym.experiments.adversary import (
+    CATALOG_FILE,
+    DISTRIBUTION_FILE,
+    FAR,
+    JSON_FILE,
+    KEPT,
+    LEAD,
+    ORACLE,
+    PATHS_DIRECTORY,
+    AdversaryResults,
+    Find,
+    Measured,
+    SchemeFinds,
+)
+from ccgym.experiments.request import Written
+from ccgym.files import atomic_write
+from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number, spread
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+HTML_FILE: Final = "adversary.html"
+MARKDOWN_FILE: Final = "adversary.md"
+
+EXPLANATION: Final = (
+    "gap: the oracle's score less the scheme's, in powers of two; one is half of the oracle's throughput, or twice its "
+    "delay"
+)
+
+_FINDS: Final = (
+    Column("scheme", "scheme", align="left"),
+    Column("name", "path", align="left"),
+    Column("sentence", "what it consists of", align="left", max_width=44),
+    Column("gap", "gap", "", spread(2), better="min"),
+    Column("oracle", "oracle's\nscore", "", number(2)),
+    Column("classic", "best classic's\nscore", align="left"),
+    Column("utilization", "throughput\n/ capacity", "", number(2)),
+    Column("delay", "95th %-ile\ndelay", "ms", number(1)),
+    Column("base", "propagation\ndelay", "ms", number(1)),
+    Column("loss", "loss", "%", number(2, 100)),
+    Column("real", "gap, real\npackets", align="left"),
+)
+
+_MEASURED: Final = (
+    Column("label", "scheme", align="left"),
+    Column("score", "score", "", spread(2), better="max"),
+    Column("throughput_mbps", "throughput", "Mbit/s", number(2)),
+    Column("utilization", "throughput / capacity", "", number(3)),
+    Column("delay_p95_ms", "95th %-ile delay", "ms", number(1)),
+    Column("loss", "loss", "%", number(2, 100)),
+)
+
+
+def finds_table(results: AdversaryResults) -> Table:
+    """A row per find; a row that says so for a scheme without any."""
+    rows: list[Row] = []
+    for one in results.schemes:
+        if not one.finds:
+            best = max((elite.gap for elite in one.searched.elites), default=None)
+            said = "nothing" if best is None else f"nothing that holds; the largest gap of a single run was {best:.1f}"
+            rows.append(Row({"scheme": one.scheme.label, "name": "", "sentence": said}, "muted", first=True))
+        rows += [_find_row(find, one.scheme.label if not place else "") for place, find in enumerate(one.finds)]
+    return Table(_FINDS, rows, _notes(results))
+
+
+def _find_row(find: Find, label: str) -> Row:
+    own = find.own
+    values: dict[str, Any] = {
+        "scheme": label,
+        "name": find.name,
+        "sentence": find.sentence,
+        "gap": Cell(find.gap, "bad"),
+        "oracle": find.oracle.score.mean,
+        "classic": f"{find.classic.label} {number(2)(find.classic.score.mean)}",
+        "utilization": own.utilization,
+        "delay": own.delay_p95_ms,
+        "base": find.network_path().owd_ms,
+        "loss": own.loss,
+        "real": _real(find),
+    }
+    return Row(values, first=bool(label))
+
+
+def _real(find: Find) -> Cell:
+    if find.real is None:
+        return Cell("not tried", "muted")
+    if find.real.gap is None:
+        return Cell("NOT RUN", "unknown")
+    if find.real.note:
+        return Cell(f"{find.real.gap:.2f}, undecided", "unknown")
+    tone: Tone = "good" if find.real.confirmed else "bad"
+    return Cell(f"{find.real.gap:.2f}{'' if find.real.confirmed else ', not confirmed'}", tone)
+
+
+def _notes(results: AdversaryResults) -> list[str]:
+    notes = []
+    if results.unconfirmed:
+        notes.append(f"NOT CONFIRMED WITH REAL PACKETS: {results.unconfirmed}")
+    notes += [
+        f"{find.name} with real packets: {find.real.note}"
+        for find in results.finds
+        if find.real is not None and find.real.gap is not None and find.real.note
+    ]
+    unfair = [find.name for find in results.finds if not find.fair]
+    if unfair:
+        notes.append(f"no classic scheme is better by {LEAD:g} or more: {', '.join(unfair)}")
+    trained = [find.name for find in results.finds if find.trained]
+    if trained:
+        notes.append(f"within what the scheme was trained on: {', '.join(trained)}")
+    return notes
+
+
+def measured_table(find: Find) -> Table:
+    """Everybody's numbers on a find."""
+
+    def tone(one: Measured) -> Tone:
+        return "reference" if one.key == ORACLE else "best" if one is find.classic else ""
+
+    return Table(
+        _MEASURED,
+        [Row({column.name: getattr(one, column.name) for column in _MEASURED}, tone(one)) for one in find.measured],
+    )
+
+
+def searched_line(one: SchemeFinds) -> str:
+    """``TCP Cubic: 912 candidates in 180 s; runs took 240 s in all``."""
+    return (
+        f"{one.scheme.label}: {counted(one.searched.evaluations, 'candidate')}, searched for "
+        f"{one.searched.spent_s:.0f} s; {one.spent_s:.0f} s with minimization and measurement"
+    )
+
+
+def terminal(result: AdversaryResults) -> Sequence[RenderableType]:
+    """The finds, and how to run each again."""
+    table = finds_table(result)
+    lines: list[RenderableType] = ["", table, EXPLANATION, *table.notes, ""]
+    lines += [searched_line(one) for one in result.schemes]
+    lines += ["", *(f"again  {find.replay}" for find in result.finds), ""]
+    return lines
+
+
+def markdown(results: AdversaryResults) -> str:
+    """The table of finds, what belongs below it, and how each is run again."""
+    table = finds_table(results)
+    notes = [f"{EXPLANATION[0].upper()}{EXPLANATION[1:]}.", *table.notes, *map(searched_line, results.schemes)]
+    again = [f"    {find.replay}" for find in results.finds]
+    return f"{table.markdown()}\n" + "  \n".join(notes) + "\n\n" + "\n".join(again) + "\n"
+
+
+def write(result: AdversaryResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
+    """Write the table as Markdown; with ``figures`` a figure per find, and the page."""
+    atomic_write(directory / MARKDOWN_FILE, markdown(result))
+    files = [
+        Written("results", directory / JSON_FILE),
+        Written("table", directory / MARKDOWN_FILE),
+        Written("paths", directory / PATHS_DIRECTORY),
+        Written("catalog", directory / CATALOG_FILE),
+    ]
+    files += [Written("distribution", directory / DISTRIBUTION_FILE)] if result.finds else []
+    if not figures:
+        return files
+    from ccgym.report.page import write_page
+
+    progress.begin("figures", len(result.finds) + 1)
+    for one in result.schemes:
+        for find in one.finds:
+            _draw(result, one, find, directory)
+            progress.advance("figures", 1, find.name)
+    write_page(directory / HTML_FILE, "adversary", page_values(result, directory))
+    progress.advance("figures", 1, HTML_FILE)
+    return [Written("report", directory / HTML_FILE), *files]
+
+
+def _draw(results: AdversaryResults, one: SchemeFinds, find: Find, directory: Path) -> None:
+    """The first run of the scheme and of the oracle on a find."""
+    from ccgym.evaluation.engine import Reduction, measure
+    from ccgym.evaluation.run import contender
+    from ccgym.experiments.request import Request
+    from ccgym.report.figures.portrait import Column as Drawn
+    from ccgym.report.figures.portrait import portrait_figure
+    from ccgym.report.style import write_figure
+
+    path, oracle = find.network_path(), contender(ORACLE)
+    request = Request(out=directory, seed=int(results.parameters["seed"]))
+    runs = results.spec.evaluation(path, (one.scheme, oracle), request, runs=1).planned()
+    records = [each.data for each in measure(runs, reduce=Reduction("record", 1, lambda run, record: record))]
+    write_figure(portrait_figure, directory / find.name, [one.scheme.style, oracle.style], [Drawn(path, records)])
+
+
+def page_values(results: AdversaryResults, directory: Path) -> dict[str, Any]:
+    """What the template ``adversary`` needs."""
+    from ccgym.report.page import Picture
+
+    table = finds_table(results)
+    return {
+        "results": results,
+        "parameters": results.parameters,
+        "provenance": results.provenance,
+        "sections": [(find.name, find.name) for find in results.finds],
+        "table": table,
+        "explanation": EXPLANATION,
+        "searched": [searched_line(one) for one in results.schemes],
+        "kept": KEPT,
+        "far": FAR,
+        "finds": [
+            (find, measured_table(find), Picture.of(directory / f"{find.name}.svg", f"{find.scheme} and the oracle"))
+            for find in results.finds
+        ],
+    }
