@@ -9,10 +9,13 @@
 //!   known to be lost, not with the loss itself. So what was lost within a recovery may begin another one after it.
 //! - When recovery begins, and when a partial acknowledgement uncovers a segment that was not sent again, one segment
 //!   leaves whatever the window says.
-//! - A retransmission that is selectively acknowledged counts as in flight until all before it has arrived.
+//! - A retransmission counts as in flight until all before it has arrived, too.
+//! - In recovery, with nothing lost to send again and no new data, the oldest segment that has not arrived is sent again.
 //! - Its proportional rate reduction is not RFC 6937's: see [`Reduction`].
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::packet::PacketNumber;
 
 /// Header bytes of its segments: IPv4, TCP, timestamps.
 pub const HEADER: u64 = 52;
@@ -80,8 +83,9 @@ pub struct Arrivals {
     pub segments: u64,
     /// The highest of them.
     pub highest: u64,
-    /// The lowest missing segment before, and now.
+    /// The lowest missing segment before …
     pub before: u64,
+    /// … and now.
     pub now: u64,
 }
 
@@ -92,6 +96,14 @@ impl Arrivals {
     }
 }
 
+/// A packet that carries a segment again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retransmission {
+    pub number: PacketNumber,
+    /// On the wire.
+    pub bytes: u64,
+}
+
 /// State of one flow.
 #[derive(Clone, Debug, Default)]
 pub struct Ns3 {
@@ -99,10 +111,8 @@ pub struct Ns3 {
     highest: [u64; THRESHOLD],
     /// Acknowledgements with selective news since the last one without; none in recovery.
     duplicates: usize,
-    /// Missing segments that were sent again.
-    resent: BTreeSet<u64>,
-    /// Segments that were sent again and arrived, above a missing one, and their wire bytes.
-    lingering: BTreeMap<u64, u64>,
+    /// Segments that were sent again, above or at the first missing one.
+    resent: BTreeMap<u64, Retransmission>,
     /// Missing segments that are lost.
     lost: BTreeSet<u64>,
     reduction: Reduction,
@@ -113,24 +123,21 @@ pub struct Ns3 {
 }
 
 impl Ns3 {
-    /// A segment arrived for the first time, in a packet of so many bytes; whether that was a retransmission, which still
-    /// counts as in flight.
-    pub(crate) fn on_arrival(&mut self, segment: u64, bytes: u64, retransmission: bool) -> bool {
+    /// A segment arrived for the first time.
+    pub(crate) fn on_arrival(&mut self, segment: u64) {
         let place = self.highest.partition_point(|&other| other < segment);
         if place > 0 && self.highest.get(place) != Some(&segment) {
             self.highest.copy_within(1..place, 0);
             self.highest[place - 1] = segment;
         }
         self.lost.remove(&segment);
-        retransmission && self.lingering.insert(segment, bytes).is_none()
     }
 
-    /// All below `first_missing` has arrived: how many bytes cease to count as in flight.
-    pub(crate) fn settle(&mut self, first_missing: u64) -> u64 {
-        self.resent = self.resent.split_off(&first_missing);
+    /// All below `first_missing` has arrived: retransmissions that cease to count as in flight.
+    pub(crate) fn settle(&mut self, first_missing: u64) -> impl Iterator<Item = Retransmission> + use<> {
         self.lost = self.lost.split_off(&first_missing);
-        let above = self.lingering.split_off(&first_missing);
-        std::mem::replace(&mut self.lingering, above).values().sum()
+        let above = self.resent.split_off(&first_missing);
+        std::mem::replace(&mut self.resent, above).into_values()
     }
 
     /// Segments below this one that have not arrived are lost.
@@ -142,12 +149,17 @@ impl Ns3 {
         self.lost.insert(segment);
     }
 
-    pub(crate) fn on_resent(&mut self, segment: u64) {
-        self.resent.insert(segment);
+    pub(crate) fn on_resent(&mut self, segment: u64, retransmission: Retransmission) {
+        self.resent.insert(segment, retransmission);
     }
 
     pub(crate) fn is_resent(&self, segment: u64) -> bool {
-        self.resent.contains(&segment)
+        self.resent.contains_key(&segment)
+    }
+
+    /// Whether `number` is the retransmission of `segment`.
+    pub(crate) fn is_retransmission(&self, segment: u64, number: PacketNumber) -> bool {
+        self.resent.get(&segment).is_some_and(|resent| resent.number == number)
     }
 
     /// An acknowledgement outside of recovery: whether recovery begins. `arrived`: whether a segment has.
@@ -184,12 +196,11 @@ impl Ns3 {
         self.forced = 0;
     }
 
-    /// A retransmission timeout: nothing is in flight. How many bytes cease to count so.
-    pub(crate) fn on_timeout(&mut self) -> u64 {
+    /// A retransmission timeout: nothing is in flight any more, retransmissions neither.
+    pub(crate) fn on_timeout(&mut self) -> impl Iterator<Item = Retransmission> + use<> {
         self.duplicates = 0;
         self.forced = 0;
-        self.resent.clear();
-        std::mem::take(&mut self.lingering).values().sum()
+        std::mem::take(&mut self.resent).into_values()
     }
 
     /// Whether an acknowledgement that advances restarts the retransmission timer: of partial ones the first alone.
@@ -236,7 +247,7 @@ impl Ns3 {
 
     /// Bytes that it holds, about.
     pub(crate) fn held_bytes(&self) -> usize {
-        let nodes = self.resent.len() + self.lingering.len() + self.lost.len();
-        std::mem::size_of::<Self>() + 2 * nodes * std::mem::size_of::<u64>()
+        let nodes = self.resent.len() + self.lost.len();
+        std::mem::size_of::<Self>() + nodes * std::mem::size_of::<(u64, Retransmission)>()
     }
 }
