@@ -251,3 +251,111 @@ impl Ns3 {
         std::mem::size_of::<Self>() + nodes * std::mem::size_of::<(u64, Retransmission)>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = 1448;
+    const MSS: u64 = SEGMENT + HEADER;
+
+    #[test]
+    fn windows_convert_both_ways() {
+        for payload in (0..200_000).step_by(7) {
+            let wire = wire_of(payload, MSS);
+            assert_eq!(payload_of(wire, MSS), payload);
+            assert_eq!(wire / MSS, payload / SEGMENT, "as many whole packets fit");
+        }
+    }
+
+    /// 40 segments not acknowledged, target 20, above it all along: one leaves for two that are delivered.
+    #[test]
+    fn half_the_rate_above_the_target() {
+        let mut reduction = Reduction::begin(40 * SEGMENT);
+        let mut out = 0;
+        for acked in 1..20 {
+            reduction.on_ack(SEGMENT, (40 - acked) * SEGMENT, 20 * SEGMENT, SEGMENT, false);
+            while u64::from(reduction.allowance) >= SEGMENT {
+                reduction.on_sent(SEGMENT as u32);
+                out += 1;
+            }
+            assert_eq!(out, acked.div_ceil(2), "the first leaves at once");
+        }
+    }
+
+    /// 2³² bytes² are 74 KB delivered at a target of 57 KB: the product starts again from zero, and nothing leaves.
+    #[test]
+    fn the_product_overflows() {
+        let target = 40 * SEGMENT;
+        let fits = u64::from(u32::MAX) / target / SEGMENT;
+        let allowed = |delivered: u64| {
+            let mut reduction = Reduction::begin(80 * SEGMENT);
+            reduction.on_ack(delivered * SEGMENT, 60 * SEGMENT, target, SEGMENT, false);
+            reduction.allowance / SEGMENT as u32
+        };
+        assert_eq!((fits, allowed(fits), allowed(fits + 1)), (51, 25, 1));
+    }
+
+    /// Six segments below the target.
+    #[test]
+    fn below_the_target_it_catches_up_with_a_retransmission_alone() {
+        let allowed = |resent_acked: bool| {
+            let mut reduction = Reduction::begin(20 * SEGMENT);
+            reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+            reduction.on_sent(SEGMENT as u32);
+            for _ in 0..3 {
+                reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+            }
+            reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, resent_acked);
+            u64::from(reduction.allowance) / SEGMENT
+        };
+        assert_eq!((allowed(false), allowed(true)), (1, 5), "delivered 5, out 1, and one more");
+        // With more out than delivered the difference wraps around: nothing leaves.
+        let mut reduction = Reduction::begin(20 * SEGMENT);
+        reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+        reduction.on_sent(3 * SEGMENT as u32);
+        reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, true);
+        assert_eq!(reduction.allowance, 0);
+    }
+
+    #[test]
+    fn three_later_segments_make_a_loss() {
+        let mut ns3 = Ns3::default();
+        for (segment, lost_below) in [(4, 0), (9, 0), (7, 4), (5, 5), (6, 6), (3, 6)] {
+            ns3.on_arrival(segment);
+            assert_eq!(ns3.lost_below(), lost_below, "after {segment}");
+        }
+    }
+
+    fn news(highest: u64, now: u64) -> Arrivals {
+        Arrivals { segments: 1, highest, before: now, now }
+    }
+
+    #[test]
+    fn recovery_begins_with_the_third_duplicate_or_two_known_losses() {
+        let mut ns3 = Ns3::default();
+        let began = [11, 12, 13].map(|highest| ns3.begins_recovery(&news(highest, 10), |segment| segment > 10));
+        assert_eq!(began, [false, false, true]);
+        // An acknowledgement that only advances begins the count anew.
+        let mut ns3 = Ns3::default();
+        assert!(!ns3.begins_recovery(&news(12, 10), |_| false));
+        assert!(!ns3.grows());
+        assert!(!ns3.begins_recovery(&Arrivals { segments: 1, highest: 10, before: 10, now: 13 }, |_| false));
+        assert!(ns3.grows());
+        assert!(!ns3.begins_recovery(&news(15, 13), |_| false));
+        assert!(!ns3.begins_recovery(&news(16, 13), |_| false));
+        // Known losses from before: the one after the first missing segment counts, unless one between has arrived.
+        for (lost, arrived, begins) in [(&[13, 14][..], 15, true), (&[13, 15], 14, false), (&[13], 14, false)] {
+            let mut ns3 = Ns3::default();
+            lost.iter().for_each(|&segment| ns3.on_lost(segment));
+            assert_eq!(ns3.begins_recovery(&news(20, 13), |segment| segment == arrived), begins, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_partial_acknowledgement_alone_restarts_the_timer() {
+        let mut ns3 = Ns3::default();
+        ns3.begin_recovery(10 * SEGMENT);
+        assert_eq!([true, true, true, false].map(|partial| ns3.restarts_timer(partial)), [true, false, false, true]);
+    }
+}
