@@ -236,6 +236,9 @@ impl SimResult {
             e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
             e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
             e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
+            if !f.read_bytes.is_empty() {
+                e.set_item("read_bytes", f.read_bytes.clone().into_pyarray(py))?;
+            }
             if f.states.iter().any(|name| !name.is_empty()) {
                 e.set_item("state", f.state.clone().into_pyarray(py))?;
                 e.set_item("states", f.states.clone())?;

@@ -116,6 +116,7 @@ impl Sender {
             now,
             acked_packets: 0,
             acked_bytes: 0,
+            counted_bytes: 0,
             acked: &[],
             lost: &self.lost_records,
             lost_bytes,
@@ -206,7 +207,13 @@ impl Sender {
         if !matches!(self.recovery, Recovery::Loss { .. }) {
             self.episode_losses = 0;
         }
-        if self.timeouts == 1 {
+        if let Some(ns3) = &mut self.ns3 {
+            // Those that did not arrive are lost below.
+            for resent in ns3.on_timeout() {
+                let lost = self.packets.get(resent.number).is_some_and(|p| p.state == State::Outstanding);
+                self.in_flight -= if lost { 0 } else { resent.bytes };
+            }
+        } else if self.timeouts == 1 {
             // Fast recovery goes on as recovery after a timeout: what it had found lost is lost in any case.
             self.doubtful_below = if self.recovery == Recovery::Open { self.packets.next() } else { 0 };
         }

@@ -2,6 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
+use crate::ns3::{Retransmission, HEADER};
 use crate::packet::Packet;
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
@@ -54,6 +55,9 @@ impl Sender {
                 return true;
             }
         }
+        if self.config.ns3 && self.retransmit.is_empty() && self.next_segment >= self.segments_available {
+            self.rescue();
+        }
         let again = !self.retransmit.is_empty();
         if !again && self.next_segment >= self.segments_available {
             self.pacer.end_burst(now, self.control.pacing_rate);
@@ -61,7 +65,8 @@ impl Sender {
             return false;
         }
         let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
-        if self.in_flight + u64::from(size) > self.window() {
+        let forced = self.ns3.as_ref().is_some_and(|ns3| ns3.is_forced());
+        if !forced && self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
             return false;
@@ -78,9 +83,27 @@ impl Sender {
         true
     }
 
+    /// Nothing is lost and there is no new data: in recovery ns-3 sends the oldest missing segment again (RFC 6675 §4,
+    /// NextSeg rule 3, without its limit).
+    #[cold]
+    fn rescue(&mut self) {
+        let Some(ns3) = self.ns3.as_ref().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
+        if !ns3.is_forced() && self.in_flight + u64::from(self.config.packet_size) > self.window() {
+            return;
+        }
+        let arrived = &self.acked_segments;
+        let oldest = (arrived.first_missing()..self.next_segment).find(|s| !arrived.contains(*s) && !ns3.is_resent(*s));
+        self.retransmit.extend(oldest);
+    }
+
     #[cold]
     fn pop_retransmission(&mut self) -> u64 {
-        self.retransmit.pop_front().unwrap_or_default()
+        let segment = self.retransmit.pop_front().unwrap_or_default();
+        let bytes = u64::from(self.size_of(segment));
+        if let Some(ns3) = &mut self.ns3 {
+            ns3.on_resent(segment, Retransmission { number: self.packets.next(), bytes });
+        }
+        segment
     }
 
     /// [`Sender::send`], which the algorithm hears of if it asked for it.
@@ -125,7 +148,13 @@ impl Sender {
             self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum));
         }
         if matches!(self.recovery, Recovery::Fast { .. }) {
-            self.prr.on_sent(bytes);
+            match &mut self.ns3 {
+                None => self.prr.on_sent(bytes),
+                Some(ns3) => {
+                    self.prr.on_sent(bytes);
+                    ns3.on_sent(bytes.saturating_sub(HEADER));
+                }
+            }
         }
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += bytes;

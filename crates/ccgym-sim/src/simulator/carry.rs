@@ -100,7 +100,7 @@ impl Simulator {
                 buffer.read(arrived, flow.receiver.segments_in_order());
             }
             if let Some(series) = &mut self.series {
-                series.received(index, arrived, packet, new, flow.header);
+                series.received(index, arrived, packet, new, flow.header, flow.receiver.is_reliable());
             }
         }
         if let Some(log) = &mut self.data_log {

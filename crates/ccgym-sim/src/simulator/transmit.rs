@@ -66,7 +66,7 @@ impl Simulator {
                     flow.received.count(&packet, arrival.new, flow.header);
                     if let Some(series) = series {
                         cold_path();
-                        series.received(index, arrived, &packet, arrival.new, flow.header);
+                        series.received(index, arrived, &packet, arrival.new, flow.header, flow.receiver.is_reliable());
                     }
                 }
                 if let Some(log) = data_log {
