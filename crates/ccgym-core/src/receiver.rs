@@ -109,6 +109,12 @@ impl Receiver {
         }
     }
 
+    /// Whether segments may come again.
+    #[must_use]
+    pub const fn is_reliable(&self) -> bool {
+        self.config.reliable
+    }
+
     /// Segments that arrived in order so far (reliable flows).
     #[must_use]
     pub const fn segments_in_order(&self) -> u64 {

@@ -3,6 +3,8 @@
 use ccgym_core::{Packet, Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::receiver_series::ReceiverSeries;
+
 /// Every packet of one direction, as columns in order of entry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PacketLog {
@@ -105,6 +107,8 @@ pub struct FlowSeries {
     pub received_bytes: Vec<u64>,
     /// Payload received for the first time.
     pub received_unique_bytes: Vec<u64>,
+    /// Payload that the receiver's application can read: without a gap before it.
+    pub read_bytes: Vec<u64>,
     /// State of the scheme: an index into `states`; zeros for a scheme without any.
     pub state: Vec<u64>,
     /// Names of the states that it was in, in the order in which they were first met.
@@ -135,8 +139,8 @@ pub struct Series {
     pub flows: Vec<FlowSeries>,
     /// One per direction that carries data over a link.
     pub links: Vec<LinkSeries>,
-    /// Per flow and bin: (wire bytes received, new payload bytes).
-    bins: Vec<Vec<(u64, u64)>>,
+    /// Per flow.
+    receivers: Vec<ReceiverSeries>,
 }
 
 impl Series {
@@ -148,7 +152,7 @@ impl Series {
             step,
             flows: vec![FlowSeries::default(); flows],
             links: directions.iter().map(link).collect(),
-            bins: vec![Vec::new(); flows],
+            receivers: vec![ReceiverSeries::new(step); flows],
             ..Self::default()
         }
     }
@@ -156,29 +160,22 @@ impl Series {
     /// Series whose samples were taken elsewhere; every column is as long as `t`.
     #[must_use]
     pub fn assembled(step: TimeSpan, t: Vec<u64>, flows: Vec<FlowSeries>, link: LinkSeries) -> Self {
-        Self { step, t, flows, links: vec![link], bins: Vec::new() }
+        Self { step, t, flows, links: vec![link], receivers: Vec::new() }
     }
 
     /// Bytes of a series of `samples` samples of `flows` flows and `links` links.
     #[must_use]
     pub const fn bytes_of(samples: usize, flows: usize, links: usize) -> usize {
-        const FLOW: usize = 13 * std::mem::size_of::<u64>();
+        const FLOW: usize = 15 * std::mem::size_of::<u64>();
         const LINK: usize = 3 * std::mem::size_of::<u64>();
         const TIME: usize = std::mem::size_of::<u64>();
         samples.saturating_mul(flows.saturating_mul(FLOW) + links.saturating_mul(LINK) + TIME)
     }
 
-    /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock.
+    /// The receiver of `flow`: packets reach it, perhaps ahead of the simulation's clock.
     #[inline]
-    pub fn received(&mut self, flow: usize, at: Timestamp, packet: &Packet, new: bool, header: u32) {
-        // A sample at time t counts arrivals up to and including t.
-        let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
-        let bins = &mut self.bins[flow];
-        if bins.len() <= bin {
-            bins.resize(bin + 1, (0, 0));
-        }
-        bins[bin].0 += u64::from(packet.size);
-        bins[bin].1 += if new { u64::from(packet.size - header) } else { 0 };
+    pub fn receiver(&mut self, flow: usize) -> &mut ReceiverSeries {
+        &mut self.receivers[flow]
     }
 
     /// Make room for one more sample; false if the memory for it cannot be had.
@@ -226,17 +223,10 @@ impl Series {
 
     /// Turn the receivers' bins into cumulative series of the length of the others.
     pub fn finish(&mut self) {
-        for (s, bins) in self.flows.iter_mut().zip(&self.bins) {
-            let (mut wire, mut payload) = (0, 0);
-            s.received_bytes.clear();
-            s.received_unique_bytes.clear();
-            for i in 0..self.t.len() {
-                let (w, p) = bins.get(i).copied().unwrap_or((0, 0));
-                wire += w;
-                payload += p;
-                s.received_bytes.push(wire);
-                s.received_unique_bytes.push(payload);
-            }
+        for (s, receiver) in self.flows.iter_mut().zip(&self.receivers) {
+            let mut columns = [&mut s.received_bytes, &mut s.received_unique_bytes, &mut s.read_bytes];
+            columns.iter_mut().for_each(|column| column.clear());
+            receiver.add_to(Timestamp(self.t.len() as u64 * self.step.0), columns);
         }
     }
 }
