@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,13 +31,14 @@ SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "TcpNewReno": ("reno", {"mode": "ns3"}),
     "TcpCubic": ("cubic", {"mode": "ns3"}),
     "TcpVegas": ("vegas", {"mode": "ns3"}),
+    "TcpBbr": ("bbr", {}),
 }
-"""ccperf's names of the schemes that are compared; TcpBbr of ns-3.37 is not a usable target (data/README.md)."""
+"""ccperf's names of the schemes; TcpBbr of ns-3.37 is not a usable target (data/README.md) and not judged."""
+JUDGED: Final = ("TcpNewReno", "TcpCubic", "TcpVegas")
 
-HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_l4": 0.05}
-"""The metrics that are judged, each with the largest median of its relative errors."""
-OUTLIER: Final = 0.10
-"""Rows beyond this relative error of a headline metric are listed, with a reason, in docs/validation.md."""
+LIMITS: Final = {"throughput-like": 0.03, "rest": 0.10}
+"""The largest deviation of a value."""
+_THROUGHPUT_LIKE: Final = re.compile(r"mean_(agg_)?(throughput|delivery_rate|sending_rate|utilization_bw)_l\d")
 
 DURATION: Final = "15s"
 DRAWS: Final = 40
@@ -96,10 +97,7 @@ class Experiment:
 
     def flows(self) -> list[FlowSpec]:
         """All connect at 0, as ns-3's do."""
-        pairs = zip(self.algorithms, self.parameters["rtts"], strict=True)
-        # ccperf's 4 MB, of which its values of layer 7 tell; what it does to the widest path: docs/validation.md.
-        buffer = "4MB" if self.name in PUBLISHED else None
-        return [flow(algorithm, rtt, buffer) for algorithm, rtt in pairs]
+        return [flow(*pair) for pair in zip(self.algorithms, self.parameters["rtts"], strict=True)]
 
     @property
     def random(self) -> bool:
@@ -114,7 +112,7 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int, send_buffer: str | None) -> FlowSpec:
+def flow(algorithm: str, rtt_ms: int) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
     return FlowSpec.model_validate(
@@ -124,7 +122,7 @@ def flow(algorithm: str, rtt_ms: int, send_buffer: str | None) -> FlowSpec:
             "profile": "ns3",
             "rtt": f"{rtt_ms}ms",
             "ack_every": 1,
-            "send_buffer": send_buffer,
+            "send_buffer": "4MB",
         }
     )
 
@@ -138,10 +136,11 @@ class Row:
     """``flow_1``, ``btl_forward`` or ``net``."""
     metric: str
     theirs: float
-    ours: float | None
-    """None: a metric that ours does not have."""
-    source: str
-    """``published`` or ``ns-3``."""
+    ours: float
+    rounding: float = 0.0
+    """Half of the last digit that theirs is printed with, where that is coarse."""
+    caution: str = ""
+    """Why it is not judged; empty if it is."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -149,12 +148,27 @@ class Row:
         return self.experiment.label, self.scope, self.metric
 
     @property
-    def error(self) -> float:
-        """Relative error; against a zero, 0 when ours is zero too, else infinite."""
-        assert self.ours is not None
+    def limit(self) -> float:
+        """The deviation that is allowed."""
+        return LIMITS["throughput-like" if _THROUGHPUT_LIKE.fullmatch(self.metric) else "rest"]
+
+    @property
+    def deviation(self) -> float:
+        """Ours − theirs, relative; against a zero, 0 when ours is zero too, else infinite."""
         if self.theirs == 0:
             return 0.0 if self.ours == 0 else float("inf")
-        return (self.ours - self.theirs) / self.theirs
+        return (self.ours - self.theirs) / abs(self.theirs)
+
+    @property
+    def holds(self) -> bool:
+        """Whether ours lies within the limit, or within it of a value that is printed like theirs."""
+        return abs(self.ours - self.theirs) <= self.limit * abs(self.theirs) + self.rounding
+
+    @property
+    def scheme(self) -> str:
+        """The flow's, of what is of one; else the first flow's, which is the tested one."""
+        place = int(self.scope.removeprefix("flow_")) - 1 if self.scope.startswith("flow_") else 0
+        return self.experiment.algorithms[place]
 
 
 def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
@@ -179,43 +193,33 @@ def _table(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def ns3_values() -> Iterator[dict[str, str]]:
-    """Every row of our ns-3 runs, those of TcpBbr included."""
-    return _table(NS3)
-
-
-def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
-    """The experiments of our ns-3 runs with these numbers of flows, in the order of the table."""
-    wanted = set(flows)
-    found = (Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3))
-    return [
-        one for one in dict.fromkeys(found) if len(one.algorithms) in wanted and SCHEMES.keys() >= set(one.algorithms)
-    ]
-
-
-def ns3_rows(flows: Iterable[int] = (1, 2)) -> list[Row]:
-    """Every value of our ns-3 runs with these numbers of flows, and ours."""
-    experiments = {(one.name, one.algorithms): one for one in ns3_experiments(flows)}
+@cache
+def ns3_rows() -> list[Row]:
+    """Every value of our ns-3 runs, and ours."""
     rows = []
     for row in _table(NS3):
-        experiment = experiments.get((row["experiment"], tuple(row["algs"].split("|"))))
-        if experiment is not None:
-            ours = simulated(experiment).get((row["scope"], row["metric"]))
-            theirs = float(row["value_ns3_3_37"])
-            rows.append(Row(experiment, row["scope"], row["metric"], theirs, ours, "ns-3"))
+        experiment = Experiment(row["experiment"], tuple(row["algs"].split("|")))
+        ours = simulated(experiment)[(row["scope"], row["metric"])]
+        theirs = float(row["value_ns3_3_37"])
+        rows.append(Row(experiment, row["scope"], row["metric"], theirs, ours, caution=row["caution"]))
     return rows
 
 
-def published_rows(number: int = 85) -> list[Row]:
-    """Every published value of an experiment, and ours."""
+def published_rows(number: int) -> list[Row]:
+    """Every published value of experiment 85 or 21, and ours."""
     rows = []
     for row in _table("ccperf_published.csv"):
         if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":
             flows = 2 if number == 85 else 1
             experiment = Experiment(f"{row['experiment_page']}#{number}", (row["cca"],) * flows)
-            ours = simulated(experiment).get((row["scope"], row["metric"]))
-            rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, "published"))
+            ours = simulated(experiment)[(row["scope"], row["metric"])]
+            rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, rounding=0.005))
     return rows
+
+
+def other_runs_values() -> int:
+    """How many values on the page of experiment 21 are of another run, of ten flows, which the page does not describe."""
+    return sum(row["scope"] == "net_mismatched" for row in _table("ccperf_published.csv"))
 
 
 def loss_draws(algorithm: str) -> list[float]:
