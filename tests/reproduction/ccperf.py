@@ -100,6 +100,11 @@ class Experiment:
         return [flow(*pair) for pair in zip(self.algorithms, self.parameters["rtts"], strict=True)]
 
     @property
+    def judged(self) -> bool:
+        """Whether its values are: one draw of random loss says little, and ns-3's TcpBbr nothing."""
+        return not self.random and set(self.algorithms) <= set(JUDGED)
+
+    @property
     def random(self) -> bool:
         """Whether it draws random losses, so that one run is one sample of many."""
         return self.path().loss > 0
@@ -191,6 +196,16 @@ def simulated(experiment: Experiment) -> dict[tuple[str, str], float]:
 def _table(name: str) -> Iterator[dict[str, str]]:
     with (DATA / name).open(newline="") as file:
         yield from csv.DictReader(file)
+
+
+def ns3_experiments() -> list[Experiment]:
+    """The runs of ns-3, in the order of the table."""
+    return list(dict.fromkeys(Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3)))
+
+
+def ns3_metrics() -> list[str]:
+    """The metrics of these runs, by name."""
+    return sorted({row["metric"] for row in _table(NS3)})
 
 
 @cache

@@ -1,6 +1,6 @@
 //! What a run leaves behind: packet logs and series. Costs nothing when off.
 
-use ccgym_core::{Packet, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::receiver_series::ReceiverSeries;

@@ -93,3 +93,24 @@ impl SendBuffer {
         self.application
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_delay_is_one_over_time_not_over_segments() {
+        let mut buffer = SendBuffer::new(10_000, 1000);
+        buffer.unread.extend([(4, Timestamp(0)), (4, Timestamp(100))]);
+        assert_eq!(buffer.application().mean_delay(), TimeSpan::ZERO);
+        buffer.read(Timestamp(50), 1);
+        assert_eq!(buffer.application().mean_delay(), TimeSpan(50));
+        // Three at once, and nothing for a while.
+        buffer.read(Timestamp(60), 4);
+        buffer.read(Timestamp(110), 5);
+        buffer.read(Timestamp(110), 4);
+        let application = buffer.application();
+        assert_eq!(application.read_bytes, 5000);
+        assert_eq!(application.mean_delay(), TimeSpan((50 * 10 + 60 * 50) / 60));
+    }
+}
