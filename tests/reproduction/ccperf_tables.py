@@ -94,28 +94,31 @@ def published(experiment: int) -> str:
     return table(["metric", "scope", "published", "ours", "deviation", "limit", "within"], lines)
 
 
-GROUPS: Final[dict[str, Callable[[Row], bool]]] = {
-    **{name.removeprefix("Tcp"): lambda row, name=name: not row.caution and row.scheme == name for name in JUDGED},  # type: ignore[misc]
-    "random loss": lambda row: row.caution.startswith("random"),
-    "runs with TcpBbr": lambda row: "TcpBbr" in row.caution,
-}
-"""Columns of the table by metric; each value is in one of them."""
+NOT_JUDGED: Final = ("random loss", "runs with TcpBbr")
+
+
+def column(row: Row) -> str:
+    """Which column of the table by metric a value is in."""
+    if not row.caution:
+        return row.scheme.removeprefix("Tcp")
+    return NOT_JUDGED["TcpBbr" in row.caution]
 
 
 def deviations() -> str:
     """Every value of ns-3's runs, by metric and scheme: median and worst deviation."""
     rows = ns3_rows()
+    columns = [*(name.removeprefix("Tcp") for name in JUDGED), *NOT_JUDGED]
     lines = []
     for metric in ns3_metrics():
         mine = [row for row in rows if row.metric == metric]
         cells = []
-        for of in GROUPS.values():
-            found = [abs(row.deviation) for row in mine if of(row)]
+        for name in columns:
+            found = [abs(row.deviation) for row in mine if column(row) == name]
             cells.append(f"{size(median(found))} / {size(max(found))} ({len(found)})" if found else "–")
         lines.append([f"`{metric}`", f"{100 * mine[0].limit:g} %", *cells, f"{len(mine)}"])
-    totals = [f"{sum(map(of, rows))}" for of in GROUPS.values()]
+    totals = [f"{sum(column(row) == name for row in rows)}" for name in columns]
     lines.append(["values", "", *totals, f"{len(rows)}"])
-    return table(["metric", "limit", *GROUPS, "values"], lines)
+    return table(["metric", "limit", *columns, "values"], lines)
 
 
 def runs() -> str:
