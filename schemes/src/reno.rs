@@ -3,7 +3,7 @@
 //! Fast-retransmit inflation and partial acknowledgements (RFC 6582) belong to cumulative acknowledgements; here
 //! the transport reports recovery episodes and meters sending in them.
 
-use ccgym_core::Timestamp;
+use ccgym_core::{ns3, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
 use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
@@ -54,7 +54,9 @@ impl Rule for Reno {
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         if self.ns3 {
-            window.cwnd += (window.mss * window.mss / window.cwnd).max(1);
+            // In whole bytes of payload.
+            let (segment, held) = (window.mss - ns3::HEADER, ns3::payload_of(window.cwnd, window.mss));
+            window.cwnd = ns3::wire_of(held + (segment * segment / held).max(1), window.mss);
         } else {
             window.add_per_window(acked);
         }

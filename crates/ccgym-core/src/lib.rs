@@ -13,6 +13,7 @@ mod interval_set;
 mod loss_detection;
 pub mod misbehavior;
 pub mod monitor;
+pub mod ns3;
 mod pacer;
 pub mod packet;
 mod prr;

@@ -94,6 +94,16 @@ impl LossDetector {
         Some(hole.number)
     }
 
+    /// The oldest hole.
+    pub fn oldest(&self) -> Option<PacketNumber> {
+        self.holes.front().map(|hole| hole.number)
+    }
+
+    /// The oldest hole was declared lost by another rule.
+    pub fn take_oldest(&mut self) {
+        self.holes.pop_front();
+    }
+
     /// When the oldest hole becomes lost by time.
     #[inline]
     pub fn next_timeout(&self, rtt: TimeSpan) -> Timestamp {

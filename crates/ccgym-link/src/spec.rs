@@ -145,7 +145,7 @@ pub enum QueueSpec {
         max_burst: TimeSpan,
     },
     /// CoDel as in RFC 8289.
-    #[schemars(extend("words" = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"))]
+    #[schemars(extend("words" = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|}{ns3:, as ns-3|})"))]
     Codel {
         /// Tail-drop limit; Linux's default is 1000 packets.
         #[serde(default = "thousand_packets")]
@@ -161,6 +161,10 @@ pub enum QueueSpec {
         /// Mark ECN-capable packets instead of dropping.
         #[serde(default)]
         ecn: bool,
+        /// As ns-3.37 has it: square roots by one step of Newton's method per drop, a clock in units of 1024 ns, one
+        /// waiting packet is a standing queue, and an episode that ended before its next drop was due is forgotten.
+        #[serde(default)]
+        ns3: bool,
     },
     /// Flow queueing with CoDel as in RFC 8290.
     #[schemars(extend("words" = "FQ-CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"))]

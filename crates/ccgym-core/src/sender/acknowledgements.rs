@@ -3,6 +3,7 @@
 use super::{Recovery, Sender, HANDSHAKE};
 use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
 use crate::feedback::Feedback;
+use crate::ns3::{payload_of, Arrivals, HEADER};
 use crate::packet::{Ack, AckRange, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::RateSample;
@@ -19,6 +20,9 @@ struct Newly {
     /// Whether one of these refutes the latest timeout.
     refutes_timeout: bool,
     newest: PacketNumber,
+    /// Segments that arrived for the first time, and the highest of them; of the profile `ns3`.
+    segments: u64,
+    highest_segment: u64,
     trigger_acked: bool,
     trigger_sent: Timestamp,
 }
@@ -73,7 +77,8 @@ impl Sender {
         self.fast_path = self.fast_path_end > 0
             && !self.detector.has_holes()
             && !self.capabilities.packet_events
-            && self.acked_end >= self.outstanding_from;
+            && self.acked_end >= self.outstanding_from
+            && !(self.config.ns3 && self.acked_segments.gaps() > 0);
     }
 
     /// Feedback of the scheme's receiver half arrives. Follow with [`Sender::poll_transmit`].
@@ -251,15 +256,24 @@ impl Sender {
         }
         let mut rtt_sample = None;
         let mut rate_sample = None;
+        let arrivals = Arrivals {
+            segments: newly.segments,
+            highest: newly.highest_segment,
+            before: segments_before,
+            now: self.acked_segments.first_missing(),
+        };
+        let (restarts_timer, samples_rtt, resent_acked) = self.judge_advance(&arrivals);
         if newly.packets > 0 {
             self.sampler.on_delivered(now, newly.bytes);
             self.detector.on_acked(newly.packets);
             self.stats.acked_packets += newly.packets;
             self.stats.acked_bytes += newly.bytes;
-            self.timer_base = now;
-            self.timeouts = 0;
+            if restarts_timer {
+                self.timer_base = now;
+                self.timeouts = 0;
+            }
             self.probes_sent = 0;
-            if newly.trigger_acked {
+            if newly.trigger_acked && samples_rtt {
                 let sample = now.since(newly.trigger_sent);
                 // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
                 self.rtt.update(sample, if self.config.reliable { TimeSpan::ZERO } else { wait });
@@ -272,7 +286,9 @@ impl Sender {
 
         let mut entered = false;
         let mut spurious_episode = false;
-        if newly.refutes_timeout {
+        if self.config.ns3 {
+            // It never takes anything back.
+        } else if newly.refutes_timeout {
             self.withdraw_timeout();
             // All of it was in flight.
             prior_in_flight = self.in_flight + newly.bytes;
@@ -286,12 +302,21 @@ impl Sender {
         if self.detector.has_holes() {
             entered = self.declare_losses(now);
         }
+        let was = self.recovery;
+        if self.config.ns3 {
+            entered = self.begins_ns3_recovery(now, &arrivals);
+        }
         let lost_bytes = self.lost_records.iter().map(|l| l.bytes).sum();
 
         let round_start = self.begin_round();
         if !entered {
             self.try_exit_recovery(now, spurious_episode);
         }
+        let (acked_packets, acked_bytes) = if self.config.ns3 && self.capabilities.prr {
+            self.ns3_growth(&arrivals, was)
+        } else {
+            (newly.packets, newly.bytes)
+        };
         if self.capabilities.prr && entered {
             self.prr = Prr::begin(prior_in_flight);
         }
@@ -317,8 +342,8 @@ impl Sender {
         }
         let event = AckEvent {
             now,
-            acked_packets: newly.packets,
-            acked_bytes: newly.bytes,
+            acked_packets,
+            acked_bytes,
             acked: &self.acked_records,
             lost: &self.lost_records,
             lost_bytes,
@@ -342,6 +367,9 @@ impl Sender {
             self.max_in_flight_in_round = self.in_flight;
         }
 
+        if self.config.ns3 {
+            self.reduce_as_ns3(&arrivals, entered, resent_acked);
+        }
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
             let advanced = self.acked_segments.first_missing() > segments_before || !self.config.reliable;
             let safe = advanced && self.lost_records.is_empty();
@@ -356,7 +384,8 @@ impl Sender {
     fn open_holes(&mut self, until: PacketNumber) {
         for number in self.acked_end.max(self.packets.first())..until {
             if let Some(p) = self.packets.get(number) {
-                if p.state == State::Outstanding {
+                let resent = self.ns3.as_ref().is_some_and(|ns3| ns3.is_resent(p.segment));
+                if p.state == State::Outstanding && !resent {
                     self.detector.on_hole(number, p.sent);
                 }
             }
@@ -405,10 +434,63 @@ impl Sender {
                     self.take_late(segment);
                 }
             }
-            if self.config.reliable {
-                self.acked_segments.insert(segment);
+            if self.config.reliable && self.acked_segments.insert(segment) {
+                if let Some(ns3) = &mut self.ns3 {
+                    newly.segments += 1;
+                    newly.highest_segment = newly.highest_segment.max(segment);
+                    let resent = was == State::Outstanding && ns3.is_resent(segment);
+                    if ns3.on_arrival(segment, size, resent) {
+                        self.in_flight += size;
+                    }
+                }
             }
         }
+    }
+
+    /// In the profile `ns3`: whether an acknowledgement restarts the retransmission timer, whether it gives a round-trip
+    /// sample, and whether it acknowledges a retransmission. Everywhere else: yes, yes, no.
+    fn judge_advance(&mut self, arrivals: &Arrivals) -> (bool, bool, bool) {
+        let Some(ns3) = &mut self.ns3 else { return (true, true, false) };
+        if arrivals.now == arrivals.before {
+            return (false, false, false);
+        }
+        let resent = ns3.is_resent(arrivals.before);
+        let partial = matches!(self.recovery, Recovery::Fast { point, .. } if arrivals.now < point);
+        self.in_flight -= ns3.settle(arrivals.now);
+        (ns3.restarts_timer(partial), !resent, resent && partial)
+    }
+
+    /// Whether recovery begins as in ns-3.
+    fn begins_ns3_recovery(&mut self, now: Timestamp, arrivals: &Arrivals) -> bool {
+        let Some(ns3) = self.ns3.as_mut().filter(|_| self.recovery == Recovery::Open) else { return false };
+        let arrived = &self.acked_segments;
+        if !ns3.begins_recovery(arrivals, |segment| arrived.contains(segment)) {
+            return false;
+        }
+        let unacknowledged = self.next_segment - arrivals.now;
+        ns3.begin_recovery(unacknowledged * (u64::from(self.config.packet_size) - HEADER));
+        self.begin_recovery(now);
+        true
+    }
+
+    /// Packets and bytes by which ns-3 lets the window grow: what the cumulative acknowledgement covers, unless there is
+    /// selective news, too; nothing in recovery.
+    fn ns3_growth(&self, arrivals: &Arrivals, was: Recovery) -> (u64, u64) {
+        let packets = match (self.recovery, was) {
+            (Recovery::Fast { .. }, _) => 0,
+            (Recovery::Open, _) if !self.ns3.as_ref().is_some_and(|ns3| ns3.grows()) => 0,
+            // The rest of a recovery after a timeout does not count.
+            (Recovery::Open, Recovery::Loss { point }) => arrivals.now - point,
+            _ => arrivals.now - arrivals.before,
+        };
+        (packets, packets * u64::from(self.config.packet_size))
+    }
+
+    fn reduce_as_ns3(&mut self, arrivals: &Arrivals, entered: bool, resent_acked: bool) {
+        let Some(ns3) = self.ns3.as_mut().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
+        let mss = u64::from(self.config.packet_size);
+        let (in_flight, target) = (payload_of(self.in_flight, mss), payload_of(self.control.cwnd, mss));
+        ns3.reduce(arrivals, entered, resent_acked, in_flight, target, mss - HEADER);
     }
 
     /// A packet that was declared lost has arrived.
@@ -433,6 +515,9 @@ impl Sender {
     /// acknowledgements: while a hole is open nothing counts (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
+        if self.config.ns3 {
+            return true;
+        }
         if self.config.reliable && self.detector.has_holes() {
             return false;
         }

@@ -25,7 +25,8 @@ pub struct TimerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryRule {
-    /// Proportional rate reduction (RFC 9937): a part of what arrives, from the first acknowledgement on.
+    /// Proportional rate reduction (RFC 9937; in the profile `ns3` as ns-3.37 has it): a part of what arrives, from the
+    /// first acknowledgement on.
     #[default]
     Prr,
     /// RFC 6675 (RFC 6582 with SACK): one segment at once, then nothing until no more than the reduced window is in flight.
@@ -47,6 +48,8 @@ pub struct SenderConfig {
     pub reliable: bool,
     /// What may leave during fast recovery.
     pub recovery: RecoveryRule,
+    /// Whether losses are found and recovered as ns-3.37 does ([`crate::ns3`]).
+    pub ns3: bool,
     /// Loss detection.
     pub loss: LossConfig,
     /// Timers.
@@ -65,6 +68,7 @@ impl SenderConfig {
             handshake_size: 60,
             reliable: true,
             recovery: RecoveryRule::Prr,
+            ns3: false,
             loss: LossConfig { packet_threshold: 3, rack: true, reordering_window: (1, 4) },
             timers: TimerConfig {
                 probes: 1,
@@ -76,11 +80,12 @@ impl SenderConfig {
         }
     }
 
-    /// TCP as ns-3 3.37 runs it: SACK by count alone, PRR, no tail loss probe, timeout of 1 s or more.
+    /// TCP as ns-3 3.37 runs it: SACK by segment alone, its own PRR, no tail loss probe, timeout of 1 s or more.
     #[must_use]
     pub const fn ns3(flow: u32, packet_size: u32) -> Self {
         let mut config = Self::tcp(flow, packet_size);
         config.handshake_size = 56;
+        config.ns3 = true;
         config.loss = LossConfig { packet_threshold: 3, rack: false, reordering_window: (0, 1) };
         config.timers.probes = 0;
         config.timers.rto_variation_floor = TimeSpan::from_millis(1);
@@ -98,6 +103,7 @@ impl SenderConfig {
             handshake_size: 0,
             reliable: false,
             recovery: RecoveryRule::Prr,
+            ns3: false,
             loss: LossConfig { packet_threshold: 3, rack: false, reordering_window: (1, 8) },
             timers: TimerConfig {
                 probes: 2,

@@ -25,6 +25,7 @@ use crate::control::Control;
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
 use crate::monitor::MonitorInterval;
+use crate::ns3::{wire_of, Ns3};
 use crate::pacer::Pacer;
 use crate::packet::PacketNumber;
 use crate::prr::Prr;
@@ -75,6 +76,8 @@ pub struct Sender {
     /// Packets below this number were sent before the latest episode began.
     episode_start: PacketNumber,
     prr: Prr,
+    /// In the profile `ns3`.
+    ns3: Option<Box<Ns3>>,
     /// Losses of the current episode that have not (yet) proved wrong.
     episode_losses: u64,
     /// An acknowledgement of a packet below this number refutes the retransmission timeouts since the one before it; zero:
@@ -143,6 +146,7 @@ impl Clone for Sender {
             short_segments: self.short_segments.clone(),
             packets: self.packets.clone(),
             detector: self.detector.clone(),
+            ns3: self.ns3.clone(),
             monitor: self.monitor.clone(),
             closed: self.closed.clone(),
             lost_records: Vec::new(),
@@ -177,6 +181,7 @@ impl Sender {
             recovery: Recovery::Open,
             episode_start: 0,
             prr: Prr::default(),
+            ns3: config.ns3.then(Box::default),
             episode_losses: 0,
             doubtful_below: 0,
             retransmit: VecDeque::new(),
@@ -275,6 +280,7 @@ impl Sender {
             + self.retransmit.capacity() * std::mem::size_of::<u64>()
             + self.acked_segments.held_bytes()
             + self.short_segments.held_bytes()
+            + self.ns3.as_ref().map_or(0, |ns3| ns3.held_bytes())
     }
 
     /// Wire bytes of a full packet.
@@ -303,6 +309,9 @@ impl Sender {
         }
         let packet = u64::from(self.config.packet_size);
         match self.config.recovery {
+            RecoveryRule::Prr if self.config.ns3 => {
+                self.in_flight + self.ns3.as_ref().map_or(0, |ns3| wire_of(ns3.allowance(), packet))
+            }
             // With nothing in flight no acknowledgement will clock sending: one packet restarts the clock.
             RecoveryRule::Prr if self.in_flight == 0 => self.prr.allowance().max(packet),
             RecoveryRule::Prr => self.in_flight + self.prr.allowance(),

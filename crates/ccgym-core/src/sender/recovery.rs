@@ -16,6 +16,10 @@ impl Sender {
     pub(super) fn declare_losses(&mut self, now: Timestamp) -> bool {
         let rtt = self.loss_rtt();
         let mut entered = false;
+        if self.ns3.is_some() {
+            self.declare_losses_by_segment();
+            return false;
+        }
         while let Some(number) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
             // RFC 9002 §7.3.2: a packet sent before an episode began belongs to it, also when it is found lost after
             // its end. The last one sent before it is then often the one: it met the fullest queue.
@@ -34,6 +38,22 @@ impl Sender {
         entered
     }
 
+    /// As ns-3 does; recovery begins by a rule of its own.
+    fn declare_losses_by_segment(&mut self) {
+        let lost_below = self.ns3.as_ref().map_or(0, |ns3| ns3.lost_below());
+        while let Some(number) = self.detector.oldest() {
+            let Some(segment) = self.packets.get(number).map(|p| p.segment) else { break };
+            if segment >= lost_below {
+                break;
+            }
+            self.detector.take_oldest();
+            if let Some(ns3) = &mut self.ns3 {
+                ns3.on_lost(segment);
+            }
+            self.mark_lost(number, State::Lost);
+        }
+    }
+
     /// A fast recovery, if there is one, ends.
     pub(super) fn count_recovery(&mut self, now: Timestamp) {
         if let Recovery::Fast { since, .. } = self.recovery {
@@ -42,7 +62,7 @@ impl Sender {
         }
     }
 
-    fn begin_recovery(&mut self, now: Timestamp) {
+    pub(super) fn begin_recovery(&mut self, now: Timestamp) {
         self.count_recovery(now);
         let point = if self.config.reliable { self.next_segment } else { self.packets.next() };
         self.recovery = Recovery::Fast { since: now, point };
@@ -144,5 +164,8 @@ impl Sender {
         self.count_recovery(now);
         self.recovery = Recovery::Open;
         self.episode_losses = 0;
+        if let Some(ns3) = &mut self.ns3 {
+            ns3.end_recovery();
+        }
     }
 }

@@ -206,7 +206,9 @@ impl Sender {
         if !matches!(self.recovery, Recovery::Loss { .. }) {
             self.episode_losses = 0;
         }
-        if self.timeouts == 1 {
+        if let Some(ns3) = &mut self.ns3 {
+            self.in_flight -= ns3.on_timeout();
+        } else if self.timeouts == 1 {
             // Fast recovery goes on as recovery after a timeout: what it had found lost is lost in any case.
             self.doubtful_below = if self.recovery == Recovery::Open { self.packets.next() } else { 0 };
         }

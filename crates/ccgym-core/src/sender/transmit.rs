@@ -2,6 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
+use crate::ns3::HEADER;
 use crate::packet::Packet;
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
@@ -61,7 +62,8 @@ impl Sender {
             return false;
         }
         let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
-        if self.in_flight + u64::from(size) > self.window() {
+        let forced = self.ns3.as_ref().is_some_and(|ns3| ns3.is_forced());
+        if !forced && self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
             return false;
@@ -80,7 +82,11 @@ impl Sender {
 
     #[cold]
     fn pop_retransmission(&mut self) -> u64 {
-        self.retransmit.pop_front().unwrap_or_default()
+        let segment = self.retransmit.pop_front().unwrap_or_default();
+        if let Some(ns3) = &mut self.ns3 {
+            ns3.on_resent(segment);
+        }
+        segment
     }
 
     /// [`Sender::send`], which the algorithm hears of if it asked for it.
@@ -125,7 +131,13 @@ impl Sender {
             self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum));
         }
         if matches!(self.recovery, Recovery::Fast { .. }) {
-            self.prr.on_sent(bytes);
+            match &mut self.ns3 {
+                None => self.prr.on_sent(bytes),
+                Some(ns3) => {
+                    self.prr.on_sent(bytes);
+                    ns3.on_sent(bytes.saturating_sub(HEADER));
+                }
+            }
         }
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += bytes;

@@ -18,8 +18,8 @@ pub struct Codel {
 
 impl Codel {
     /// Empty.
-    pub fn new(limit: &LimitSpec, target: TimeSpan, interval: TimeSpan, ecn: bool) -> Self {
-        Self { store: Store::default(), limits: limit.into(), law: ControlLaw::new(target, interval, ecn) }
+    pub fn new(limit: &LimitSpec, target: TimeSpan, interval: TimeSpan, ecn: bool, ns3: bool) -> Self {
+        Self { store: Store::default(), limits: limit.into(), law: ControlLaw::new(target, interval, ecn, ns3) }
     }
 }
 

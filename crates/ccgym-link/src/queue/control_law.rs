@@ -5,12 +5,41 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use crate::queue::store::Store;
 use crate::queue::Queued;
 
+/// The clock of ns-3's CoDel, and Linux's, counts units of 2¹⁰ ns.
+const CLOCK_SHIFT: u32 = 10;
+/// A queue of fewer bytes is not standing in ns-3: one full packet of IP.
+const NS3_MIN_BYTES: u64 = 1500;
+
+/// 1/√count in units of 2⁻¹⁶, improved by one step of Newton's method per drop, as Linux and ns-3 have it.
+#[derive(Clone, Copy, Debug)]
+struct InverseRoot(u16);
+
+impl InverseRoot {
+    const ONE: Self = Self(u16::MAX);
+
+    /// One step toward 1/√`count`, in their integers.
+    fn step(&mut self, count: u32) {
+        let root = u64::from(self.0) << 16;
+        let square = (root * root) >> 32;
+        let rest = (3_u64 << 32).wrapping_sub(u64::from(count) * square) >> 2;
+        self.0 = ((rest.wrapping_mul(root) >> 31) >> 16) as u16;
+    }
+
+    /// This share of `span`, which is in units of the clock.
+    const fn of(self, span: u64) -> u64 {
+        (span * ((self.0 as u64) << 16)) >> 32
+    }
+}
+
 /// State of CoDel for one queue.
 #[derive(Clone, Debug)]
 pub struct ControlLaw {
     target: TimeSpan,
     interval: TimeSpan,
     ecn: bool,
+    /// As ns-3.37 has it: the inverse root, the clock, what is a standing queue, and which episode is recent.
+    ns3: bool,
+    inverse_root: InverseRoot,
     /// When the delay will have been above target for an interval.
     first_above_time: Option<Timestamp>,
     next_drop: Timestamp,
@@ -23,12 +52,15 @@ pub struct ControlLaw {
 }
 
 impl ControlLaw {
-    /// At rest. With `ecn`, ECN-capable packets are marked instead of dropped.
-    pub fn new(target: TimeSpan, interval: TimeSpan, ecn: bool) -> Self {
+    /// At rest. With `ecn`, ECN-capable packets are marked instead of dropped; with `ns3` it is that of ns-3.37.
+    pub fn new(target: TimeSpan, interval: TimeSpan, ecn: bool, ns3: bool) -> Self {
+        let counted = |span: TimeSpan| if ns3 { TimeSpan(span.0 >> CLOCK_SHIFT << CLOCK_SHIFT) } else { span };
         Self {
-            target,
-            interval,
+            target: counted(target),
+            interval: counted(interval),
             ecn,
+            ns3,
+            inverse_root: InverseRoot::ONE,
             first_above_time: None,
             next_drop: Timestamp::ZERO,
             count: 0,
@@ -62,8 +94,9 @@ impl ControlLaw {
             if !ok_to_drop {
                 self.dropping = false;
             }
-            while self.dropping && now >= self.next_drop {
+            while self.dropping && self.clock(now) >= self.next_drop {
                 self.count = self.count.wrapping_add(1);
+                self.inverse_root.step(self.count);
                 if self.mark_or_drop(&mut packet, dropped) {
                     self.next_drop = self.after(self.next_drop);
                     break;
@@ -82,9 +115,18 @@ impl ControlLaw {
             self.dropping = true;
             // Where the last episode is recent, resume near the rate of drops that it ended with.
             let grown = self.count.wrapping_sub(self.count_at_entry);
-            let recent = now.since(self.next_drop).0 < self.interval.0.saturating_mul(16);
-            self.count = if grown > 1 && recent { grown } else { 1 };
-            self.next_drop = self.after(now);
+            let clock = self.clock(now);
+            // In ns-3 an episode that ended before its next drop was due is not.
+            let recent = clock.since(self.next_drop).0 < self.interval.0.saturating_mul(16)
+                && !(self.ns3 && clock < self.next_drop);
+            if grown > 1 && recent {
+                self.count = grown;
+                self.inverse_root.step(grown);
+            } else {
+                self.count = 1;
+                self.inverse_root = InverseRoot::ONE;
+            }
+            self.next_drop = self.after(clock);
             self.count_at_entry = self.count;
         }
         packet
@@ -96,12 +138,24 @@ impl ControlLaw {
             self.first_above_time = None;
             return (None, false);
         };
-        if now.since(packet.arrived) < self.target || store.bytes() <= u64::from(self.largest) {
+        let low = if self.ns3 { store.bytes() < NS3_MIN_BYTES } else { store.bytes() <= u64::from(self.largest) };
+        if now.since(packet.arrived) < self.target || low {
             self.first_above_time = None;
             return (Some(packet), false);
         }
-        let ok_to_drop = *self.first_above_time.get_or_insert(now.saturating_add(self.interval));
-        (Some(packet), now >= ok_to_drop)
+        let clock = self.clock(now);
+        let ok_to_drop = *self.first_above_time.get_or_insert(clock.saturating_add(self.interval));
+        (Some(packet), if self.ns3 { clock > ok_to_drop } else { clock >= ok_to_drop })
+    }
+
+    /// The time as the law sees it.
+    #[inline]
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        if self.ns3 {
+            Timestamp(now.0 >> CLOCK_SHIFT << CLOCK_SHIFT)
+        } else {
+            now
+        }
     }
 
     /// True if the packet was marked and goes on; false if it was dropped.
@@ -116,6 +170,10 @@ impl ControlLaw {
 
     /// An interval divided by the square root of the number of drops.
     fn after(&self, from: Timestamp) -> Timestamp {
+        if self.ns3 {
+            let units = self.inverse_root.of(self.interval.0 >> CLOCK_SHIFT);
+            return from.saturating_add(TimeSpan(units << CLOCK_SHIFT));
+        }
         from.saturating_add(TimeSpan((self.interval.0 as f64 / f64::from(self.count.max(1)).sqrt()) as u64))
     }
 }

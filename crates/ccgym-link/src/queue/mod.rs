@@ -82,11 +82,11 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscip
             let (reference_ms, max_burst_ms) = (qdelay_ref.as_millis(), max_burst.as_millis());
             Box::new(mahimahi_pie::MahimahiPie::new(limit, reference_ms, max_burst_ms, seed, index))
         }
-        QueueSpec::Codel { limit, target, interval, ecn } => {
-            Box::new(codel::Codel::new(limit, *target, *interval, *ecn))
+        QueueSpec::Codel { limit, target, interval, ecn, ns3 } => {
+            Box::new(codel::Codel::new(limit, *target, *interval, *ecn, *ns3))
         }
         QueueSpec::FqCodel { limit, target, interval, quantum, flows, ecn } => {
-            let law = control_law::ControlLaw::new(*target, *interval, *ecn);
+            let law = control_law::ControlLaw::new(*target, *interval, *ecn, false);
             Box::new(fq_codel::FqCodel::new(limit, law, *quantum, *flows, seed, index))
         }
         QueueSpec::Pie { limit, target, interval, alpha, beta, max_burst, ecn, mark_up_to } => {

@@ -19,7 +19,7 @@ fn make(spec: &QueueSpec) -> Box<dyn QueueDiscipline> {
 
 fn codel(ecn: bool) -> QueueSpec {
     let (target, interval) = (TimeSpan::from_millis(5), TimeSpan::from_millis(100));
-    QueueSpec::Codel { limit: ROOMY, target, interval, ecn }
+    QueueSpec::Codel { limit: ROOMY, target, interval, ecn, ns3: false }
 }
 
 /// (millisecond, packet)

@@ -1,0 +1,242 @@
+//! Loss recovery as TCP of ns-3.37 has it, where it differs from the RFCs that it names.
+//!
+//! Scoreboard and reductions count payload bytes; the rest of the sender counts wire bytes, and [`payload_of`] and
+//! [`wire_of`] convert windows without loss. What differs:
+//!
+//! - A segment is lost when three later ones were selectively acknowledged, and only once: a retransmission that is lost is
+//!   found by a timeout.
+//! - Recovery begins with the third acknowledgement that brings selective news, or when two of the oldest segments are
+//!   known to be lost, not with the loss itself. So what was lost within a recovery may begin another one after it.
+//! - When recovery begins, and when a partial acknowledgement uncovers a segment that was not sent again, one segment
+//!   leaves whatever the window says.
+//! - A retransmission that is selectively acknowledged counts as in flight until all before it has arrived.
+//! - Its proportional rate reduction is not RFC 6937's: see [`Reduction`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Header bytes of its segments: IPv4, TCP, timestamps.
+pub const HEADER: u64 = 52;
+/// Later segments that must have arrived before one is lost, and acknowledgements before recovery begins.
+const THRESHOLD: usize = 3;
+
+/// A window in payload bytes, given in wire bytes of packets of `mss`.
+#[must_use]
+pub const fn payload_of(wire: u64, mss: u64) -> u64 {
+    ((wire as u128 * (mss - HEADER) as u128).div_ceil(mss as u128)) as u64
+}
+
+/// A window in wire bytes of packets of `mss`, given in payload bytes. As many whole packets fit.
+#[must_use]
+pub const fn wire_of(payload: u64, mss: u64) -> u64 {
+    (payload as u128 * mss as u128 / (mss - HEADER) as u128) as u64
+}
+
+/// Proportional rate reduction of ns-3.37, in payload bytes. RFC 6937 divides by what was in flight; it by all that was
+/// not acknowledged. Below the target it lets as much leave as the current acknowledgement delivered, without catching up,
+/// unless a retransmission was acknowledged. All is in 32 bits, and its product overflows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reduction {
+    /// What was not acknowledged when recovery began.
+    unacknowledged: u32,
+    delivered: u32,
+    out: u32,
+    allowance: u32,
+}
+
+impl Reduction {
+    fn begin(unacknowledged: u64) -> Self {
+        Self { unacknowledged: (unacknowledged as u32).max(1), ..Self::default() }
+    }
+
+    fn on_ack(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, segment: u64, resent_acked: bool) {
+        let [delivered, in_flight, ssthresh, segment] = [delivered, in_flight, ssthresh, segment].map(|v| v as u32);
+        self.delivered = self.delivered.wrapping_add(delivered);
+        let quota = if in_flight > ssthresh {
+            let product = f64::from(self.delivered.wrapping_mul(ssthresh));
+            (product / f64::from(self.unacknowledged)).ceil() as i64 - i64::from(self.out)
+        } else {
+            let room = ssthresh - in_flight;
+            let limit = if resent_acked {
+                self.delivered.wrapping_sub(self.out).max(delivered).wrapping_add(segment)
+            } else {
+                delivered
+            };
+            i64::from(room as i32).min(i64::from(limit as i32))
+        };
+        let least = if self.out > 0 { 0 } else { i64::from(segment) };
+        self.allowance = quota.max(least) as u32;
+    }
+
+    fn on_sent(&mut self, payload: u32) {
+        self.out = self.out.wrapping_add(payload);
+        self.allowance = self.allowance.saturating_sub(payload);
+    }
+}
+
+/// What one acknowledgement brought.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals {
+    /// Segments that arrived for the first time.
+    pub segments: u64,
+    /// The highest of them.
+    pub highest: u64,
+    /// The lowest missing segment before, and now.
+    pub before: u64,
+    pub now: u64,
+}
+
+impl Arrivals {
+    /// Whether it brought selective news: a segment above a missing one.
+    fn is_duplicate(&self) -> bool {
+        self.segments > 0 && self.highest >= self.now
+    }
+}
+
+/// State of one flow.
+#[derive(Clone, Debug, Default)]
+pub struct Ns3 {
+    /// The highest segments that arrived while some were missing, in ascending order.
+    highest: [u64; THRESHOLD],
+    /// Acknowledgements with selective news since the last one without; none in recovery.
+    duplicates: usize,
+    /// Missing segments that were sent again.
+    resent: BTreeSet<u64>,
+    /// Segments that were sent again and arrived, above a missing one, and their wire bytes.
+    lingering: BTreeMap<u64, u64>,
+    /// Missing segments that are lost.
+    lost: BTreeSet<u64>,
+    reduction: Reduction,
+    /// Segments that leave whatever the window says.
+    forced: u32,
+    /// Whether a partial acknowledgement has restarted the timer in this recovery.
+    restarted: bool,
+}
+
+impl Ns3 {
+    /// A segment arrived for the first time, in a packet of so many bytes; whether that was a retransmission, which still
+    /// counts as in flight.
+    pub(crate) fn on_arrival(&mut self, segment: u64, bytes: u64, retransmission: bool) -> bool {
+        let place = self.highest.partition_point(|&other| other < segment);
+        if place > 0 && self.highest.get(place) != Some(&segment) {
+            self.highest.copy_within(1..place, 0);
+            self.highest[place - 1] = segment;
+        }
+        self.lost.remove(&segment);
+        retransmission && self.lingering.insert(segment, bytes).is_none()
+    }
+
+    /// All below `first_missing` has arrived: how many bytes cease to count as in flight.
+    pub(crate) fn settle(&mut self, first_missing: u64) -> u64 {
+        self.resent = self.resent.split_off(&first_missing);
+        self.lost = self.lost.split_off(&first_missing);
+        let above = self.lingering.split_off(&first_missing);
+        std::mem::replace(&mut self.lingering, above).values().sum()
+    }
+
+    /// Segments below this one that have not arrived are lost.
+    pub(crate) const fn lost_below(&self) -> u64 {
+        self.highest[0]
+    }
+
+    pub(crate) fn on_lost(&mut self, segment: u64) {
+        self.lost.insert(segment);
+    }
+
+    pub(crate) fn on_resent(&mut self, segment: u64) {
+        self.resent.insert(segment);
+    }
+
+    pub(crate) fn is_resent(&self, segment: u64) -> bool {
+        self.resent.contains(&segment)
+    }
+
+    /// An acknowledgement outside of recovery: whether recovery begins. `arrived`: whether a segment has.
+    pub(crate) fn begins_recovery(&mut self, arrivals: &Arrivals, arrived: impl Fn(u64) -> bool) -> bool {
+        if !arrivals.is_duplicate() {
+            if arrivals.now > arrivals.before {
+                self.duplicates = 0;
+            }
+            return false;
+        }
+        self.duplicates += 1;
+        // Of those above the first missing one that are known to be lost or to have arrived, the first is lost.
+        let second = arrivals.now + 1;
+        let lost = self.lost.range(second..).next();
+        let second_lost = lost.is_some_and(|&lost| !(second..lost).any(arrived));
+        self.duplicates == THRESHOLD || second_lost
+    }
+
+    /// Whether an acknowledgement outside of recovery lets the window grow: none with selective news does.
+    pub(crate) fn grows(&self) -> bool {
+        self.duplicates == 0
+    }
+
+    /// Recovery begins with so many payload bytes not acknowledged.
+    pub(crate) fn begin_recovery(&mut self, unacknowledged: u64) {
+        self.reduction = Reduction::begin(unacknowledged);
+        self.forced = 1;
+        self.restarted = false;
+    }
+
+    /// Recovery is over.
+    pub(crate) fn end_recovery(&mut self) {
+        self.duplicates = 0;
+        self.forced = 0;
+    }
+
+    /// A retransmission timeout: nothing is in flight. How many bytes cease to count so.
+    pub(crate) fn on_timeout(&mut self) -> u64 {
+        self.duplicates = 0;
+        self.forced = 0;
+        self.resent.clear();
+        std::mem::take(&mut self.lingering).values().sum()
+    }
+
+    /// Whether an acknowledgement that advances restarts the retransmission timer: of partial ones the first alone.
+    pub(crate) fn restarts_timer(&mut self, partial: bool) -> bool {
+        !(partial && std::mem::replace(&mut self.restarted, true))
+    }
+
+    /// An acknowledgement within recovery. Window, flight and target are in payload bytes of segments of `segment`.
+    pub(crate) fn reduce(
+        &mut self,
+        arrivals: &Arrivals,
+        began: bool,
+        resent_acked: bool,
+        in_flight: u64,
+        ssthresh: u64,
+        segment: u64,
+    ) {
+        let partial = arrivals.now > arrivals.before;
+        // One that brings selective news and advances counts twice.
+        let times = u32::from(began || arrivals.is_duplicate()) + u32::from(partial && !began);
+        for _ in 0..times {
+            self.reduction.on_ack(arrivals.segments * segment, in_flight, ssthresh, segment, resent_acked);
+        }
+        if partial && !began && !self.is_resent(arrivals.now) {
+            self.forced += 1;
+        }
+    }
+
+    /// Payload bytes that the reduction lets leave.
+    pub(crate) const fn allowance(&self) -> u64 {
+        self.reduction.allowance as u64
+    }
+
+    /// Whether the next segment leaves whatever the window says.
+    pub(crate) const fn is_forced(&self) -> bool {
+        self.forced > 0
+    }
+
+    /// A segment of `payload` bytes leaves in recovery.
+    pub(crate) fn on_sent(&mut self, payload: u64) {
+        self.forced = self.forced.saturating_sub(1);
+        self.reduction.on_sent(payload as u32);
+    }
+
+    /// Bytes that it holds, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let nodes = self.resent.len() + self.lingering.len() + self.lost.len();
+        std::mem::size_of::<Self>() + 2 * nodes * std::mem::size_of::<u64>()
+    }
+}
