@@ -9,10 +9,13 @@
 //!   known to be lost, not with the loss itself. So what was lost within a recovery may begin another one after it.
 //! - When recovery begins, and when a partial acknowledgement uncovers a segment that was not sent again, one segment
 //!   leaves whatever the window says.
-//! - A retransmission that is selectively acknowledged counts as in flight until all before it has arrived.
+//! - A retransmission counts as in flight until all before it has arrived, too.
+//! - In recovery, with nothing lost to send again and no new data, the oldest segment that has not arrived is sent again.
 //! - Its proportional rate reduction is not RFC 6937's: see [`Reduction`].
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::packet::PacketNumber;
 
 /// Header bytes of its segments: IPv4, TCP, timestamps.
 pub const HEADER: u64 = 52;
@@ -80,8 +83,9 @@ pub struct Arrivals {
     pub segments: u64,
     /// The highest of them.
     pub highest: u64,
-    /// The lowest missing segment before, and now.
+    /// The lowest missing segment before …
     pub before: u64,
+    /// … and now.
     pub now: u64,
 }
 
@@ -92,6 +96,14 @@ impl Arrivals {
     }
 }
 
+/// A packet that carries a segment again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retransmission {
+    pub number: PacketNumber,
+    /// On the wire.
+    pub bytes: u64,
+}
+
 /// State of one flow.
 #[derive(Clone, Debug, Default)]
 pub struct Ns3 {
@@ -99,10 +111,8 @@ pub struct Ns3 {
     highest: [u64; THRESHOLD],
     /// Acknowledgements with selective news since the last one without; none in recovery.
     duplicates: usize,
-    /// Missing segments that were sent again.
-    resent: BTreeSet<u64>,
-    /// Segments that were sent again and arrived, above a missing one, and their wire bytes.
-    lingering: BTreeMap<u64, u64>,
+    /// Segments that were sent again, above or at the first missing one.
+    resent: BTreeMap<u64, Retransmission>,
     /// Missing segments that are lost.
     lost: BTreeSet<u64>,
     reduction: Reduction,
@@ -113,24 +123,21 @@ pub struct Ns3 {
 }
 
 impl Ns3 {
-    /// A segment arrived for the first time, in a packet of so many bytes; whether that was a retransmission, which still
-    /// counts as in flight.
-    pub(crate) fn on_arrival(&mut self, segment: u64, bytes: u64, retransmission: bool) -> bool {
+    /// A segment arrived for the first time.
+    pub(crate) fn on_arrival(&mut self, segment: u64) {
         let place = self.highest.partition_point(|&other| other < segment);
         if place > 0 && self.highest.get(place) != Some(&segment) {
             self.highest.copy_within(1..place, 0);
             self.highest[place - 1] = segment;
         }
         self.lost.remove(&segment);
-        retransmission && self.lingering.insert(segment, bytes).is_none()
     }
 
-    /// All below `first_missing` has arrived: how many bytes cease to count as in flight.
-    pub(crate) fn settle(&mut self, first_missing: u64) -> u64 {
-        self.resent = self.resent.split_off(&first_missing);
+    /// All below `first_missing` has arrived: retransmissions that cease to count as in flight.
+    pub(crate) fn settle(&mut self, first_missing: u64) -> impl Iterator<Item = Retransmission> + use<> {
         self.lost = self.lost.split_off(&first_missing);
-        let above = self.lingering.split_off(&first_missing);
-        std::mem::replace(&mut self.lingering, above).values().sum()
+        let above = self.resent.split_off(&first_missing);
+        std::mem::replace(&mut self.resent, above).into_values()
     }
 
     /// Segments below this one that have not arrived are lost.
@@ -142,12 +149,17 @@ impl Ns3 {
         self.lost.insert(segment);
     }
 
-    pub(crate) fn on_resent(&mut self, segment: u64) {
-        self.resent.insert(segment);
+    pub(crate) fn on_resent(&mut self, segment: u64, retransmission: Retransmission) {
+        self.resent.insert(segment, retransmission);
     }
 
     pub(crate) fn is_resent(&self, segment: u64) -> bool {
-        self.resent.contains(&segment)
+        self.resent.contains_key(&segment)
+    }
+
+    /// Whether `number` is the retransmission of `segment`.
+    pub(crate) fn is_retransmission(&self, segment: u64, number: PacketNumber) -> bool {
+        self.resent.get(&segment).is_some_and(|resent| resent.number == number)
     }
 
     /// An acknowledgement outside of recovery: whether recovery begins. `arrived`: whether a segment has.
@@ -184,12 +196,11 @@ impl Ns3 {
         self.forced = 0;
     }
 
-    /// A retransmission timeout: nothing is in flight. How many bytes cease to count so.
-    pub(crate) fn on_timeout(&mut self) -> u64 {
+    /// A retransmission timeout: nothing is in flight any more, retransmissions neither.
+    pub(crate) fn on_timeout(&mut self) -> impl Iterator<Item = Retransmission> + use<> {
         self.duplicates = 0;
         self.forced = 0;
-        self.resent.clear();
-        std::mem::take(&mut self.lingering).values().sum()
+        std::mem::take(&mut self.resent).into_values()
     }
 
     /// Whether an acknowledgement that advances restarts the retransmission timer: of partial ones the first alone.
@@ -236,7 +247,115 @@ impl Ns3 {
 
     /// Bytes that it holds, about.
     pub(crate) fn held_bytes(&self) -> usize {
-        let nodes = self.resent.len() + self.lingering.len() + self.lost.len();
-        std::mem::size_of::<Self>() + 2 * nodes * std::mem::size_of::<u64>()
+        let nodes = self.resent.len() + self.lost.len();
+        std::mem::size_of::<Self>() + nodes * std::mem::size_of::<(u64, Retransmission)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = 1448;
+    const MSS: u64 = SEGMENT + HEADER;
+
+    #[test]
+    fn windows_convert_both_ways() {
+        for payload in (0..200_000).step_by(7) {
+            let wire = wire_of(payload, MSS);
+            assert_eq!(payload_of(wire, MSS), payload);
+            assert_eq!(wire / MSS, payload / SEGMENT, "as many whole packets fit");
+        }
+    }
+
+    /// 40 segments not acknowledged, target 20, above it all along: one leaves for two that are delivered.
+    #[test]
+    fn half_the_rate_above_the_target() {
+        let mut reduction = Reduction::begin(40 * SEGMENT);
+        let mut out = 0;
+        for acked in 1..20 {
+            reduction.on_ack(SEGMENT, (40 - acked) * SEGMENT, 20 * SEGMENT, SEGMENT, false);
+            while u64::from(reduction.allowance) >= SEGMENT {
+                reduction.on_sent(SEGMENT as u32);
+                out += 1;
+            }
+            assert_eq!(out, acked.div_ceil(2), "the first leaves at once");
+        }
+    }
+
+    /// 2³² bytes² are 74 KB delivered at a target of 57 KB: the product starts again from zero, and nothing leaves.
+    #[test]
+    fn the_product_overflows() {
+        let target = 40 * SEGMENT;
+        let fits = u64::from(u32::MAX) / target / SEGMENT;
+        let allowed = |delivered: u64| {
+            let mut reduction = Reduction::begin(80 * SEGMENT);
+            reduction.on_ack(delivered * SEGMENT, 60 * SEGMENT, target, SEGMENT, false);
+            reduction.allowance / SEGMENT as u32
+        };
+        assert_eq!((fits, allowed(fits), allowed(fits + 1)), (51, 25, 1));
+    }
+
+    /// Six segments below the target.
+    #[test]
+    fn below_the_target_it_catches_up_with_a_retransmission_alone() {
+        let allowed = |resent_acked: bool| {
+            let mut reduction = Reduction::begin(20 * SEGMENT);
+            reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+            reduction.on_sent(SEGMENT as u32);
+            for _ in 0..3 {
+                reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+            }
+            reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, resent_acked);
+            u64::from(reduction.allowance) / SEGMENT
+        };
+        assert_eq!((allowed(false), allowed(true)), (1, 5), "delivered 5, out 1, and one more");
+        // With more out than delivered the difference wraps around: nothing leaves.
+        let mut reduction = Reduction::begin(20 * SEGMENT);
+        reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, false);
+        reduction.on_sent(3 * SEGMENT as u32);
+        reduction.on_ack(SEGMENT, 4 * SEGMENT, 10 * SEGMENT, SEGMENT, true);
+        assert_eq!(reduction.allowance, 0);
+    }
+
+    #[test]
+    fn three_later_segments_make_a_loss() {
+        let mut ns3 = Ns3::default();
+        for (segment, lost_below) in [(4, 0), (9, 0), (7, 4), (5, 5), (6, 6), (3, 6)] {
+            ns3.on_arrival(segment);
+            assert_eq!(ns3.lost_below(), lost_below, "after {segment}");
+        }
+    }
+
+    fn news(highest: u64, now: u64) -> Arrivals {
+        Arrivals { segments: 1, highest, before: now, now }
+    }
+
+    #[test]
+    fn recovery_begins_with_the_third_duplicate_or_two_known_losses() {
+        let mut ns3 = Ns3::default();
+        let began = [11, 12, 13].map(|highest| ns3.begins_recovery(&news(highest, 10), |segment| segment > 10));
+        assert_eq!(began, [false, false, true]);
+        // An acknowledgement that only advances begins the count anew.
+        let mut ns3 = Ns3::default();
+        assert!(!ns3.begins_recovery(&news(12, 10), |_| false));
+        assert!(!ns3.grows());
+        assert!(!ns3.begins_recovery(&Arrivals { segments: 1, highest: 10, before: 10, now: 13 }, |_| false));
+        assert!(ns3.grows());
+        assert!(!ns3.begins_recovery(&news(15, 13), |_| false));
+        assert!(!ns3.begins_recovery(&news(16, 13), |_| false));
+        // Known losses from before: the one after the first missing segment counts, unless one between has arrived.
+        for (lost, arrived, begins) in [(&[13, 14][..], 15, true), (&[13, 15], 14, false), (&[13], 14, false)] {
+            let mut ns3 = Ns3::default();
+            lost.iter().for_each(|&segment| ns3.on_lost(segment));
+            assert_eq!(ns3.begins_recovery(&news(20, 13), |segment| segment == arrived), begins, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_partial_acknowledgement_alone_restarts_the_timer() {
+        let mut ns3 = Ns3::default();
+        ns3.begin_recovery(10 * SEGMENT);
+        assert_eq!([true, true, true, false].map(|partial| ns3.restarts_timer(partial)), [true, false, false, true]);
     }
 }

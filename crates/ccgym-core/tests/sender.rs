@@ -551,3 +551,97 @@ fn thinned_feedback_survives_loss() {
     }
     assert_eq!(log.lock().unwrap().len(), before);
 }
+
+/// The transport of ns-3, its handshake over, under a window of ten packets.
+fn ns3() -> (Sender, Receiver, Arc<Mutex<Script>>) {
+    let mut config = SenderConfig::ns3(0, 1500);
+    config.handshake_size = 0;
+    pair(config, Capabilities { prr: true, ..Capabilities::default() })
+}
+
+/// The acknowledgements of all `packets` but the segments in `lost`, a millisecond apart from `at` on: what leaves.
+fn acknowledge(sender: &mut Sender, receiver: &mut Receiver, packets: &[Packet], lost: &[u64], at: u64) -> Vec<Packet> {
+    let arriving: Vec<_> = packets.iter().filter(|packet| !lost.contains(&packet.segment)).collect();
+    let mut left = Vec::new();
+    for (place, packet) in arriving.into_iter().enumerate() {
+        let now = ms(at + place as u64);
+        let ack = deliver(receiver, now, packet);
+        sender.on_ack(now, &ack);
+        left.extend(drain(sender, now));
+    }
+    left
+}
+
+fn resent(packets: &[Packet]) -> Vec<u64> {
+    packets.iter().filter(|packet| packet.retransmission).map(|packet| packet.segment).collect()
+}
+
+/// In ns-3 nothing but a timeout, of a second or more, finds that a retransmission was lost, however much arrives behind it;
+/// the other profile finds it by that.
+#[test]
+fn ns3_finds_a_lost_retransmission_by_a_timeout() {
+    let tcp = Capabilities { prr: true, ..Capabilities::default() };
+    for (name, (mut sender, mut receiver, _)) in [("ns3", ns3()), ("tcp", pair(established(), tcp))] {
+        let flight = drain(&mut sender, ms(0));
+        let mut left = acknowledge(&mut sender, &mut receiver, &flight, &[2], 100);
+        assert_eq!(resent(&left), [2], "{name}");
+        let mut again = Vec::new();
+        for round in 2..5 {
+            left = acknowledge(&mut sender, &mut receiver, &left, &[2], 100 * round);
+            assert!(!left.is_empty(), "{name}: new data leave all the while");
+            again.extend(resent(&left));
+        }
+        assert_eq!(again.is_empty(), name == "ns3", "{again:?}");
+        assert_eq!(sender.stats().rtos, 0);
+        if name == "ns3" {
+            // The cumulative acknowledgement advanced last at 101 ms.
+            assert_eq!(sender.next_timeout(), ms(1101));
+            sender.on_timeout(ms(1101));
+            assert_eq!((sender.stats().rtos, sender.in_flight()), (1, 0));
+            assert_eq!(resent(&drain(&mut sender, ms(1101)))[..1], [2]);
+        }
+    }
+}
+
+/// Losses are seen by segment, not by packet number: what is sent again does not make older packets look late.
+#[test]
+fn ns3_counts_later_segments() {
+    let (mut sender, mut receiver, _) = ns3();
+    let flight = drain(&mut sender, ms(0));
+    let left = acknowledge(&mut sender, &mut receiver, &flight, &[0, 7], 100);
+    // Two segments are above the seventh: not lost.
+    assert_eq!(resent(&left), [0]);
+    let left = acknowledge(&mut sender, &mut receiver, &left, &[], 200);
+    assert_eq!(resent(&left), [7], "{left:?}");
+}
+
+/// What was lost within a recovery begins another one, and a further reduction, after it.
+#[test]
+fn ns3_reduces_again_for_losses_within_a_recovery() {
+    let (mut sender, mut receiver, script) = ns3();
+    let mut left = drain(&mut sender, ms(0));
+    for (round, lost) in [&[1][..], &[11, 12], &[], &[], &[]].into_iter().enumerate() {
+        left = acknowledge(&mut sender, &mut receiver, &left, lost, 100 * (round as u64 + 1));
+    }
+    let log = script.lock().unwrap().log.clone();
+    let entered = log.iter().filter(|line| line.contains("entered true")).count();
+    assert_eq!((entered, sender.stats().recoveries, sender.stats().rtos), (2, 2, 0), "{log:?}");
+}
+
+/// A partial acknowledgement lets the segment that it uncovers leave at once, whatever the window says.
+#[test]
+fn ns3_sends_what_a_partial_acknowledgement_uncovers() {
+    let (mut sender, mut receiver, script) = ns3();
+    let flight = drain(&mut sender, ms(0));
+    // Six of ten are lost: the third duplicate begins recovery.
+    let left = acknowledge(&mut sender, &mut receiver, &flight, &[1, 2, 3, 4, 5, 6], 100);
+    script.lock().unwrap().control.cwnd = 2 * SIZE;
+    let first = resent(&left);
+    assert_eq!(first[0], 1);
+    let now = ms(200);
+    let again = left.iter().find(|packet| packet.segment == 1).expect("it left");
+    let ack = deliver(&mut receiver, now, again);
+    sender.on_ack(now, &ack);
+    let next = drain(&mut sender, now);
+    assert!(first.contains(&2) || resent(&next).contains(&2), "{first:?}, then {next:?}");
+}

@@ -489,14 +489,16 @@ impl CongestionControl for Cubic {
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         // RFC 5681 §3.1: the threshold is set at the first expiry only.
-        if event.count <= 1 {
+        if event.count <= 1 || self.mode == Mode::Ns3 {
             self.reduce(event.prior_in_flight);
         }
         // RFC 9438 §4.8: the next epoch starts on its own plateau.
         self.state.w_max = 0.0;
         self.state.window = 1.0;
         self.state.epoch = Timestamp::NEVER;
-        self.state.counted = Counted::default();
+        if self.mode != Mode::Ns3 {
+            self.state.counted = Counted::default();
+        }
         self.reductions.on_timeout();
         if self.mode != Mode::Rfc {
             self.delay_min = TimeSpan::MAX;

@@ -421,7 +421,10 @@ impl Sender {
                 newly.trigger_sent = p.sent;
             }
             if was == State::Outstanding {
-                self.in_flight -= size;
+                let counts_on = self.ns3.as_ref().is_some_and(|ns3| ns3.is_retransmission(segment, number));
+                if !counts_on {
+                    self.in_flight -= size;
+                }
                 if number < self.acked_end {
                     self.detector.on_hole_filled(number);
                 }
@@ -438,10 +441,7 @@ impl Sender {
                 if let Some(ns3) = &mut self.ns3 {
                     newly.segments += 1;
                     newly.highest_segment = newly.highest_segment.max(segment);
-                    let resent = was == State::Outstanding && ns3.is_resent(segment);
-                    if ns3.on_arrival(segment, size, resent) {
-                        self.in_flight += size;
-                    }
+                    ns3.on_arrival(segment);
                 }
             }
         }
@@ -456,8 +456,15 @@ impl Sender {
         }
         let resent = ns3.is_resent(arrivals.before);
         let partial = matches!(self.recovery, Recovery::Fast { point, .. } if arrivals.now < point);
-        self.in_flight -= ns3.settle(arrivals.now);
-        (ns3.restarts_timer(partial), !resent, resent && partial)
+        let (restarts, settled) = (ns3.restarts_timer(partial), ns3.settle(arrivals.now));
+        for resent in settled {
+            self.in_flight -= resent.bytes;
+            self.outstanding_from = self.outstanding_from.max(resent.number + 1);
+            if let Some(p) = self.packets.get_mut(resent.number) {
+                p.state = State::Acked;
+            }
+        }
+        (restarts, !resent, resent && partial)
     }
 
     /// Whether recovery begins as in ns-3.

@@ -83,7 +83,8 @@ impl Sender {
         self.sampler.on_lost(size);
         self.stats.lost_packets += 1;
         self.episode_losses += 1;
-        if self.config.reliable && !self.stopped && !self.acked_segments.contains(p.segment) {
+        let resent = self.ns3.as_ref().is_some_and(|ns3| ns3.is_resent(p.segment));
+        if self.config.reliable && !self.stopped && !resent && !self.acked_segments.contains(p.segment) {
             self.retransmit_in_order(p.segment);
         }
         self.lost_records.push(LostPacket {

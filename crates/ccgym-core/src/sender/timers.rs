@@ -207,7 +207,11 @@ impl Sender {
             self.episode_losses = 0;
         }
         if let Some(ns3) = &mut self.ns3 {
-            self.in_flight -= ns3.on_timeout();
+            // Those that did not arrive are lost below.
+            for resent in ns3.on_timeout() {
+                let lost = self.packets.get(resent.number).is_some_and(|p| p.state == State::Outstanding);
+                self.in_flight -= if lost { 0 } else { resent.bytes };
+            }
         } else if self.timeouts == 1 {
             // Fast recovery goes on as recovery after a timeout: what it had found lost is lost in any case.
             self.doubtful_below = if self.recovery == Recovery::Open { self.packets.next() } else { 0 };

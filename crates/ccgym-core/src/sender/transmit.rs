@@ -2,7 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
-use crate::ns3::HEADER;
+use crate::ns3::{Retransmission, HEADER};
 use crate::packet::Packet;
 use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
@@ -55,6 +55,9 @@ impl Sender {
                 return true;
             }
         }
+        if self.config.ns3 && self.retransmit.is_empty() && self.next_segment >= self.segments_available {
+            self.rescue();
+        }
         let again = !self.retransmit.is_empty();
         if !again && self.next_segment >= self.segments_available {
             self.pacer.end_burst(now, self.control.pacing_rate);
@@ -80,11 +83,25 @@ impl Sender {
         true
     }
 
+    /// Nothing is lost and there is no new data: in recovery ns-3 sends the oldest missing segment again (RFC 6675 §4,
+    /// NextSeg rule 3, without its limit).
+    #[cold]
+    fn rescue(&mut self) {
+        let Some(ns3) = self.ns3.as_ref().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
+        if !ns3.is_forced() && self.in_flight + u64::from(self.config.packet_size) > self.window() {
+            return;
+        }
+        let arrived = &self.acked_segments;
+        let oldest = (arrived.first_missing()..self.next_segment).find(|s| !arrived.contains(*s) && !ns3.is_resent(*s));
+        self.retransmit.extend(oldest);
+    }
+
     #[cold]
     fn pop_retransmission(&mut self) -> u64 {
         let segment = self.retransmit.pop_front().unwrap_or_default();
+        let bytes = u64::from(self.size_of(segment));
         if let Some(ns3) = &mut self.ns3 {
-            ns3.on_resent(segment);
+            ns3.on_resent(segment, Retransmission { number: self.packets.next(), bytes });
         }
         segment
     }

@@ -191,3 +191,15 @@ fn fq_codel_sheds_from_the_fattest() {
     assert_eq!(dropped.iter().map(|p| p.datagram.id).collect::<Vec<_>>(), (0..25).collect::<Vec<_>>());
     assert_eq!(queue.backlog(), (26, 26 * 1504));
 }
+
+/// ns-3's square roots come from one step of Newton's method per drop, in 16 bits: worked out by hand for the first ones.
+#[test]
+fn codel_of_ns3_drops_by_newtons_method() {
+    let QueueSpec::Codel { limit, target, interval, ecn, .. } = codel(false) else { unreachable!() };
+    let (_, exact, _) = drain(&mut *make(&codel(false)), Ecn::NotEct);
+    let (_, lost, _) = drain(&mut *make(&QueueSpec::Codel { limit, target, interval, ecn, ns3: true }), Ecn::NotEct);
+    let times: Vec<u64> = lost.iter().map(|l| l.0).collect();
+    // 100 ms, then 100/√n by steps from 1: 0.5 for two drops (instead of 0.707), 0.5625 for three, 0.4878 for four.
+    assert_eq!(times[..5], [105, 205, 255, 312, 361], "{times:?}");
+    assert_ne!(times, exact.iter().map(|l| l.0).collect::<Vec<_>>());
+}
