@@ -201,6 +201,7 @@ def draw_figure(file: Path) -> None:
                 axis.plot([middle, middle], [place + offset - 0.11, place + offset + 0.11], color=color, linewidth=2.2)
     for scheme, color in colors.items():
         axis.scatter([], [], s=16, color=color, label=scheme.removeprefix("Tcp"))
+    axis.scatter([], [], s=60, marker="|", color="0.5", linewidths=2.2, label="median")
     axis.plot([], [], color="0.3", linewidth=1.2, label="limit")
     axis.set(xscale="log", xlim=(least * 0.7, most * 1.4), ylim=(-0.7, len(metrics) - 0.3))
     axis.set_yticks(range(len(metrics)), [name.removeprefix("mean_") for name in metrics], fontsize=8)
@@ -209,7 +210,7 @@ def draw_figure(file: Path) -> None:
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_xlabel("deviation of ccgym from ns-3.37 (0.001 % or less on the left edge, 1,000 % or more on the right)")
-    figure.legend(loc="upper center", ncols=4, fontsize=9, frameon=False)
+    figure.legend(loc="upper center", ncols=5, fontsize=9, frameon=False)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120, metadata={"Software": None})
     plt.close(figure)
