@@ -279,7 +279,7 @@ mod tests {
                 reduction.on_sent(SEGMENT as u32);
                 out += 1;
             }
-            assert_eq!(out, acked.div_ceil(2), "the first leaves at once");
+            assert_eq!(out, (acked / 2).max(1), "the first leaves at once");
         }
     }
 

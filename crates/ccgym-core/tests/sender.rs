@@ -620,7 +620,7 @@ fn ns3_counts_later_segments() {
 fn ns3_reduces_again_for_losses_within_a_recovery() {
     let (mut sender, mut receiver, script) = ns3();
     let mut left = drain(&mut sender, ms(0));
-    for (round, lost) in [&[1][..], &[11, 12], &[], &[], &[]].into_iter().enumerate() {
+    for (round, lost) in [&[1][..], &[14, 15], &[], &[], &[]].into_iter().enumerate() {
         left = acknowledge(&mut sender, &mut receiver, &left, lost, 100 * (round as u64 + 1));
     }
     let log = script.lock().unwrap().log.clone();

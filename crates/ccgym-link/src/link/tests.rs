@@ -394,11 +394,12 @@ fn any_queue() -> impl Strategy<Value = QueueSpec> {
                 qdelay_ref: TimeSpan::from_millis(qdelay_ref_ms),
                 max_burst: TimeSpan::from_millis(max_burst_ms)
             }),
-            (1u64..20, 1u64..60).prop_map(move |(t, i)| QueueSpec::Codel {
+            (1u64..20, 1u64..60, any::<bool>()).prop_map(move |(t, i, ns3)| QueueSpec::Codel {
                 limit: LimitSpec { packets: Some(100), ..limit },
                 target: span(t),
                 interval: span(i),
-                ecn: false
+                ecn: false,
+                ns3
             }),
             (1u64..20, 1u64..60, 1u32..3000, 1u32..5).prop_map(move |(t, i, quantum, flows)| QueueSpec::FqCodel {
                 limit,
