@@ -92,7 +92,7 @@ def _definitions() -> Iterator[Definition]:
     )  # fmt: skip
     yield flow(
         "mean_one_way_delay_l7", "ms", "lower",
-        "mean over time of the delay from write to read of what is read; with a `send_buffer`, which its application keeps full",
+        "mean over time of the delay from write to read; with a `send_buffer`, which its application keeps full",
     )  # fmt: skip
     yield flow(
         "mean_completion_time_l7", "ms", "lower",

@@ -101,8 +101,8 @@ class Experiment:
         )
 
     def flows(self) -> list[FlowSpec]:
-        """All connect at 0, as ns-3's do. There a quarter of the round trip lies before the bottleneck, here nothing: a flow
-        of a longer round trip reaches it later."""
+        """All connect at 0, as ns-3's do. There a quarter of the round trip lies before the bottleneck, here nothing: a
+        flow of a longer round trip reaches it later."""
         rtts = self.parameters["rtts"]
         pairs = zip(self.algorithms, rtts, strict=True)
         return [flow(algorithm, rtt, start_ms=(rtt - min(rtts)) / 4) for algorithm, rtt in pairs]
@@ -200,7 +200,7 @@ def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
 
 
 def _in_bins_of_ns3(run: RunRecord) -> dict[tuple[str, str], float]:
-    """The variation of each flow's throughput, the one value of a run with longer round trips that depends on the bin."""
+    """The variation of each flow's throughput: what depends on the bin in a run of longer round trips."""
     assert run.series is not None
     found = {}
     for number, flow in enumerate(run.series["flows"], 1):
@@ -256,7 +256,7 @@ def published_rows(number: int) -> list[Row]:
 
 
 def other_runs_values() -> int:
-    """How many values on the page of experiment 21 are of another run, of ten flows, which the page does not describe."""
+    """How many values on the page of experiment 21 are of another run, of ten flows, which it does not describe."""
     return sum(row["scope"] == "net_mismatched" for row in _table("ccperf_published.csv"))
 
 

@@ -13,7 +13,6 @@ from typing import Final
 from tests.reproduction.ccperf import (
     DRAWS,
     JUDGED,
-    LIMITS,
     Experiment,
     Row,
     loss_draws,
@@ -29,7 +28,7 @@ COLUMNS: Final = ("run", "schemes", "scope", "metric", "ns3", "ours", "deviation
 """Of docs/data/ccperf.csv; ``judged`` says ``yes`` or why not."""
 
 REASONS: Final[Sequence[tuple[str, str]]] = ()
-"""What the pattern finds in a row's run and metric, and why such rows may lie beyond the limit; the page explains them."""
+"""A pattern for a row's run, scope and metric, and why such rows may lie beyond the limit: docs/ccperf.md."""
 
 
 def reason(row: Row) -> str:

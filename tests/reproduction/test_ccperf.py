@@ -1,7 +1,7 @@
 """ccperf's experiments, recomputed: against the published tables and against our own runs of ns-3.37.
 
-Where the numbers come from: data/README.md. The limits are this project's targets. What lies beyond them is listed with its
-reason in docs/ccperf.md, which these tests read.
+Where the numbers come from: data/README.md. The limits are this project's targets; docs/ccperf.md explains what lies
+beyond them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pytest
 from tests.reproduction.ccperf import (
     JUDGED,
     Experiment,
-    Row,
     loss_draws,
     ns3_experiments,
     ns3_metrics,
@@ -45,7 +44,7 @@ def test_every_published_value_is_there() -> None:
 
 @pytest.mark.parametrize("number", [85, 21])
 def test_published_values(number: int) -> None:
-    """Source: ccperf_published.csv; 3 % for what is like a throughput, 10 % for the rest, and half of the last digit."""
+    """Source: ccperf_published.csv; 3 % for what is like a throughput, 10 % for the rest, half of the last digit."""
     beyond = [row for row in published_rows(number) if not row.holds]
     assert not [(row.key, row.theirs, row.ours) for row in beyond if reason(row) == "unexplained"]
 
