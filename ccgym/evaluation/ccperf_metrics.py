@@ -154,7 +154,8 @@ def _bin_steps(run: RunInput) -> int:
 def _samples(run: RunInput, flow: FlowInput) -> _Samples:
     times = run.t_ns.astype(np.int64)
     active = (times > flow.start_ns) & (times <= flow.stop_ns)
-    received = flow.series["received_unique_bytes"].astype(np.float64)
+    # What the application can read: a retransmission that arrives brings all that waited for it.
+    received = flow.series["read_bytes"].astype(np.float64)
     per_step = np.diff(received, prepend=0.0) * 8 * 1000 / run.step_ns
     steps = _bin_steps(run)
     # Bins lie on a grid common to all flows, so that fairness compares the same instants.

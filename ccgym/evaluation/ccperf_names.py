@@ -61,7 +61,7 @@ def _definitions() -> Iterator[Definition]:
     yield flow("mean_est_qdelay_l4", "ms", "lower", "`mean_srtt_l4` − base round-trip time of the flow")
     yield flow(
         "mean_network_power_l4", "Mbit/s per s", "higher",
-        "mean over samples of throughput / smoothed round-trip time (not the ratio of means)",
+        "mean over samples of the rate of what can be read / smoothed round-trip time (not the ratio of means)",
     )  # fmt: skip
     yield flow("mean_utility_pf_l4", "ln(Mbit/s)", "higher", "mean over bins of ln(throughput)")
     yield flow("mean_utility_mpdf_l4", "(Mbit/s)^-1", "higher", "mean over bins of −1/throughput")
@@ -92,7 +92,7 @@ def _definitions() -> Iterator[Definition]:
     )  # fmt: skip
     yield flow(
         "mean_one_way_delay_l7", "ms", "lower",
-        "mean time from write to read of a segment; with a `send_buffer`, which its application keeps full",
+        "mean over time of the delay from write to read; with a `send_buffer`, which its application keeps full",
     )  # fmt: skip
     yield flow(
         "mean_completion_time_l7", "ms", "lower",

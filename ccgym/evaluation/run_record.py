@@ -229,10 +229,10 @@ class RunRecord(RunNumbers):
     ``srtt_ns`` (0 before the first sample) and ``pacing_bps`` (0: not paced) at those times, of schemes with states
     ``state``, a number in ``states``, their names, and the totals so far of
     ``sent_bytes``, ``sent_packets``, ``acked_bytes``, ``lost_packets``, ``received_bytes``, ``received_unique_bytes``
-    (payload, each byte once), and of simulated flows ``read_bytes`` (of this, what the application could read: of
-    reliable flows what came in order); ``link``: ``queue_packets``, ``queue_bytes``, and the total of ``drops``; with several
-    links ``links``, the same by name for each that carries data. Bytes are of IP
-    packets, except where they are payload. ``to_pandas("series")`` has rates instead of totals."""
+    (payload, each byte once) and ``read_bytes`` (payload that can be read, without a gap before it); ``link``:
+    ``queue_packets``, ``queue_bytes``, and the total of ``drops``; with several links ``links``, the same by name for
+    each that carries data. Bytes are of IP packets, except where they are payload. ``to_pandas("series")`` has rates
+    instead of totals."""
     native: SimResult | None = field(default=None, repr=False, compare=False)
     """The native result, from which logs are written."""
     started_epoch_s: float = field(default=0.0, repr=False, compare=False)

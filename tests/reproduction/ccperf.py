@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
+
+import numpy as np
 
 import ccgym
 from ccgym.evaluation.run_record import RunRecord
@@ -31,15 +33,19 @@ SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "TcpNewReno": ("reno", {"mode": "ns3"}),
     "TcpCubic": ("cubic", {"mode": "ns3"}),
     "TcpVegas": ("vegas", {"mode": "ns3"}),
+    "TcpBbr": ("bbr", {}),
 }
-"""ccperf's names of the schemes that are compared; TcpBbr of ns-3.37 is not a usable target (data/README.md)."""
+"""ccperf's names of the schemes; TcpBbr of ns-3.37 is not a usable target (data/README.md) and not judged."""
+JUDGED: Final = ("TcpNewReno", "TcpCubic", "TcpVegas")
 
-HEADLINE: Final = {"mean_throughput_l4": 0.03, "mean_srtt_l4": 0.05, "mean_cwnd_l4": 0.05}
-"""The metrics that are judged, each with the largest median of its relative errors."""
-OUTLIER: Final = 0.10
-"""Rows beyond this relative error of a headline metric are listed, with a reason, in docs/validation.md."""
+LIMITS: Final = {"throughput-like": 0.03, "rest": 0.10}
+"""The largest deviation of a value."""
+_THROUGHPUT_LIKE: Final = re.compile(r"mean_(agg_)?(throughput|delivery_rate|sending_rate|utilization_bw)_l\d")
 
 DURATION: Final = "15s"
+SAMPLING_S: Final = 0.01
+BIN_S: Final = 0.06
+"""Bins of throughput of our ns-3 runs, whatever the round trip; ours are four base round trips, the same at 15 ms."""
 DRAWS: Final = 40
 """Seeds of an experiment with random loss; without one, seeds change nothing."""
 
@@ -95,15 +101,16 @@ class Experiment:
         )
 
     def flows(self) -> list[FlowSpec]:
-        """All connect at 0, as ns-3's do. There a quarter of the round trip lies before the bottleneck, here nothing: a flow
-        of a longer round trip reaches it later."""
+        """All connect at 0, as ns-3's do. There a quarter of the round trip lies before the bottleneck, here nothing: a
+        flow of a longer round trip reaches it later."""
         rtts = self.parameters["rtts"]
-        # ccperf's 4 MB, of which its values of layer 7 tell; what it does to the widest path: docs/validation.md.
-        buffer = "4MB" if self.name in PUBLISHED else None
-        return [
-            flow(algorithm, rtt, buffer, start_ms=(rtt - min(rtts)) / 4)
-            for algorithm, rtt in zip(self.algorithms, rtts, strict=True)
-        ]
+        pairs = zip(self.algorithms, rtts, strict=True)
+        return [flow(algorithm, rtt, start_ms=(rtt - min(rtts)) / 4) for algorithm, rtt in pairs]
+
+    @property
+    def judged(self) -> bool:
+        """Whether its values are: one draw of random loss says little, and ns-3's TcpBbr nothing."""
+        return not self.random and set(self.algorithms) <= set(JUDGED)
 
     @property
     def random(self) -> bool:
@@ -118,7 +125,7 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int, send_buffer: str | None, start_ms: float) -> FlowSpec:
+def flow(algorithm: str, rtt_ms: int, start_ms: float) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
     return FlowSpec.model_validate(
@@ -129,7 +136,7 @@ def flow(algorithm: str, rtt_ms: int, send_buffer: str | None, start_ms: float) 
             "rtt": f"{rtt_ms}ms",
             "start": f"{start_ms}ms",
             "ack_every": 1,
-            "send_buffer": send_buffer,
+            "send_buffer": "4MB",
         }
     )
 
@@ -143,10 +150,11 @@ class Row:
     """``flow_1``, ``btl_forward`` or ``net``."""
     metric: str
     theirs: float
-    ours: float | None
-    """None: a metric that ours does not have."""
-    source: str
-    """``published`` or ``ns-3``."""
+    ours: float
+    rounding: float = 0.0
+    """Half of the last digit that theirs is printed with, where that is coarse."""
+    caution: str = ""
+    """Why it is not judged; empty if it is."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -154,23 +162,52 @@ class Row:
         return self.experiment.label, self.scope, self.metric
 
     @property
-    def error(self) -> float:
-        """Relative error; against a zero, 0 when ours is zero too, else infinite."""
-        assert self.ours is not None
+    def limit(self) -> float:
+        """The deviation that is allowed."""
+        return LIMITS["throughput-like" if _THROUGHPUT_LIKE.fullmatch(self.metric) else "rest"]
+
+    @property
+    def deviation(self) -> float:
+        """Ours − theirs, relative; against a zero, 0 when ours is zero too, else infinite."""
         if self.theirs == 0:
             return 0.0 if self.ours == 0 else float("inf")
-        return (self.ours - self.theirs) / self.theirs
+        return (self.ours - self.theirs) / abs(self.theirs)
+
+    @property
+    def holds(self) -> bool:
+        """Whether ours lies within the limit, or within it of a value that is printed like theirs."""
+        return abs(self.ours - self.theirs) <= self.limit * abs(self.theirs) + self.rounding
+
+    @property
+    def scheme(self) -> str:
+        """The flow's, of what is of one; else the first flow's, which is the tested one."""
+        place = int(self.scope.removeprefix("flow_")) - 1 if self.scope.startswith("flow_") else 0
+        return self.experiment.algorithms[place]
 
 
 def values(runs: Sequence[RunRecord]) -> dict[tuple[str, str], float]:
     """Every metric by scope and name, the mean over the runs."""
     found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
+        if any(table["cov_throughput_l4"].bin_s != BIN_S for table in run.ccperf().flows):
+            for key, value in _in_bins_of_ns3(run).items():
+                found.setdefault(key, []).append(value)
         for scope, table in run.ccperf().scopes().items():
             for name, metric in table.items():
-                if metric.value is not None:
+                if metric.value is not None and (name != "cov_throughput_l4" or metric.bin_s == BIN_S):
                     found.setdefault((scope, name), []).append(metric.value)
     return {key: fmean(parts) for key, parts in found.items()}
+
+
+def _in_bins_of_ns3(run: RunRecord) -> dict[tuple[str, str], float]:
+    """The variation of each flow's throughput: what depends on the bin in a run of longer round trips."""
+    assert run.series is not None
+    found = {}
+    for number, flow in enumerate(run.series["flows"], 1):
+        steps = round(BIN_S / SAMPLING_S)
+        per_bin = np.diff(np.concatenate(([0], flow["read_bytes"]))[::steps].astype(float))
+        found[(f"flow_{number}", "cov_throughput_l4")] = float(per_bin.std() / per_bin.mean())
+    return found
 
 
 @cache
@@ -184,43 +221,43 @@ def _table(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def ns3_values() -> Iterator[dict[str, str]]:
-    """Every row of our ns-3 runs, those of TcpBbr included."""
-    return _table(NS3)
+def ns3_experiments() -> list[Experiment]:
+    """The runs of ns-3, in the order of the table."""
+    return list(dict.fromkeys(Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3)))
 
 
-def ns3_experiments(flows: Iterable[int] = (1, 2)) -> list[Experiment]:
-    """The experiments of our ns-3 runs with these numbers of flows, in the order of the table."""
-    wanted = set(flows)
-    found = (Experiment(row["experiment"], tuple(row["algs"].split("|"))) for row in _table(NS3))
-    return [
-        one for one in dict.fromkeys(found) if len(one.algorithms) in wanted and SCHEMES.keys() >= set(one.algorithms)
-    ]
+def ns3_metrics() -> list[str]:
+    """The metrics of these runs, by name."""
+    return sorted({row["metric"] for row in _table(NS3)})
 
 
-def ns3_rows(flows: Iterable[int] = (1, 2)) -> list[Row]:
-    """Every value of our ns-3 runs with these numbers of flows, and ours."""
-    experiments = {(one.name, one.algorithms): one for one in ns3_experiments(flows)}
+@cache
+def ns3_rows() -> list[Row]:
+    """Every value of our ns-3 runs, and ours."""
     rows = []
     for row in _table(NS3):
-        experiment = experiments.get((row["experiment"], tuple(row["algs"].split("|"))))
-        if experiment is not None:
-            ours = simulated(experiment).get((row["scope"], row["metric"]))
-            theirs = float(row["value_ns3_3_37"])
-            rows.append(Row(experiment, row["scope"], row["metric"], theirs, ours, "ns-3"))
+        experiment = Experiment(row["experiment"], tuple(row["algs"].split("|")))
+        ours = simulated(experiment)[(row["scope"], row["metric"])]
+        theirs = float(row["value_ns3_3_37"])
+        rows.append(Row(experiment, row["scope"], row["metric"], theirs, ours, caution=row["caution"]))
     return rows
 
 
-def published_rows(number: int = 85) -> list[Row]:
-    """Every published value of an experiment, and ours."""
+def published_rows(number: int) -> list[Row]:
+    """Every published value of experiment 85 or 21, and ours."""
     rows = []
     for row in _table("ccperf_published.csv"):
         if int(row["experiment_number"]) == number and row["scope"] != "net_mismatched":
             flows = 2 if number == 85 else 1
             experiment = Experiment(f"{row['experiment_page']}#{number}", (row["cca"],) * flows)
-            ours = simulated(experiment).get((row["scope"], row["metric"]))
-            rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, "published"))
+            ours = simulated(experiment)[(row["scope"], row["metric"])]
+            rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, rounding=0.005))
     return rows
+
+
+def other_runs_values() -> int:
+    """How many values on the page of experiment 21 are of another run, of ten flows, which it does not describe."""
+    return sum(row["scope"] == "net_mismatched" for row in _table("ccperf_published.csv"))
 
 
 def loss_draws(algorithm: str) -> list[float]:

@@ -26,7 +26,7 @@ def flow(rates_mbps: list[float], *, start_s: float = 0.0, stop_s: float = 6.0, 
     full = np.full(count, 1500.0)
     return FlowInput(
         series={
-            "received_unique_bytes": received,
+            "read_bytes": received,
             "cwnd_bytes": full * 20,
             "in_flight_bytes": full * 16,
             "srtt_ns": np.where(times > SECOND // 10, 30_000_000, 0),

@@ -163,11 +163,10 @@ impl SimResult {
         });
         for (flow, value) in o.flows.iter().zip(summary["flows"].as_array_mut().into_iter().flatten()) {
             if let Some(application) = &flow.application {
-                let segments = application.read_segments.max(1) as f64;
                 value["application"] = json!({
                     "written_bytes": application.written_bytes,
                     "read_bytes": application.read_bytes,
-                    "mean_delay_ms": application.delay_ns as f64 / 1e6 / segments,
+                    "mean_delay_ms": application.mean_delay().0 as f64 / 1e6,
                 });
             }
         }
@@ -236,9 +235,7 @@ impl SimResult {
             e.set_item("lost_packets", f.lost_packets.clone().into_pyarray(py))?;
             e.set_item("received_bytes", f.received_bytes.clone().into_pyarray(py))?;
             e.set_item("received_unique_bytes", f.received_unique_bytes.clone().into_pyarray(py))?;
-            if !f.read_bytes.is_empty() {
-                e.set_item("read_bytes", f.read_bytes.clone().into_pyarray(py))?;
-            }
+            e.set_item("read_bytes", f.read_bytes.clone().into_pyarray(py))?;
             if f.states.iter().any(|name| !name.is_empty()) {
                 e.set_item("state", f.state.clone().into_pyarray(py))?;
                 e.set_item("states", f.states.clone())?;

@@ -49,7 +49,7 @@ pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Re
             let payload = open.iter().map(|&stream| read(connection, stream)).sum::<u64>();
             let udp = connection.stats().udp_rx;
             let bytes = udp.bytes + header * udp.datagrams;
-            series.count(ends.clock.now(), bytes - received.bytes, payload);
+            series.read(ends.clock.now(), bytes - received.bytes, payload);
             received.packets = udp.datagrams;
             received.bytes = bytes;
             received.unique_bytes += payload;
@@ -60,7 +60,8 @@ pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Re
         }
     }
     let mut result = ReceiverResult { received, ..ReceiverResult::default() };
-    series.add_to(job.end, &mut result.received_bytes, &mut result.received_unique_bytes);
+    let columns = [&mut result.received_bytes, &mut result.received_unique_bytes, &mut result.read_bytes];
+    series.add_to(job.end, columns);
     Ok(result)
 }
 

@@ -8,6 +8,8 @@
 //! | [`requests`] | another: a server that answers requests |
 //! | [`arrivals`] | another: segments or transfers as a Poisson process |
 //! | [`send_buffer`] | what an application has written and is not yet acknowledged |
+//! | [`in_order`] | what the receiving application can read |
+//! | [`receiver_series`] | what a receiver got, at fixed times |
 //! | [`recorder`] | packet logs and series while it runs |
 //! | [`route`] | which links a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
@@ -21,9 +23,11 @@
 pub mod arrivals;
 pub mod columns;
 pub mod episode;
+pub mod in_order;
 pub mod logs;
 pub mod media;
 pub mod outcome;
+pub mod receiver_series;
 pub mod recorder;
 pub mod requests;
 pub mod route;

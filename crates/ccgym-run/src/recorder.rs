@@ -1,9 +1,9 @@
 //! What a run leaves behind: packet logs and series. Costs nothing when off.
 
-use std::collections::BTreeMap;
-
-use ccgym_core::{Packet, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::receiver_series::ReceiverSeries;
 
 /// Every packet of one direction, as columns in order of entry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub struct FlowSeries {
     pub received_bytes: Vec<u64>,
     /// Payload received for the first time.
     pub received_unique_bytes: Vec<u64>,
-    /// Of this, what the application could read: of reliable flows what came in order. Of simulated flows alone.
+    /// Payload that the receiver's application can read: without a gap before it.
     pub read_bytes: Vec<u64>,
     /// State of the scheme: an index into `states`; zeros for a scheme without any.
     pub state: Vec<u64>,
@@ -139,46 +139,8 @@ pub struct Series {
     pub flows: Vec<FlowSeries>,
     /// One per direction that carries data over a link.
     pub links: Vec<LinkSeries>,
-    /// Per flow and bin.
-    bins: Vec<Vec<Bin>>,
     /// Per flow.
-    reassembly: Vec<Reassembly>,
-}
-
-/// What came in one step, in bytes.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Bin {
-    wire: u64,
-    /// Payload that is new.
-    payload: u64,
-    /// Payload that became readable.
-    readable: u64,
-}
-
-/// What a receiver holds until the segments before it have come.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Reassembly {
-    /// The segment that is read next.
-    next: u64,
-    /// Payload of later ones.
-    waiting: BTreeMap<u64, u64>,
-}
-
-impl Reassembly {
-    /// A segment arrives for the first time: payload that can be read now.
-    fn take(&mut self, segment: u64, payload: u64) -> u64 {
-        if segment != self.next {
-            self.waiting.insert(segment, payload);
-            return 0;
-        }
-        self.next += 1;
-        let mut readable = payload;
-        while let Some(more) = self.waiting.remove(&self.next) {
-            self.next += 1;
-            readable += more;
-        }
-        readable
-    }
+    receivers: Vec<ReceiverSeries>,
 }
 
 impl Series {
@@ -190,8 +152,7 @@ impl Series {
             step,
             flows: vec![FlowSeries::default(); flows],
             links: directions.iter().map(link).collect(),
-            bins: vec![Vec::new(); flows],
-            reassembly: vec![Reassembly::default(); flows],
+            receivers: vec![ReceiverSeries::new(step); flows],
             ..Self::default()
         }
     }
@@ -199,7 +160,7 @@ impl Series {
     /// Series whose samples were taken elsewhere; every column is as long as `t`.
     #[must_use]
     pub fn assembled(step: TimeSpan, t: Vec<u64>, flows: Vec<FlowSeries>, link: LinkSeries) -> Self {
-        Self { step, t, flows, links: vec![link], ..Self::default() }
+        Self { step, t, flows, links: vec![link], receivers: Vec::new() }
     }
 
     /// Bytes of a series of `samples` samples of `flows` flows and `links` links.
@@ -211,22 +172,10 @@ impl Series {
         samples.saturating_mul(flows.saturating_mul(FLOW) + links.saturating_mul(LINK) + TIME)
     }
 
-    /// A packet reached the receiver of `flow` at `at`, perhaps ahead of the simulation's clock. `reliable`: it is read in
-    /// order.
+    /// The receiver of `flow`: packets reach it, perhaps ahead of the simulation's clock.
     #[inline]
-    pub fn received(&mut self, flow: usize, at: Timestamp, packet: &Packet, new: bool, header: u32, reliable: bool) {
-        // A sample at time t counts arrivals up to and including t.
-        let bin = (at.0.saturating_sub(1) / self.step.0) as usize;
-        let bins = &mut self.bins[flow];
-        if bins.len() <= bin {
-            bins.resize(bin + 1, Bin::default());
-        }
-        bins[bin].wire += u64::from(packet.size);
-        if new {
-            let payload = u64::from(packet.size - header);
-            bins[bin].payload += payload;
-            bins[bin].readable += if reliable { self.reassembly[flow].take(packet.segment, payload) } else { payload };
-        }
+    pub fn receiver(&mut self, flow: usize) -> &mut ReceiverSeries {
+        &mut self.receivers[flow]
     }
 
     /// Make room for one more sample; false if the memory for it cannot be had.
@@ -274,54 +223,10 @@ impl Series {
 
     /// Turn the receivers' bins into cumulative series of the length of the others.
     pub fn finish(&mut self) {
-        for (s, bins) in self.flows.iter_mut().zip(&self.bins) {
-            let mut total = Bin::default();
-            s.received_bytes.clear();
-            s.received_unique_bytes.clear();
-            s.read_bytes.clear();
-            for i in 0..self.t.len() {
-                let bin = bins.get(i).copied().unwrap_or_default();
-                total.wire += bin.wire;
-                total.payload += bin.payload;
-                total.readable += bin.readable;
-                s.received_bytes.push(total.wire);
-                s.received_unique_bytes.push(total.payload);
-                s.read_bytes.push(total.readable);
-            }
+        for (s, receiver) in self.flows.iter_mut().zip(&self.receivers) {
+            let mut columns = [&mut s.received_bytes, &mut s.received_unique_bytes, &mut s.read_bytes];
+            columns.iter_mut().for_each(|column| column.clear());
+            receiver.add_to(Timestamp(self.t.len() as u64 * self.step.0), columns);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Segments 0, 2, 3, 1 and a short 4 in steps of their own: 2 and 3 are readable with 1.
-    #[test]
-    fn what_comes_out_of_order_is_read_later() {
-        let step = TimeSpan::from_millis(10);
-        let mut series = Series::new(step, 2, &[]);
-        for (number, (segment, size)) in [(0, 1500), (2, 1500), (3, 1500), (1, 1500), (4, 552)].into_iter().enumerate()
-        {
-            let at = Timestamp::from_millis(10 * (number as u64 + 1));
-            let packet = Packet { segment, size, ..Packet::default() };
-            series.received(0, at, &packet, true, 52, true);
-            series.received(1, at, &packet, true, 52, false);
-            series.t.push(at.0);
-        }
-        series.received(
-            0,
-            Timestamp::from_millis(50),
-            &Packet { segment: 2, size: 1500, ..Packet::default() },
-            false,
-            52,
-            true,
-        );
-        series.finish();
-        assert_eq!(series.flows[0].read_bytes, [1448, 1448, 1448, 4 * 1448, 4 * 1448 + 500]);
-        let unique = [1448, 2 * 1448, 3 * 1448, 4 * 1448, 4 * 1448 + 500];
-        assert_eq!(series.flows[0].received_unique_bytes, unique);
-        assert_eq!(series.flows[1].read_bytes, unique, "datagrams are read as they come");
-        assert_eq!(series.flows[0].received_bytes[4], 4 * 1500 + 552 + 1500);
     }
 }

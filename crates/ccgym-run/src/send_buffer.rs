@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use ccgym_core::{Sender, Timestamp};
+use ccgym_core::{Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What the two applications of a flow did.
@@ -15,10 +15,23 @@ pub struct Application {
     pub written_bytes: u64,
     /// Payload bytes read, in order.
     pub read_bytes: u64,
-    /// Sum over the segments that were read of the time since they were written, nanoseconds.
-    pub delay_ns: u128,
-    /// Segments read.
-    pub read_segments: u64,
+    /// When the first segment was read, …
+    first_read: Timestamp,
+    /// … and the last one, …
+    last_read: Timestamp,
+    /// … and how long that was after it had been written.
+    delay: TimeSpan,
+    /// Integral of that delay over the time from the first to the last read, square nanoseconds.
+    delay_area: u128,
+}
+
+impl Application {
+    /// Mean over time, from the first to the last read, of the delay from writing to reading; zero if nothing was read.
+    #[must_use]
+    pub fn mean_delay(&self) -> TimeSpan {
+        let time = self.last_read.since(self.first_read).0;
+        TimeSpan(if time == 0 { self.delay.0 } else { (self.delay_area / u128::from(time)) as u64 })
+    }
 }
 
 /// The send buffer of a flow with a greedy application.
@@ -53,23 +66,51 @@ impl SendBuffer {
 
     /// The receiver has `segments` in order at `at`: its application reads them.
     pub fn read(&mut self, at: Timestamp, segments: u64) {
+        let mut delay = None;
         while self.read < segments {
-            let Some((count, written)) = self.unread.front_mut() else { return };
+            let Some((count, written)) = self.unread.front_mut() else { break };
             let taken = (segments - self.read).min(*count);
-            self.application.delay_ns += u128::from(taken) * u128::from(at.since(*written).0);
-            self.application.read_segments += taken;
-            self.application.read_bytes += taken * self.mss;
+            delay = Some(at.since(*written));
             self.read += taken;
             *count -= taken;
             if *count == 0 {
                 self.unread.pop_front();
             }
         }
+        let Some(delay) = delay else { return };
+        let app = &mut self.application;
+        if app.read_bytes == 0 {
+            (app.first_read, app.last_read) = (at, at);
+        }
+        app.delay_area += u128::from(app.delay.0) * u128::from(at.since(app.last_read).0);
+        (app.last_read, app.delay) = (at, delay);
+        app.read_bytes = self.read * self.mss;
     }
 
     /// What was written and read so far.
     #[must_use]
     pub const fn application(&self) -> Application {
         self.application
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_delay_is_one_over_time_not_over_segments() {
+        let mut buffer = SendBuffer::new(10_000, 1000);
+        buffer.unread.extend([(4, Timestamp(0)), (4, Timestamp(100))]);
+        assert_eq!(buffer.application().mean_delay(), TimeSpan::ZERO);
+        buffer.read(Timestamp(50), 1);
+        assert_eq!(buffer.application().mean_delay(), TimeSpan(50));
+        // Three at once, and nothing for a while.
+        buffer.read(Timestamp(60), 4);
+        buffer.read(Timestamp(110), 5);
+        buffer.read(Timestamp(110), 4);
+        let application = buffer.application();
+        assert_eq!(application.read_bytes, 5000);
+        assert_eq!(application.mean_delay(), TimeSpan((50 * 10 + 60 * 50) / 60));
     }
 }

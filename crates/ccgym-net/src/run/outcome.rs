@@ -119,7 +119,7 @@ fn columns(flow: &SenderResult, receiver: &ReceiverResult, count: usize) -> Flow
         lost_packets: stretched(&s.lost_packets, first, count),
         received_bytes: stretched(&receiver.received_bytes, 0, count),
         received_unique_bytes: stretched(&receiver.received_unique_bytes, 0, count),
-        read_bytes: Vec::new(),
+        read_bytes: stretched(&receiver.read_bytes, 0, count),
         state: stretched(&s.state, first, count),
         states: s.states.clone(),
     }

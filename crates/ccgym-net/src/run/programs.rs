@@ -55,6 +55,8 @@ pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut End
             Received { packets: arrived.len() as u64, bytes: sum(&arrived), unique_bytes: sum(&payload) };
         receiver.received_bytes = samples(&arrived);
         receiver.received_unique_bytes = samples(&payload);
+        // Its own order is not known.
+        receiver.read_bytes = receiver.received_unique_bytes.clone();
     }
     path.up.log = Some(log).filter(|_| spec.record.packets);
     if !spec.record.packets {

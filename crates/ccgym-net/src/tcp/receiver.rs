@@ -125,6 +125,7 @@ impl Counts {
         if self.result.received_bytes.len() < index {
             self.result.received_bytes.resize(index, self.wire);
             self.result.received_unique_bytes.resize(index, self.payload);
+            self.result.read_bytes.resize(index, self.payload);
         }
     }
 }

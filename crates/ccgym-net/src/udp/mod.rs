@@ -35,6 +35,5 @@ pub use endpoint::{ReceiverJob, SenderJob};
 pub use hello::{check, Connection};
 pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 pub use sender::{SenderResult, SenderTask};
-pub use series::ReceiverSeries;
 pub use socket::{enlarge, is_refusal, overhead};
 pub(crate) use socket::{kernel_drops, prepare, RxBatch, TxBatch};

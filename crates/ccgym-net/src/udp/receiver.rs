@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, TimeSpan, Timestamp};
+use ccgym_run::receiver_series::ReceiverSeries;
 use ccgym_run::Received;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,6 @@ use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
 use super::filter;
 use super::hello::{receiver_config, receiver_half, REFUSAL_BYTES};
-use super::series::ReceiverSeries;
 use super::socket::{kernel_drops, overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
 use crate::system::precise_timers;
@@ -78,6 +78,8 @@ pub struct ReceiverResult {
     pub received_bytes: Vec<u64>,
     /// Payload bytes that had arrived for the first time.
     pub received_unique_bytes: Vec<u64>,
+    /// Payload bytes that could be read: those without a gap before them.
+    pub read_bytes: Vec<u64>,
     /// Datagrams that did not decode, carried another token or came from elsewhere.
     pub rejected: u64,
     /// Datagrams that the kernel dropped since the receiver did not fetch them in time: the machine is too slow.
@@ -284,8 +286,7 @@ impl Server<'_> {
         // A packet shorter than its header is all header.
         packet.size = packet.size.max(flow.header);
         flow.served.received.count(&packet, arrival.new, flow.header);
-        let payload = if arrival.new { u64::from(packet.size - flow.header) } else { 0 };
-        flow.series.count(at, u64::from(packet.size), payload);
+        flow.series.arrived(at, &packet, arrival.new, flow.header, flow.receiver.is_reliable());
         flow.served.first = flow.served.first.min(at);
         flow.served.last = at;
         flow.served.ce_packets += u64::from(packet.ecn == Ecn::Ce);
@@ -558,7 +559,7 @@ impl ReceiverResult {
         self.received.packets += of.packets;
         self.received.bytes += of.bytes;
         self.received.unique_bytes += of.unique_bytes;
-        flow.series.add_to(end, &mut self.received_bytes, &mut self.received_unique_bytes);
+        flow.series.add_to(end, [&mut self.received_bytes, &mut self.received_unique_bytes, &mut self.read_bytes]);
         self.flows.push(flow.served.clone());
     }
 }

@@ -100,7 +100,8 @@ impl Simulator {
                 buffer.read(arrived, flow.receiver.segments_in_order());
             }
             if let Some(series) = &mut self.series {
-                series.received(index, arrived, packet, new, flow.header, flow.receiver.is_reliable());
+                let reliable = flow.receiver.is_reliable();
+                series.receiver(index).arrived(arrived, packet, new, flow.header, reliable);
             }
         }
         if let Some(log) = &mut self.data_log {

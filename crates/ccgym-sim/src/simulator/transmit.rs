@@ -66,7 +66,8 @@ impl Simulator {
                     flow.received.count(&packet, arrival.new, flow.header);
                     if let Some(series) = series {
                         cold_path();
-                        series.received(index, arrived, &packet, arrival.new, flow.header, flow.receiver.is_reliable());
+                        let reliable = flow.receiver.is_reliable();
+                        series.receiver(index).arrived(arrived, &packet, arrival.new, flow.header, reliable);
                     }
                 }
                 if let Some(log) = data_log {

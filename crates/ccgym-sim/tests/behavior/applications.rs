@@ -142,7 +142,7 @@ fn a_send_buffer() {
     let waiting = app.written_bytes - app.read_bytes;
     assert!((850_000..=1_000_000).contains(&waiting), "{waiting}");
     // Little's law: a megabyte at 9.6 Mbit/s of payload.
-    let delay = app.delay_ns as f64 / 1e9 / app.read_segments as f64;
+    let delay = app.mean_delay().as_secs_f64();
     assert!((0.75..0.85).contains(&delay), "{delay} s");
     // One that is smaller than the window bounds the rate.
     let small = run(&path(&flow(14_480), 30.0));
