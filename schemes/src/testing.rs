@@ -220,6 +220,7 @@ impl MockTransport {
             now: self.now,
             acked_packets: acked.len() as u64,
             acked_bytes,
+            counted_bytes: acked_bytes,
             acked: &receipts,
             lost: &lost,
             lost_bytes,

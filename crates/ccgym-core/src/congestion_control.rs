@@ -162,6 +162,9 @@ pub struct AckEvent<'a> {
     pub acked_packets: u64,
     /// Wire bytes newly acknowledged.
     pub acked_bytes: u64,
+    /// Wire bytes that count for the growth of a window; none: it stays. The same, but in the profile `ns3` what the
+    /// cumulative acknowledgement covers, unless there is selective news, too.
+    pub counted_bytes: u64,
     /// The packets newly acknowledged, sorted by number, with [`Capabilities::packet_events`]; else empty.
     pub acked: &'a [AckedPacket],
     /// Packets newly declared lost, sorted by number.

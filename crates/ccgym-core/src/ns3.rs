@@ -78,7 +78,7 @@ impl Reduction {
 
 /// What one acknowledgement brought.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Segments that arrived for the first time.
     pub segments: u64,
     /// The highest of them.
@@ -106,7 +106,7 @@ pub(crate) struct Retransmission {
 
 /// State of one flow.
 #[derive(Clone, Debug, Default)]
-pub struct Ns3 {
+pub(crate) struct Ns3 {
     /// The highest segments that arrived while some were missing, in ascending order.
     highest: [u64; THRESHOLD],
     /// Acknowledgements with selective news since the last one without; none in recovery.

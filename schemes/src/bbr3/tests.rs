@@ -100,6 +100,7 @@ fn acknowledgement(host: &MockTransport) -> ccgym_core::AckEvent<'_> {
         now: host.now,
         acked_packets: 1,
         acked_bytes: MSS,
+        counted_bytes: MSS,
         acked: &[],
         lost: &[],
         lost_bytes: 0,

@@ -377,7 +377,7 @@ impl Cubic {
     fn on_growth_ack(&mut self, event: &AckEvent<'_>) {
         let idle = event.now.since(self.last_ack);
         self.last_ack = event.now;
-        let mut acked_bytes = event.acked_bytes;
+        let mut acked_bytes = event.counted_bytes;
         if self.state.window < self.state.ssthresh {
             cold_path();
             let step = self.slow_start.on_ack(&Input {

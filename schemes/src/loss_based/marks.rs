@@ -61,6 +61,7 @@ mod tests {
             now: Timestamp::from_millis(ms),
             acked_packets: acked,
             acked_bytes: acked * 1500,
+            counted_bytes: acked * 1500,
             acked: &[],
             lost: &[],
             lost_bytes: 0,

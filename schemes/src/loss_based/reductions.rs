@@ -58,7 +58,7 @@ impl Reductions {
                 return Verdict::Mark;
             }
         }
-        if held || event.acked_bytes == 0 {
+        if held || event.counted_bytes == 0 {
             Verdict::Hold
         } else {
             Verdict::Grow

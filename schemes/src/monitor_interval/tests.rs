@@ -33,6 +33,7 @@ fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
             now,
             acked_packets: 1,
             acked_bytes: 1500,
+            counted_bytes: 1500,
             acked: &acked,
             lost,
             lost_bytes: 0,

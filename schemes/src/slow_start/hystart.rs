@@ -98,7 +98,7 @@ impl HyStart {
         if round_ends && judged_before_reset {
             self.begin_round(event.now, event.next_packet_number);
         }
-        Step { growth: event.acked_bytes, exit }
+        Step { growth: event.counted_bytes, exit }
     }
 
     fn begin_round(&mut self, now: Timestamp, end: PacketNumber) {

@@ -160,6 +160,7 @@ impl Sender {
             now,
             acked_packets: packets,
             acked_bytes: bytes,
+            counted_bytes: bytes,
             acked: &[],
             lost: &[],
             lost_bytes: 0,
@@ -312,11 +313,7 @@ impl Sender {
         if !entered {
             self.try_exit_recovery(now, spurious_episode);
         }
-        let (acked_packets, acked_bytes) = if self.config.ns3 && self.capabilities.prr {
-            self.ns3_growth(&arrivals, was)
-        } else {
-            (newly.packets, newly.bytes)
-        };
+        let counted_bytes = if self.config.ns3 { self.ns3_growth(&arrivals, was) } else { newly.bytes };
         if self.capabilities.prr && entered {
             self.prr = Prr::begin(prior_in_flight);
         }
@@ -342,8 +339,9 @@ impl Sender {
         }
         let event = AckEvent {
             now,
-            acked_packets,
-            acked_bytes,
+            acked_packets: newly.packets,
+            acked_bytes: newly.bytes,
+            counted_bytes,
             acked: &self.acked_records,
             lost: &self.lost_records,
             lost_bytes,
@@ -480,9 +478,9 @@ impl Sender {
         true
     }
 
-    /// Packets and bytes by which ns-3 lets the window grow: what the cumulative acknowledgement covers, unless there is
+    /// Bytes by which ns-3 lets the window grow: what the cumulative acknowledgement covers, unless there is
     /// selective news, too; nothing in recovery.
-    fn ns3_growth(&self, arrivals: &Arrivals, was: Recovery) -> (u64, u64) {
+    fn ns3_growth(&self, arrivals: &Arrivals, was: Recovery) -> u64 {
         let packets = match (self.recovery, was) {
             (Recovery::Fast { .. }, _) => 0,
             (Recovery::Open, _) if !self.ns3.as_ref().is_some_and(|ns3| ns3.grows()) => 0,
@@ -490,7 +488,7 @@ impl Sender {
             (Recovery::Open, Recovery::Loss { point }) => arrivals.now - point,
             _ => arrivals.now - arrivals.before,
         };
-        (packets, packets * u64::from(self.config.packet_size))
+        packets * u64::from(self.config.packet_size)
     }
 
     fn reduce_as_ns3(&mut self, arrivals: &Arrivals, entered: bool, resent_acked: bool) {

@@ -116,6 +116,7 @@ impl Sender {
             now,
             acked_packets: 0,
             acked_bytes: 0,
+            counted_bytes: 0,
             acked: &[],
             lost: &self.lost_records,
             lost_bytes,

@@ -252,6 +252,7 @@ impl Host {
                 now,
                 acked_packets: batch.acked_packets,
                 acked_bytes: batch.acked_bytes,
+                counted_bytes: batch.acked_bytes,
                 acked: &[],
                 lost: if timeout { &[] } else { &batch.lost },
                 lost_bytes: if timeout { 0 } else { batch.lost_bytes },

@@ -159,7 +159,7 @@ fn a_send_buffer() {
 #[test]
 fn classic_recovery_is_silent_first() {
     let outcome =
-        |recovery: &str| run(&path(&json!([{"scheme": "reno", "profile": "ns3", "recovery": recovery}]), 30.0));
+        |recovery: &str| run(&path(&json!([{"scheme": "reno", "profile": "tcp", "recovery": recovery}]), 30.0));
     let (prr, classic) = (outcome("prr"), outcome("classic"));
     for one in [&prr, &classic] {
         assert!(one.flows[0].sender.recoveries > 2 && one.flows[0].sender.rtos == 0, "{:?}", one.flows[0].sender);
