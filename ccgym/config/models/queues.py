@@ -60,12 +60,19 @@ class MahimahiPie(declared.QueueBase):
 class Codel(declared.QueueBase):
     """CoDel as in RFC 8289."""
 
-    WORDS: ClassVar[str] = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|})"
+    WORDS: ClassVar[str] = "CoDel {limit} (target {target}, interval {interval}{ecn:, ECN|}{ns3:, as ns-3|})"
     kind: Literal["codel"] = "codel"
     limit: Limit = Field(default=Limit(packets=1000), description="Tail-drop limit; Linux's default is 1000 packets.")
     target: PeriodField = Field(default=5_000_000, description="Target sojourn time (RFC: 5 ms).")
     interval: PeriodField = Field(default=100_000_000, description="Interval (RFC: 100 ms).")
     ecn: bool = Field(default=False, description="Mark ECN-capable packets instead of dropping.")
+    ns3: bool = Field(
+        default=False,
+        description=(
+            "As ns-3.37 has it: square roots by one step of Newton's method per drop, a clock in units of 1024 ns, one "
+            "waiting packet is a standing queue, and an episode that ended before its next drop was due is forgotten."
+        ),
+    )
 
 
 class FqCodel(declared.QueueBase):
