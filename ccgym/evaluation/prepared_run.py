@@ -210,7 +210,8 @@ class PreparedRun:
             ],
             link_counters=counters["link"],
             links={name: numbers for name, numbers in counters.get("links", {}).items() if numbers is not None},
-            capacity=None if "links" in counters else capacities[names[0]],
+            # What all flows get together is no share of a link that only some of them cross.
+            capacity=capacities[names[0]] if len(set(names)) == 1 else None,
         )
 
 

@@ -1,8 +1,8 @@
 """Rows of ccperf's tables, and of our own ns-3 runs of its commands, recomputed through the public interface.
 
-One preset describes every run: ccperf's dumbbell (:meth:`Experiment.path`), and flows with ns-3's transport,
-an acknowledgement per packet, ccperf's send buffer of 4 MB and a three-way handshake before the first byte. One table
-gives the schemes. Nothing is fitted to a row.
+One preset describes every run: ns-3's dumbbell with its access links (:meth:`Experiment.path`), and flows with ns-3's
+transport, an acknowledgement per packet, ccperf's send buffer of 4 MB and a three-way handshake before the first byte.
+One table gives the schemes. Nothing is fitted to a row.
 """
 
 from __future__ import annotations
@@ -89,23 +89,25 @@ class Experiment:
             found["rtts"] = found["rtts"] * len(self.algorithms)
         return found
 
-    def path(self) -> ccgym.NetworkPath:
-        """The dumbbell, with the shortest round trip of all flows."""
+    def bottleneck(self) -> ccgym.NetworkPath:
+        """The link that all flows share, without any delay."""
         if self.name in PUBLISHED:
-            return PUBLISHED[self.name].path
+            path = PUBLISHED[self.name].path
+            return ccgym.NetworkPath(chain=[element for element in path.chain if element.kind != "delay"])
         given = self.parameters
-        rtts = given.pop("rtts")
         # ns-3's point-to-point header has 2 bytes, and one packet waits in the device.
-        return ccgym.NetworkPath(
-            rate=given["bw"], queue=given["qlen"], rtt=f"{min(rtts)}ms", overhead=2, device_packets=1, name=self.name
-        )
+        return ccgym.NetworkPath(rate=given["bw"], queue=given["qlen"], rtt="0ms", overhead=2, device_packets=1)
+
+    def path(self) -> ccgym.NetworkPath:
+        """ns-3's dumbbell: each flow has a link of its own at both ends, and half of its round trip in each."""
+        trips = list(enumerate(self.parameters["rtts"], 1))
+        before = {f"sender_{number}": access_link(rtt) for number, rtt in trips}
+        behind = {f"receiver_{number}": access_link(rtt) for number, rtt in trips}
+        return ccgym.NetworkPath(links={**before, "bottleneck": self.bottleneck(), **behind}, name=self.name)
 
     def flows(self) -> list[FlowSpec]:
-        """All connect at 0, as ns-3's do. There a quarter of the round trip lies before the bottleneck, here nothing: a
-        flow of a longer round trip reaches it later."""
-        rtts = self.parameters["rtts"]
-        pairs = zip(self.algorithms, rtts, strict=True)
-        return [flow(algorithm, rtt, start_ms=(rtt - min(rtts)) / 4) for algorithm, rtt in pairs]
+        """All connect at 0, as ns-3's do."""
+        return [flow(algorithm, number) for number, algorithm in enumerate(self.algorithms, 1)]
 
     @property
     def judged(self) -> bool:
@@ -115,7 +117,7 @@ class Experiment:
     @property
     def random(self) -> bool:
         """Whether it draws random losses, so that one run is one sample of many."""
-        return self.path().loss > 0
+        return self.bottleneck().loss > 0
 
     def runs(self) -> list[RunRecord]:
         """The run, or for a random experiment :data:`DRAWS` of them."""
@@ -125,7 +127,16 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def flow(algorithm: str, rtt_ms: int, start_ms: float) -> FlowSpec:
+def access_link(rtt_ms: float) -> ccgym.NetworkPath:
+    """One at either end of a flow of this round trip. Its 1.2 µs per packet decide in which order packets of several
+    flows meet, and on which millisecond a round trip is rounded."""
+    rate, queue = "10gbps", "100000p"
+    return ccgym.NetworkPath(
+        rate=rate, queue=queue, reverse_rate=rate, reverse_queue=queue, rtt=f"{rtt_ms / 2}ms", overhead=2
+    )
+
+
+def flow(algorithm: str, number: int) -> FlowSpec:
     """The one preset of all flows."""
     scheme, params = SCHEMES[algorithm]
     return FlowSpec.model_validate(
@@ -133,8 +144,7 @@ def flow(algorithm: str, rtt_ms: int, start_ms: float) -> FlowSpec:
             "scheme": scheme,
             "params": params,
             "profile": "ns3",
-            "rtt": f"{rtt_ms}ms",
-            "start": f"{start_ms}ms",
+            "route": [f"sender_{number}", "bottleneck", f"receiver_{number}"],
             "ack_every": 1,
             "send_buffer": "4MB",
         }

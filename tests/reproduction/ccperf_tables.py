@@ -27,7 +27,11 @@ from tests.reproduction.markdown import number, table
 COLUMNS: Final = ("run", "schemes", "scope", "metric", "ns3", "ours", "deviation", "limit", "judged")
 """Of docs/data/ccperf.csv; ``judged`` says ``yes`` or why not."""
 
-REASONS: Final[Sequence[tuple[str, str]]] = ()
+REASONS: Final[Sequence[tuple[str, str]]] = (
+    (r"Vegas.* mean_(est_)?q", "E1, fractions of a millisecond"),
+    (r"Vegas", "E1, whole milliseconds"),
+    (r"(Cubic, )+Cubic .*", "E2, order of single packets"),
+)
 """A pattern for a row's run, scope and metric, and why such rows may lie beyond the limit: docs/ccperf.md."""
 
 

@@ -25,14 +25,12 @@ from tests.reproduction.ccperf import (
 )
 from tests.reproduction.ccperf_tables import COLUMNS, cautions, judged, reason, rows_as_csv
 
-PUBLISHED_HOLD = 0
+PUBLISHED_HOLD = 79
 """So many of the 79 published values hold, …"""
-NS3_HOLD = 0
+NS3_HOLD = 1180
 """… and so many of the 1,251 that are judged of ns-3's."""
 
-WIDEST = Experiment("scalability_static bw=256Mbps rtt=60ms qlen=1280p", ("TcpCubic",))
-"""Its send buffer is too small, of which ns-3 and ours make different things: docs/ccperf.md."""
-ONE_FLOW = [one for one in ns3_experiments() if len(one.algorithms) == 1 and one.judged and one != WIDEST]
+ONE_FLOW = [one for one in ns3_experiments() if len(one.algorithms) == 1 and one.judged]
 
 RENEW = "if ours moved for a good reason: python -m tests.reproduction.report --write ccperf"
 
@@ -74,10 +72,10 @@ def test_median_deviation_from_ns3(metric: str) -> None:
 
 
 def test_most_values_of_ns3_hold() -> None:
-    """Source: ccperf_ns3_reproduction.csv; half of the judged values deviate by less than 0.5 %."""
+    """Source: ccperf_ns3_reproduction.csv; half of the judged values deviate by less than 0.1 %."""
     rows = judged(ns3_rows())
     assert sum(row.holds for row in rows) >= NS3_HOLD
-    assert median(abs(row.deviation) for row in rows) <= 0.005
+    assert median(abs(row.deviation) for row in rows) <= 0.001
 
 
 @pytest.mark.parametrize("experiment", ONE_FLOW, ids=lambda one: one.label)
@@ -91,13 +89,12 @@ def test_one_flow_repeats_the_drops_of_ns3(experiment: Experiment) -> None:
 @pytest.mark.parametrize("algorithm", JUDGED)
 def test_random_loss_in_distribution(algorithm: str) -> None:
     """Source: 30 draws of ns-3 (ccperf_ns3_loss_draws.csv). A single draw is not comparable: NewReno's spread is 3.3
-    to 5.3 Mbit/s. ns-3 needs a timeout of a second for each retransmission that is lost again, the simulator does not,
-    so ours lie on the upper side; see docs/ccperf.md.
+    to 5.3 Mbit/s. The means of theirs and ours have standard errors of 2 to 4 % each.
     """
     draws = loss_draws(algorithm)
     assert len(draws) == 30
     ours = simulated(Experiment("loss_resilience#7", (algorithm,)))[("flow_1", "mean_throughput_l4")]
-    assert 0.9 * fmean(draws) <= ours <= 1.35 * fmean(draws)
+    assert ours == pytest.approx(fmean(draws), rel=0.12)
 
 
 def test_what_lies_beyond_the_limits_is_explained() -> None:

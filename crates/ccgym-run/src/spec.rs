@@ -143,7 +143,8 @@ pub struct FlowSpec {
     #[schemars(range(min = 1), extend("format" = "bytes"))]
     pub send_buffer: Option<u64>,
     /// What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
-    /// arrives) or `classic` (RFC 6675: one segment, then nothing until no more than the reduced window is in flight).
+    /// arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then nothing until no more
+    /// than the reduced window is in flight).
     #[serde(default)]
     pub recovery: RecoveryRule,
     /// Packets sent before the first acknowledgement (RFC 6928: 10).
@@ -174,7 +175,8 @@ pub enum Profile {
     Tcp,
     /// Datagrams with per-packet receipts; nothing is sent again.
     Udp,
-    /// Reliable as ns-3 3.37 is: SACK by count only (no RACK, no tail loss probe), PRR, timeout of 1 s or more.
+    /// Reliable as ns-3 3.37 is: three later segments make a loss (no RACK, no tail loss probe), only a timeout of 1 s or
+    /// more finds a lost retransmission, PRR of its own.
     Ns3,
 }
 
