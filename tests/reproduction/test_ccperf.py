@@ -27,7 +27,7 @@ from tests.reproduction.ccperf_tables import COLUMNS, cautions, judged, reason, 
 
 PUBLISHED_HOLD = 79
 """So many of the 79 published values hold, …"""
-NS3_HOLD = 1180
+NS3_HOLD = 1190
 """… and so many of the 1,251 that are judged of ns-3's."""
 
 ONE_FLOW = [one for one in ns3_experiments() if len(one.algorithms) == 1 and one.judged]
@@ -105,7 +105,7 @@ def test_what_lies_beyond_the_limits_is_explained() -> None:
 
 def test_the_published_csv_is_fresh(checkout: Path) -> None:
     """docs/data/ccperf.csv is what the simulator says now; the last digits may be another machine's."""
-    kept = list(csv.DictReader((checkout / "docs" / "data" / "ccperf.csv").open(encoding="utf-8", newline="")))
+    kept = list(csv.DictReader((checkout / "docs/data/ccperf.csv").read_text(encoding="utf-8").splitlines()))
     fresh = list(csv.DictReader(rows_as_csv().splitlines()))
     assert tuple(kept[0]) == COLUMNS
     assert len(kept) == len(fresh)
