@@ -69,6 +69,8 @@ class Experiment:
     """As in the table, e.g. ``reno_fairness#85``."""
     algorithms: tuple[str, ...]
     """ccperf's name of each flow's scheme."""
+    access: str = "10gbps"
+    """Rate of the access links."""
 
     @property
     def label(self) -> str:
@@ -101,8 +103,8 @@ class Experiment:
     def path(self) -> ccgym.NetworkPath:
         """ns-3's dumbbell: each flow has a link of its own at both ends, and half of its round trip in each."""
         trips = list(enumerate(self.parameters["rtts"], 1))
-        before = {f"sender_{number}": access_link(rtt) for number, rtt in trips}
-        behind = {f"receiver_{number}": access_link(rtt) for number, rtt in trips}
+        before = {f"sender_{number}": access_link(rtt, self.access) for number, rtt in trips}
+        behind = {f"receiver_{number}": access_link(rtt, self.access) for number, rtt in trips}
         return ccgym.NetworkPath(links={**before, "bottleneck": self.bottleneck(), **behind}, name=self.name)
 
     def flows(self) -> list[FlowSpec]:
@@ -127,10 +129,10 @@ class Experiment:
         return [ccgym.simulate(path, flows, DURATION, seed, keep) for seed in seeds]
 
 
-def access_link(rtt_ms: float) -> ccgym.NetworkPath:
-    """One at either end of a flow of this round trip. Its 1.2 µs per packet decide in which order packets of several
-    flows meet, and on which millisecond a round trip is rounded."""
-    rate, queue = "10gbps", "100000p"
+def access_link(rtt_ms: float, rate: str) -> ccgym.NetworkPath:
+    """One at either end of a flow of this round trip. At 10 Gbit/s its 1.2 µs per packet decide in which order packets
+    of several flows meet, and on which millisecond a round trip is rounded."""
+    queue = "100000p"
     return ccgym.NetworkPath(
         rate=rate, queue=queue, reverse_rate=rate, reverse_queue=queue, rtt=f"{rtt_ms / 2}ms", overhead=2
     )
@@ -263,6 +265,16 @@ def published_rows(number: int) -> list[Row]:
             ours = simulated(experiment)[(row["scope"], row["metric"])]
             rows.append(Row(experiment, row["scope"], row["metric"], float(row["value"]), ours, rounding=0.005))
     return rows
+
+
+def fast_access() -> dict[Experiment, dict[str, tuple[float, float]]]:
+    """Runs of ns-3 with access links of 100 Gbit/s: Mbit/s and retransmissions of each flow."""
+    found: dict[Experiment, dict[str, tuple[float, float]]] = {}
+    for row in _table("ccperf_ns3_fast_access.csv"):
+        experiment = Experiment(row["experiment"], tuple(row["algs"].split("|")), "100gbps")
+        numbers = float(row["throughput_mbps"]), float(row["retransmissions"])
+        found.setdefault(experiment, {})[row["scope"]] = numbers
+    return found
 
 
 def other_runs_values() -> int:
