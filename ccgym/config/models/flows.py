@@ -88,8 +88,8 @@ class Flow(declared.FlowBase):
         default="prr",
         description=(
             "What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of "
-            "what arrives) or `classic` (RFC 6675: one segment, then nothing until no more than the reduced window is "
-            "in flight)."
+            "what arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then nothing "
+            "until no more than the reduced window is in flight)."
         ),
     )
     initial_window: int = Field(
