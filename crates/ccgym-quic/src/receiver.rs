@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ccgym_net::error::{Context, Result};
 use ccgym_net::quic::QuicReceiverJob;
-use ccgym_net::udp::{overhead, ReceiverResult, ReceiverSeries};
+use ccgym_net::udp::{overhead, ReceiverResult};
+use ccgym_run::receiver_series::ReceiverSeries;
 use ccgym_run::Received;
 use quinn_proto::{Connection, Dir, Event, StreamEvent, StreamId};
 
