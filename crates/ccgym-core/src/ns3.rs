@@ -157,6 +157,11 @@ impl Ns3 {
         self.resent.contains_key(&segment)
     }
 
+    /// Whether any retransmission still counts as in flight.
+    pub(crate) fn has_resent(&self) -> bool {
+        !self.resent.is_empty()
+    }
+
     /// Whether `number` is the retransmission of `segment`.
     pub(crate) fn is_retransmission(&self, segment: u64, number: PacketNumber) -> bool {
         self.resent.get(&segment).is_some_and(|resent| resent.number == number)

@@ -645,3 +645,20 @@ fn ns3_sends_what_a_partial_acknowledgement_uncovers() {
     let next = drain(&mut sender, now);
     assert!(first.contains(&2) || resent(&next).contains(&2), "{first:?}, then {next:?}");
 }
+
+/// After a timeout everything leaves again. What arrives of it, nothing missing before it, ceases to count as in flight once.
+#[test]
+fn ns3_counts_what_is_sent_again_once() {
+    let (mut sender, mut receiver, script) = ns3();
+    drain(&mut sender, ms(0));
+    let mut now = sender.next_timeout();
+    sender.on_timeout(now);
+    script.lock().unwrap().control.cwnd = 10 * SIZE;
+    let mut left = drain(&mut sender, now);
+    assert_eq!(resent(&left), (0..10).collect::<Vec<_>>());
+    for _ in 0..3 {
+        now += TimeSpan::from_millis(100);
+        left = acknowledge(&mut sender, &mut receiver, &left, &[], now.as_millis());
+        assert_eq!(sender.in_flight(), 10 * SIZE);
+    }
+}

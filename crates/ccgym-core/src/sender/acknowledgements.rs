@@ -78,7 +78,7 @@ impl Sender {
             && !self.detector.has_holes()
             && !self.capabilities.packet_events
             && self.acked_end >= self.outstanding_from
-            && !(self.config.ns3 && self.acked_segments.gaps() > 0);
+            && self.ns3.as_ref().is_none_or(|ns3| self.acked_segments.gaps() == 0 && !ns3.has_resent());
     }
 
     /// Feedback of the scheme's receiver half arrives. Follow with [`Sender::poll_transmit`].
