@@ -99,6 +99,13 @@ def test_access_links_make_the_difference_that_they_make_in_ns3(experiment: Expe
             assert ours[(scope, "total_retransmissions_l4")] == pytest.approx(retransmissions, abs=1)
 
 
+def test_no_more_is_in_flight_than_the_send_buffer_holds() -> None:
+    """Every run, those with TcpBbr too: 4 MB are 2,763 segments of 1,448 bytes."""
+    rows = [row for row in ns3_rows() if row.metric == "mean_in_flight_l4"]
+    assert len(rows) >= 100
+    assert max(row.ours for row in rows) <= 4e6 / 1448 + 1
+
+
 @pytest.mark.parametrize("algorithm", JUDGED)
 def test_random_loss_in_distribution(algorithm: str) -> None:
     """Source: 30 draws of ns-3 (ccperf_ns3_loss_draws.csv). A single draw is not comparable: NewReno's spread is 3.3

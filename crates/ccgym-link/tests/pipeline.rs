@@ -134,7 +134,13 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
             qdelay_ref: TimeSpan::from_millis(3),
             max_burst: TimeSpan::from_millis(1)
         }),
-        (1..40u64).prop_map(move |n| QueueSpec::Codel { limit: limit(n), target, interval, ecn: n % 2 == 0 }),
+        (1..40u64).prop_map(move |n| QueueSpec::Codel {
+            limit: limit(n),
+            target,
+            interval,
+            ecn: n % 2 == 0,
+            ns3: n % 3 == 0
+        }),
         (1..40u64).prop_map(move |n| QueueSpec::FqCodel {
             limit: limit(n),
             target,
