@@ -27,18 +27,24 @@ from tests.reproduction.markdown import number, table
 COLUMNS: Final = ("run", "schemes", "scope", "metric", "ns3", "ours", "deviation", "limit", "judged")
 """Of docs/data/ccperf.csv; ``judged`` says ``yes`` or why not."""
 
-REASONS: Final[Sequence[tuple[str, str]]] = (
-    (r"Vegas.* mean_(est_)?q", "E1, fractions of a millisecond"),
-    (r"Vegas", "E1, whole milliseconds"),
-    (r"(Cubic, )+Cubic .*", "E2, order of single packets"),
+SHARE: Final = "(mean_throughput_l4|mean_utilization_bw_l4|mean_in_flight_l4)"
+SEVERAL_CUBIC: Final = r"(synchronous_fairness k=[48]|rtt_fairness) .* (Cubic, )+Cubic flow_\d"
+REASONS: Final[Sequence[tuple[str, float, str]]] = (
+    (r"scalability\S* .*\bVegas \w+ mean_(est_qdelay|qdisc_delay|qdisc_length)_", 2, "E1, fractions of a millisecond"),
+    (r"reno_fairness#85 Vegas, NewReno flow_2 cov_throughput_l4", 0.3, "E1, whole milliseconds"),
+    (rf"rtt_fairness .* Vegas, Vegas flow_\d {SHARE}", 0.05, "E1, whole milliseconds"),
+    (rf"{SEVERAL_CUBIC} {SHARE}", 0.25, "E2, order of single packets"),
+    (rf"{SEVERAL_CUBIC} cov_throughput_l4", 0.8, "E2, order of single packets"),
 )
-"""A pattern for a row's run, scope and metric, and why such rows may lie beyond the limit: docs/ccperf.md."""
+"""A pattern for a row's run, scope and metric, the largest deviation that it covers, and why such rows may lie beyond the
+limit: docs/ccperf.md."""
 
 
 def reason(row: Row) -> str:
     """Why a row lies beyond its limit."""
     where = f"{row.experiment.label} {row.scope} {row.metric}"
-    return next((text for pattern, text in REASONS if re.search(pattern, where)), "unexplained")
+    found = (text for pattern, most, text in REASONS if abs(row.deviation) <= most and re.match(pattern, where))
+    return next(found, "unexplained")
 
 
 def percent(deviation: float) -> str:
