@@ -36,8 +36,8 @@ REASONS: Final[Sequence[tuple[str, float, str]]] = (
     (rf"{SEVERAL_CUBIC} {SHARE}", 0.25, "E2, order of single packets"),
     (rf"{SEVERAL_CUBIC} cov_throughput_l4", 0.8, "E2, order of single packets"),
 )
-"""A pattern for a row's run, scope and metric, the largest deviation that it covers, and why such rows may lie beyond the
-limit: docs/ccperf.md."""
+"""A pattern for a row's run, scope and metric, the largest deviation that it covers, and why such rows may lie beyond
+the limit: docs/ccperf.md."""
 
 
 def reason(row: Row) -> str:
