@@ -70,7 +70,7 @@ def _adversary(arguments: argparse.Namespace) -> int:
     from ccgym.cli.evaluate_experiment import run_and_show
     from ccgym.config.yaml_loader import Loaded, validate
     from ccgym.evaluation.run import contenders
-    from ccgym.experiments.adversary import NAME, AdversarySpec
+    from ccgym.experiments.adversary_search import NAME, AdversarySpec
     from ccgym.experiments.request import Request
 
     if not 0 <= arguments.confirm <= 100:

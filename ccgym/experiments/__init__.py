@@ -24,7 +24,9 @@
 ``gap``               the same schemes and seeds on several backends
 ``league``            schemes against each other in games, on paths of several kinds
 ``games``             who wins a game, and how good a scheme is by itself
-``adversary``         a search for paths on which a scheme is far from the oracle; finds, minimized and confirmed
+``adversary``         paths on which a scheme is far from the oracle: searched, minimized, measured, confirmed
+``adversary_search``  the search, and how a path is made simpler
+``adversary_finds``   what was found, and its files
 ``adversary_space``   the paths that it may choose, and simpler ones
 ``score``             one number for a run on a path; which schemes are Pareto-optimal
 ====================  =================================================================================================

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.engine import Observer
-from ccgym.experiments.adversary import (
+from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
     FAR,
     JSON_FILE,
     KEPT,
     LEAD,
-    ORACLE,
     PATHS_DIRECTORY,
     AdversaryResults,
     Find,
     Measured,
     SchemeFinds,
 )
+from ccgym.experiments.adversary_search import ORACLE
 from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number, spread

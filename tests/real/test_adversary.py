@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.adversary import FAR, AdversarySpec, run_adversary
+from ccgym.experiments.adversary import run_adversary
+from ccgym.experiments.adversary_finds import FAR
+from ccgym.experiments.adversary_search import AdversarySpec
 from ccgym.experiments.request import Request
 from ccgym.units import Nanoseconds
 

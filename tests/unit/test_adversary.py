@@ -31,20 +31,17 @@ from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contender, parse_contenders
-from ccgym.experiments.adversary import (
+from ccgym.experiments.adversary import run_adversary
+from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
     FAR,
     JSON_FILE,
     KEPT,
     LEAD,
-    ORACLE_FLOOR,
     AdversaryResults,
-    AdversarySpec,
-    Judge,
-    minimized,
-    run_adversary,
 )
+from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judge, minimized
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
 from ccgym.experiments.request import Request
 from ccgym.experiments.scorecard import run_score
