@@ -17,8 +17,8 @@ from ccgym.units import parse_positive_time, parse_rate
 _DESCRIPTION: Final = """\
 Search for paths on which a scheme is far from the oracle, which does well on them: rates that change, round trips,
 buffers, random loss, jitter, acknowledgements in lumps. What is found is made as simple as possible, measured with
-several seeds beside the oracle and classic schemes, run with real packets where this machine can, and written as paths
-with names. Interrupted, the same command goes on.
+several seeds together with the oracle and classic schemes, run with real packets where this machine can, and written
+as paths with names. Interrupted, the same command goes on.
 """
 
 _EXAMPLES: Final = """\

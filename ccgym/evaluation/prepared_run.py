@@ -210,7 +210,7 @@ class PreparedRun:
             ],
             link_counters=counters["link"],
             links={name: numbers for name, numbers in counters.get("links", {}).items() if numbers is not None},
-            # What all flows get together is no share of a link that only some of them cross.
+            # Utilization is that of a link which all flows cross; there is none otherwise.
             capacity=capacities[names[0]] if len(set(names)) == 1 else None,
         )
 

@@ -17,7 +17,7 @@ from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.files import UnreadableError, read_json
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Rises with what is kept."""
 MAX_POINTS: Final = 150
 """Points of a series; several samples become one."""

@@ -35,7 +35,7 @@ from ccgym.experiments import detail
 from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
-from ccgym.experiments.metrics import METRICS, Measured
+from ccgym.experiments.metrics import Measured, metric_kind
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
@@ -300,8 +300,7 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
         for number, run in one.alone.items():
             wanted = tuple(metric for metric in one.scenario.metrics if metric.alone == number)
             scenarios[run.digest] = (one.scenario, wanted)
-    kinds = [METRICS.get(str(given.get("metric", key))) for key, given in test.spec.metrics.items()]
-    versions = [kind.version for kind in kinds if kind is not None]
+    versions = [metric_kind(str(given.get("metric", key))).version for key, given in test.spec.metrics.items()]
     # What decides the numbers besides the run itself; sweeps do not, so that a quick look and a whole one share runs.
     parameters = {name: part.parameters for name, part in test.spec.parts().items()}
     series = test.spec.series and [test.spec.series, SERIES_VERSION]

@@ -21,6 +21,8 @@ from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.metrics import METRICS, Metric
+from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
 from ccgym.experiments.run import judge, planned, run_experiments
@@ -222,6 +224,18 @@ def test_what_is_measured_differently_is_run_again(tmp_path: Path) -> None:
     progress = Progress()
     run(tmp_path, "cubic", SMALL.model_copy(update={"criteria": (), "title": "Another"}), progress)
     assert (progress.ran, progress.kept) == (0, 4), "what is made of the numbers does not matter"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("mean_srtt_l4", Ccperf), ("utilization", METRICS["utilization"])])
+def test_runs_are_made_again_when_a_metric_means_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: type[Metric]
+) -> None:
+    bare = SMALL.model_copy(update={"metrics": {name: {}}, "criteria": (), "figures": ()})
+    run(tmp_path, "cubic", bare)
+    monkeypatch.setattr(kind, "version", kind.version + 1)
+    progress = Progress()
+    run(tmp_path, "cubic", bare, progress)
+    assert (progress.ran, progress.kept) == (4, 0)
 
 
 def failing_where(monkeypatch: pytest.MonkeyPatch, chosen: Any, error: Exception) -> None:

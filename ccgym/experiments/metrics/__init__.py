@@ -41,7 +41,7 @@ from ccgym.experiments.metrics.state_visit import StateVisit
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.metrics.utilization import Utilization
 
-__all__ = ["METRICS", "Measured", "Metric", "read_metric"]
+__all__ = ["METRICS", "Measured", "Metric", "metric_kind", "read_metric"]
 
 METRICS: Final[Mapping[str, type[Metric]]] = {
     "circuit_breaker": CircuitBreaker,
@@ -75,6 +75,23 @@ METRICS: Final[Mapping[str, type[Metric]]] = {
 }
 
 
+def metric_kind(name: str) -> type[Metric]:
+    """What computes a metric.
+
+    Raises:
+        ConfigError: There is no such metric.
+    """
+    if name in DEFINITIONS:
+        return Ccperf
+    if name in METRICS:
+        return METRICS[name]
+    raise ConfigError(
+        f"no metric is called {shown(name)}",
+        expected=f"{', '.join(METRICS)}, or a name of ccperf's",
+        hint=did_you_mean(name, [*METRICS, *DEFINITIONS]),
+    )
+
+
 def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
     """A metric from its options.
 
@@ -90,15 +107,9 @@ def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
     for own in ("key", "name"):
         if own in options:
             raise ConfigError(f"unknown key {own!r}", expected="the name of the metric in front of its options")
-    if name in DEFINITIONS:
-        kind: type[Metric] = Ccperf
+    kind = metric_kind(name)
+    if kind is Ccperf:
         options["name"] = name
-    elif name in METRICS:
-        kind = METRICS[name]
-    else:
-        known = [*METRICS, *DEFINITIONS]
-        expected = f"{', '.join(METRICS)}, or a name of ccperf's"
-        raise ConfigError(f"no metric is called {shown(name)}", expected=expected, hint=did_you_mean(name, known))
     try:
         return kind.model_validate({"key": key, **options})
     except ValidationError as error:

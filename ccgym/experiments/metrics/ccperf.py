@@ -18,6 +18,8 @@ USUAL_SCOPE: dict[Scope, str] = {"flow": "flow_1", "link": "btl_forward", "net":
 class Ccperf(Metric):
     """A value of a table. YAML gives its name as that of the metric: ``{metric: mean_srtt_l4, scope: flow_2}``."""
 
+    version = 2
+
     label: str = ""
     name: str
     """As in :data:`ccgym.evaluation.ccperf_names.DEFINITIONS`."""
