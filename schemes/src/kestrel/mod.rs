@@ -1,0 +1,544 @@
+//! Kestrel: a short queue where the flow is alone or among its like, and Cubic where others keep the queue filled.
+//!
+//! Ours. Once per round trip it removes from the window what waits in the queue, and adds what it wants to wait there (as
+//! FAST TCP does: Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006); that amount grows with the square root of the rate,
+//! so that equal queues mean equal rates whatever the round trips. Whether others fill the queue is not guessed: the flow
+//! removes its own packets for a round trip and looks.
+
+mod recent;
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use serde_json::Map;
+
+use self::recent::Recent;
+use crate::cubic::{self, Cubic};
+use crate::pacing;
+use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "kestrel",
+        label: "Kestrel",
+        reference: "ours",
+        summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
+        style: None,
+        parameters: &[Parameter::number(
+            "appetite",
+            0.2,
+            (0.001, 100.0),
+            "s^½",
+            "Packets to keep waiting in the queue, over the square root of the rate in packets/s.",
+        )],
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| Ok(Box::new(Kestrel::new(p)?)),
+};
+
+const MIN_WINDOW: f64 = 2.0;
+/// Max growth per round: the window over this.
+const GROWTH: f64 = 6.0;
+/// A round has at least this many samples, or lasts `LONG_ROUND` windows.
+const ROUND_SAMPLES: u32 = 16;
+const LONG_ROUND: u32 = 4;
+/// A queue is short for the purpose of start-up below this part of the base RTT, or these seconds.
+const SHORT: f64 = 1.0 / 8.0;
+const SHORT_S: f64 = 0.002;
+/// Rounds, and seconds, of a queue that is not the flow's before it looks whose it is.
+const PATIENCE_ROUNDS: u32 = 8;
+const PATIENCE_S: f64 = 0.5;
+/// Seconds after which the base RTT must have been seen again.
+const BASE_AGE_S: f64 = 2.5;
+/// The part of the window that is left for a round in which the base RTT is looked for.
+const DEEP: f64 = 0.7;
+/// A queue that shrinks to this part when the flow removes its packets was its own.
+const OWN: f64 = 0.3;
+/// What is forgiven beyond usual losses.
+const EXCESS: f64 = 0.02;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Startup,
+    Alone,
+    Company,
+}
+
+/// Why the flow looks at what its packets contribute to the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    /// Start-up ended.
+    Started,
+    /// A queue stands for long.
+    Standing,
+    /// The base RTT was not seen for long.
+    Age,
+    /// It competes, and may be alone.
+    Competing,
+}
+
+/// Such a look: the window is reduced for a round; the round after that shows the effect.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    reason: Reason,
+    /// Rounds that have ended since the reduction.
+    rounds: u32,
+    /// The window to go back to, packets.
+    window: f64,
+    /// Before: seconds of queue, and round trip.
+    queue: f64,
+    rtt: f64,
+    /// Seconds of queue that the flow takes for its own or of its like.
+    short: f64,
+}
+
+/// The round under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    end: u64,
+    began: Timestamp,
+    passes: u32,
+    samples: u32,
+    min: f64,
+    acked: u64,
+    lost: u64,
+    limited: bool,
+}
+
+#[derive(Clone)]
+pub struct Kestrel {
+    appetite: f64,
+    mss: f64,
+    mode: Mode,
+    /// Packets.
+    window: f64,
+    /// The one before the latest change: what a round's samples show.
+    before: f64,
+    threshold: f64,
+    round: Round,
+    base: Recent,
+    /// The minimum of the last few samples.
+    recent: f64,
+    rate: Recent,
+    /// Multiple of the packets wanted in the queue that is added while too few wait.
+    velocity: f64,
+    /// Part of the appetite that losses leave.
+    pressure: f64,
+    usual_loss: f64,
+    look: Option<Look>,
+    /// Since when the queue is not short, in rounds and time, the window and the span of round trips then.
+    standing_rounds: u32,
+    standing_since: Timestamp,
+    standing_window: f64,
+    spans: [f64; 4],
+    short: f64,
+    age: f64,
+    span: (f64, f64),
+    base_seen: Timestamp,
+    /// Competing: the longest queue at a loss, when the queue was last seen, and the rounds since a look or a loss.
+    peak: f64,
+    queue_seen: Timestamp,
+    quiet_rounds: u32,
+    between: u32,
+    probation: Timestamp,
+    cubic: Cubic,
+    pacing_rate: Rate,
+    srtt: TimeSpan,
+}
+
+impl Kestrel {
+    fn new(p: &Parameters) -> Result<Self, SchemeError> {
+        let cubic = Cubic::new(&Parameters::resolve(&cubic::ENTRY.info, &Map::new())?);
+        Ok(Self {
+            appetite: p.number("appetite"),
+            mss: 1.0,
+            mode: Mode::Startup,
+            window: 0.0,
+            before: 0.0,
+            threshold: f64::INFINITY,
+            round: Round { min: f64::INFINITY, ..Round::default() },
+            base: Recent::minimum(),
+            recent: f64::INFINITY,
+            rate: Recent::maximum(),
+            velocity: 1.0,
+            pressure: 1.0,
+            usual_loss: 0.0,
+            look: None,
+            standing_rounds: 0,
+            standing_since: Timestamp::ZERO,
+            standing_window: 0.0,
+            spans: [0.0; 4],
+            short: 0.0,
+            age: BASE_AGE_S,
+            span: (0.0, f64::INFINITY),
+            base_seen: Timestamp::ZERO,
+            peak: 0.0,
+            queue_seen: Timestamp::ZERO,
+            quiet_rounds: 0,
+            between: 16,
+            probation: Timestamp::ZERO,
+            cubic,
+            pacing_rate: Rate::ZERO,
+            srtt: TimeSpan::ZERO,
+        })
+    }
+
+    fn set(&mut self, window: f64) {
+        self.before = self.window;
+        self.window = window.max(MIN_WINDOW);
+    }
+
+    fn enter_alone(&mut self, now: Timestamp, rate: f64) {
+        self.mode = Mode::Alone;
+        self.velocity = 1.0;
+        self.standing_rounds = 0;
+        self.rate.restart(now, rate);
+    }
+
+    fn enter_company(&mut self, now: Timestamp, window: f64, queue: f64) {
+        self.mode = Mode::Company;
+        self.window = window.max(MIN_WINDOW);
+        self.before = self.window;
+        self.cubic.resume(self.window);
+        self.peak = queue;
+        self.queue_seen = now;
+        self.quiet_rounds = 0;
+        self.between = 16;
+        self.look = None;
+    }
+
+    /// It seems to be alone. For a while it may be wrong.
+    fn leave_company(&mut self, now: Timestamp, rate: f64, window: f64) {
+        self.enter_alone(now, rate);
+        self.probation = now + TimeSpan::from_millis(10_000);
+        self.standing_window = window;
+    }
+
+    fn begin_look(&mut self, reason: Reason, window: f64, back: f64, queue: f64, rtt: f64) {
+        self.look = Some(Look { reason, rounds: 0, window: back, queue, rtt, short: self.short });
+        self.set(window);
+    }
+
+    /// What a look showed.
+    fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, wanted: f64) {
+        let base = self.base.get();
+        let queue = rtt - base;
+        let gone = queue <= OWN * look.queue || queue < SHORT_S / 2.0;
+        let rate = self.before / rtt;
+        match look.reason {
+            Reason::Age => {
+                let steady = self.span.1 - self.span.0 < 0.05 * look.queue && (queue - look.queue).abs() < 0.05 * look.queue;
+                if steady && look.queue > 0.05 * base {
+                    self.base.restart(now, rtt);
+                    self.base_seen = now;
+                    self.enter_alone(now, rate);
+                }
+                self.set(look.window);
+            }
+            Reason::Started if gone => {
+                self.enter_alone(now, rate);
+                self.set(look.window);
+            }
+            Reason::Standing if gone => {
+                self.enter_alone(now, look.window / base);
+                self.set(look.window);
+            }
+            Reason::Competing if gone => {
+                self.leave_company(now, look.window / look.rtt, look.window);
+                self.set(self.window + wanted);
+            }
+            Reason::Competing => {
+                self.between = (2 * self.between).min(64);
+                self.window = look.window;
+                self.before = look.window;
+                self.quiet_rounds = 0;
+            }
+            Reason::Started => self.enter_company(now, look.window, look.queue),
+            Reason::Standing => {
+                let steady = self.span.1 - self.span.0 < 0.1 * look.queue;
+                if steady {
+                    self.base.restart(now, rtt);
+                    self.base_seen = now;
+                    self.enter_alone(now, rate);
+                    self.set(self.standing_window);
+                } else if look.queue <= look.short {
+                    self.set(look.window);
+                } else {
+                    self.enter_company(now, self.standing_window, look.queue);
+                }
+            }
+        }
+    }
+
+    /// A round has ended.
+    fn on_round(&mut self, now: Timestamp, round: Round, cwnd_limited: bool) {
+        let rtt = round.min;
+        self.base.update(now, rtt);
+        let base = self.base.get();
+        let queue = rtt - base;
+        let rate = self.before / rtt;
+        let waiting = self.before * queue / rtt;
+        let wanted = (self.appetite * rate.sqrt() * self.pressure).max(1.0);
+        if queue < (0.01 * base).max(0.000_25) {
+            self.base_seen = now;
+        }
+        if std::env::var_os("KDEBUG").is_some() {
+            eprintln!("{:.3} {:?} {:?} W {:.1} before {:.1} rtt {:.2} base {:.2} q {:.2} wait {:.1} want {:.1} v {:.2} p {:.2} lost {} acked {} lim {} n {}",
+                now.0 as f64 * 1e-9, self.mode, self.look.map(|l| (l.reason, l.rounds)), self.window, self.before, rtt * 1e3, base * 1e3, queue * 1e3, waiting, wanted, self.velocity, self.pressure, round.lost, round.acked, cwnd_limited, round.samples);
+        }
+        let sent = (round.acked + round.lost) as f64;
+        let loss = round.lost as f64 / sent.max(1.0);
+        let excess =
+            round.lost > 1 && loss > self.usual_loss + EXCESS + 2.0 * (self.usual_loss.max(0.001) / sent).sqrt();
+        if !excess && waiting < wanted / 2.0 {
+            let weight = (sent / 1000.0).min(0.2);
+            self.usual_loss = (self.usual_loss + weight * (loss - self.usual_loss)).min(0.06);
+        }
+        if let Some(mut look) = self.look {
+            look.rounds += 1;
+            self.look = Some(look);
+            if look.rounds == 1 {
+                // What was acknowledged had left before the window was reduced. The reduction has lasted long enough.
+                if look.reason == Reason::Age {
+                    self.set(look.window);
+                } else {
+                    self.before = self.window;
+                }
+            } else {
+                self.look = None;
+                self.judge(now, look, rtt, wanted);
+            }
+            return;
+        }
+        match self.mode {
+            Mode::Startup => {
+                let blocked = queue > (SHORT * base).max(SHORT_S) || excess;
+                if blocked || self.window >= self.threshold {
+                    // What was acknowledged last had left a round trip earlier, with half of the window.
+                    let window = if blocked { self.window / 2.0 } else { self.window };
+                    self.begin_look(Reason::Started, 0.95 * window, window, queue, rtt);
+                } else {
+                    self.before = self.window;
+                }
+            }
+            Mode::Alone => self.alone(now, rtt, queue, rate, waiting, wanted, loss, excess, cwnd_limited),
+            Mode::Company => self.company(now, rtt, queue, rate, round.lost > 0),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn alone(
+        &mut self,
+        now: Timestamp,
+        rtt: f64,
+        queue: f64,
+        rate: f64,
+        waiting: f64,
+        wanted: f64,
+        loss: f64,
+        excess: bool,
+        limited: bool,
+    ) {
+        let base = self.base.get();
+        self.rate.update(now, rate);
+        let reference = self.rate.get();
+        let factor = if now < self.probation { 1.5 } else { 2.0 };
+        let short = factor * self.appetite / reference.sqrt() + 2.0 / reference;
+        self.short = short;
+        self.spans.rotate_right(1);
+        self.spans[0] = rtt;
+        self.span = self.spans.iter().fold((f64::INFINITY, 0.0), |(low, high), &x| (x.min(low), x.max(high)));
+        if queue <= short && waiting <= 1.5 * wanted + 1.0 {
+            self.standing_rounds = 0;
+            self.standing_since = now;
+            self.standing_window = self.window.max(if now < self.probation { self.standing_window } else { 0.0 });
+        } else {
+            self.standing_rounds += 1;
+            self.age = BASE_AGE_S;
+            if now < self.probation && self.standing_rounds >= 3 && queue > short {
+                let window = self.standing_window;
+                self.enter_company(now, window, queue);
+                return;
+            }
+            let patient = now.since(self.standing_since).0 as f64 * 1e-9 < PATIENCE_S;
+            if self.standing_rounds >= PATIENCE_ROUNDS && !patient {
+                let window = self.window.min(self.before * base / rtt);
+                self.begin_look(Reason::Standing, window * DEEP, window + wanted, queue, rtt);
+                return;
+            }
+        }
+        let mut keep = 1.0;
+        if excess {
+            if self.pressure <= 0.25 && queue > 0.01 * base && waiting > wanted {
+                self.enter_company(now, self.before * (1.0 - loss), queue);
+                return;
+            }
+            self.pressure = (self.pressure / 2.0).max(0.05);
+            self.velocity = 1.0;
+            keep = 1.0 - loss;
+        } else {
+            self.pressure = (self.pressure + 1.0 / 64.0).min(1.0);
+        }
+        if !limited {
+            self.before = self.window;
+            return;
+        }
+        if now.since(self.base_seen).0 as f64 * 1e-9 > self.age.max(25.0 * base) {
+            self.age = (2.0 * self.age).min(10.0);
+            self.base_seen = now;
+            self.begin_look(Reason::Age, DEEP * self.window, self.window, queue, rtt);
+            return;
+        }
+        if waiting < wanted / 2.0 && !excess {
+            self.velocity *= 1.5;
+        } else {
+            self.velocity = 1.0;
+        }
+        let growth = (self.velocity * wanted).min((self.window / GROWTH).max(wanted));
+        // Half of the way, since what is seen now was decided two rounds ago.
+        let target = self.before * keep * base / rtt + growth;
+        self.set((self.window + target) / 2.0);
+    }
+
+    fn company(&mut self, now: Timestamp, rtt: f64, queue: f64, rate: f64, lost: bool) {
+        let base = self.base.get();
+        self.window = self.cubic.cwnd() as f64 / self.mss;
+        self.before = self.window;
+        self.quiet_rounds += 1;
+        if lost {
+            self.peak = queue.max(0.5 * self.peak);
+            self.quiet_rounds = 0;
+        }
+        let small = (0.01 * base).max(0.000_25).max(0.1 * self.peak);
+        if queue > small {
+            self.queue_seen = now;
+        } else if lost || now.since(self.queue_seen).0 as f64 > 2e9_f64.max(16e9 * base) {
+            let window = self.window;
+            self.leave_company(now, rate, window);
+            return;
+        }
+        if self.quiet_rounds >= self.between && queue > 0.5 * self.peak {
+            let window = self.window;
+            self.begin_look(Reason::Competing, 0.95 * window * base / rtt, window, queue, rtt);
+        }
+    }
+
+    fn publish(&mut self) {
+        let gain = match self.mode {
+            Mode::Startup => pacing::SLOW_START_GAIN,
+            Mode::Alone => 1.1,
+            Mode::Company => pacing::AVOIDANCE_GAIN,
+        };
+        self.pacing_rate = pacing::rate(self.window * self.mss, self.srtt, gain);
+    }
+}
+
+impl CongestionControl for Kestrel {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { prr: false, pacing_required: true, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss as f64;
+        self.window = context.initial_window as f64 / self.mss;
+        self.before = self.window;
+        self.base_seen = context.now;
+        self.round.began = context.now;
+        self.cubic.init(context);
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.srtt = event.rtt.smoothed();
+        let round = &mut self.round;
+        if let Some(sample) = event.rtt_sample {
+            let sample = sample.0 as f64 * 1e-9;
+            round.min = round.min.min(sample);
+            round.samples += 1;
+            self.recent = self.recent.min(sample);
+        }
+        round.acked += event.acked_packets;
+        round.lost += event.lost.len() as u64;
+        round.limited |= event.cwnd_limited;
+        if self.mode == Mode::Startup && event.cwnd_limited && self.look.is_none() {
+            self.window = (self.window + event.acked_bytes as f64 / self.mss).min(self.threshold.max(self.window));
+        }
+        if self.mode == Mode::Company {
+            self.cubic.on_ack(event);
+            if self.look.is_none() {
+                self.window = self.cubic.cwnd() as f64 / self.mss;
+            } else if event.entered_recovery {
+                // A loss decides what a look was to find out.
+                self.look = None;
+                self.window = self.cubic.cwnd() as f64 / self.mss;
+                self.before = self.window;
+            }
+        }
+        let starting = self.mode == Mode::Startup && self.look.is_none();
+        let round = &mut self.round;
+        let queued = starting && round.samples >= ROUND_SAMPLES && round.samples % ROUND_SAMPLES == 0;
+        if queued {
+            // Within the round: a queue that grows would be seen a round later, and be twice as long.
+            let queue = self.recent - self.base.get();
+            self.recent = f64::INFINITY;
+            if queue > (SHORT * self.base.get()).max(SHORT_S) {
+                round.end = 0;
+                round.min = self.base.get() + queue;
+            }
+        }
+        if event.largest_acked >= round.end && event.acked_packets > 0 {
+            round.passes += 1;
+            let enough = round.samples >= ROUND_SAMPLES || round.passes >= LONG_ROUND || self.mode == Mode::Startup;
+            round.end = event.next_packet_number;
+            if enough && round.min.is_finite() {
+                let ended = *round;
+                *round = Round { end: event.next_packet_number, began: event.now, min: f64::INFINITY, ..Round::default() };
+                self.on_round(event.now, ended, ended.limited);
+            }
+        }
+        self.publish();
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        if event.count <= 1 {
+            self.threshold = (self.window / 2.0).max(MIN_WINDOW);
+        }
+        self.mode = Mode::Startup;
+        self.look = None;
+        self.window = 1.0;
+        self.before = 1.0;
+        self.cubic.on_timeout(event);
+        self.publish();
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
+        if self.mode == Mode::Company {
+            self.cubic.on_spurious_loss(event);
+        }
+    }
+
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.pacing_rate, ..Control::window((self.window * self.mss) as u64) }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.mode, self.look) {
+            (Mode::Company, None) => "company",
+            (Mode::Startup, None) => "startup",
+            (Mode::Alone, None) => "alone",
+            _ => "look",
+        }
+    }
+
+    fn observables(&self) -> Observables {
+        vec![
+            ("cwnd_packets", self.window),
+            ("base_rtt_ms", self.base.get() * 1e3),
+            ("velocity", self.velocity),
+            ("pressure", self.pressure),
+            ("usual_loss", self.usual_loss),
+        ]
+    }
+}
