@@ -36,6 +36,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
 const GROWTH: f64 = 6.0;
 /// A round has at least this many samples, or lasts `LONG_ROUND` windows.
@@ -131,6 +132,11 @@ pub struct Kestrel {
     standing_window: f64,
     spans: [f64; 4],
     short: f64,
+    trend: (f64, f64),
+    trend_before: (f64, f64),
+    trend_rounds: u32,
+    yielded: u32,
+    yielded_from: f64,
     age: f64,
     span: (f64, f64),
     base_seen: Timestamp,
@@ -168,6 +174,11 @@ impl Kestrel {
             standing_window: 0.0,
             spans: [0.0; 4],
             short: 0.0,
+            trend: (0.0, 0.0),
+            trend_before: (0.0, 0.0),
+            trend_rounds: 0,
+            yielded: 0,
+            yielded_from: 0.0,
             age: BASE_AGE_S,
             span: (0.0, f64::INFINITY),
             base_seen: Timestamp::ZERO,
@@ -191,6 +202,8 @@ impl Kestrel {
         self.mode = Mode::Alone;
         self.velocity = 1.0;
         self.standing_rounds = 0;
+        self.yielded = 0;
+        self.trend_before = (0.0, 0.0);
         self.rate.restart(now, rate);
     }
 
@@ -364,6 +377,28 @@ impl Kestrel {
                 let window = self.window.min(self.before * base / rtt);
                 self.begin_look(Reason::Standing, window * DEEP, window + wanted, queue, rtt);
                 return;
+            }
+        }
+        self.trend.0 += rtt;
+        self.trend.1 += self.window;
+        self.trend_rounds += 1;
+        if self.trend_rounds == TREND_ROUNDS {
+            self.trend_rounds = 0;
+            let (now_rtt, now_window) = std::mem::take(&mut self.trend);
+            let (rtt_before, window_before) = std::mem::replace(&mut self.trend_before, (now_rtt, now_window));
+            let n = f64::from(TREND_ROUNDS);
+            if now_rtt > 1.0025 * rtt_before && now_window < 0.99 * window_before && rtt_before > 0.0 {
+                if self.yielded == 0 {
+                    self.yielded_from = window_before / n;
+                }
+                self.yielded += 1;
+                if self.yielded >= 3 {
+                    let window = self.yielded_from;
+                    self.enter_company(now, window, queue);
+                    return;
+                }
+            } else {
+                self.yielded = 0;
             }
         }
         let mut keep = 1.0;
