@@ -47,7 +47,7 @@ const SHORT: f64 = 1.0 / 8.0;
 const SHORT_S: f64 = 0.002;
 /// Rounds, and seconds, of a queue that is not the flow's before it looks whose it is.
 const PATIENCE_ROUNDS: u32 = 8;
-const PATIENCE_S: f64 = 0.5;
+const PATIENCE_S: f64 = 1.0;
 /// Seconds after which the base RTT must have been seen again.
 const BASE_AGE_S: f64 = 2.5;
 /// The part of the window that is left for a round in which the base RTT is looked for.
@@ -137,6 +137,7 @@ pub struct Kestrel {
     trend_rounds: u32,
     yielded: u32,
     yielded_from: f64,
+    yielded_since: Timestamp,
     age: f64,
     span: (f64, f64),
     base_seen: Timestamp,
@@ -179,6 +180,7 @@ impl Kestrel {
             trend_rounds: 0,
             yielded: 0,
             yielded_from: 0.0,
+            yielded_since: Timestamp::ZERO,
             age: BASE_AGE_S,
             span: (0.0, f64::INFINITY),
             base_seen: Timestamp::ZERO,
@@ -316,6 +318,8 @@ impl Kestrel {
                 } else {
                     self.before = self.window;
                 }
+            } else if look.rounds == 2 && look.reason != Reason::Age {
+                self.before = self.window;
             } else {
                 self.look = None;
                 self.judge(now, look, rtt, wanted);
@@ -390,9 +394,10 @@ impl Kestrel {
             if now_rtt > 1.0025 * rtt_before && now_window < 0.99 * window_before && rtt_before > 0.0 {
                 if self.yielded == 0 {
                     self.yielded_from = window_before / n;
+                    self.yielded_since = now;
                 }
                 self.yielded += 1;
-                if self.yielded >= 3 {
+                if self.yielded >= 3 && now.since(self.yielded_since).0 as f64 * 1e-9 > PATIENCE_S {
                     let window = self.yielded_from;
                     self.enter_company(now, window, queue);
                     return;
