@@ -146,6 +146,10 @@ pub struct Kestrel {
     queue_seen: Timestamp,
     quiet_rounds: u32,
     between: u32,
+    /// The round trip that the last look while competing left.
+    floor: f64,
+    /// Competing: a round trip, and the window when it was first like that.
+    mark: (f64, f64),
     probation: Timestamp,
     cubic: Cubic,
     pacing_rate: Rate,
@@ -188,6 +192,8 @@ impl Kestrel {
             queue_seen: Timestamp::ZERO,
             quiet_rounds: 0,
             between: 16,
+            floor: 0.0,
+            mark: (0.0, 0.0),
             probation: Timestamp::ZERO,
             cubic,
             pacing_rate: Rate::ZERO,
@@ -219,6 +225,14 @@ impl Kestrel {
         self.quiet_rounds = 0;
         self.between = 16;
         self.look = None;
+    }
+
+    /// Whether slow start shall end, by the round trip of packets that left with half of the window.
+    fn overshoots(&self, rtt: f64) -> bool {
+        let (base, window) = (self.base.get(), self.window / 2.0);
+        let queue = rtt - base;
+        queue > (SHORT * base).max(SHORT_S)
+            && window * queue / rtt > 2.0 * self.appetite * (window / rtt).sqrt() + 2.0
     }
 
     /// It seems to be alone. For a while it may be wrong.
@@ -261,7 +275,15 @@ impl Kestrel {
                 self.leave_company(now, look.window / look.rtt, look.window);
                 self.set(self.window + wanted);
             }
+            Reason::Competing if rtt < 0.8 * look.rtt && (rtt - self.floor).abs() < 0.01 * rtt => {
+                // Twice the same round trip is left: the path itself.
+                self.base.restart(now, rtt);
+                self.base_seen = now;
+                self.leave_company(now, look.window / look.rtt, look.window);
+                self.set(self.window + wanted);
+            }
             Reason::Competing => {
+                self.floor = rtt;
                 self.between = (2 * self.between).min(64);
                 self.window = look.window;
                 self.before = look.window;
@@ -328,7 +350,7 @@ impl Kestrel {
         }
         match self.mode {
             Mode::Startup => {
-                let blocked = queue > (SHORT * base).max(SHORT_S) || excess;
+                let blocked = self.overshoots(rtt) || excess;
                 if blocked || self.window >= self.threshold {
                     // What was acknowledged last had left a round trip earlier, with half of the window.
                     let window = if blocked { self.window / 2.0 } else { self.window };
@@ -428,7 +450,7 @@ impl Kestrel {
             self.begin_look(Reason::Age, DEEP * self.window, self.window, queue, rtt);
             return;
         }
-        if waiting < wanted / 2.0 && !excess {
+        if waiting < 0.7 * wanted && !excess {
             self.velocity *= 1.5;
         } else {
             self.velocity = 1.0;
@@ -447,6 +469,16 @@ impl Kestrel {
         if lost {
             self.peak = queue.max(0.5 * self.peak);
             self.quiet_rounds = 0;
+        }
+        if (rtt - self.mark.0).abs() > 0.01 * rtt {
+            self.mark = (rtt, self.window);
+        } else if self.window > 1.25 * self.mark.1 && queue > 0.0 {
+            // More in flight and no longer round trips: nothing waits, and the path is longer than it was.
+            self.base.restart(now, rtt);
+            self.base_seen = now;
+            let window = self.window;
+            self.leave_company(now, rate, window);
+            return;
         }
         let small = (0.01 * base).max(0.000_25).max(0.1 * self.peak);
         if queue > small {
@@ -521,13 +553,13 @@ impl CongestionControl for Kestrel {
         let queued = starting && round.samples >= ROUND_SAMPLES && round.samples % ROUND_SAMPLES == 0;
         if queued {
             // Within the round: a queue that grows would be seen a round later, and be twice as long.
-            let queue = self.recent - self.base.get();
-            self.recent = f64::INFINITY;
-            if queue > (SHORT * self.base.get()).max(SHORT_S) {
-                round.end = 0;
-                round.min = self.base.get() + queue;
+            let recent = std::mem::replace(&mut self.recent, f64::INFINITY);
+            if self.overshoots(recent) {
+                self.round.end = 0;
+                self.round.min = recent;
             }
         }
+        let round = &mut self.round;
         if event.largest_acked >= round.end && event.acked_packets > 0 {
             round.passes += 1;
             let enough = round.samples >= ROUND_SAMPLES || round.passes >= LONG_ROUND || self.mode == Mode::Startup;
