@@ -83,8 +83,10 @@ struct Look {
     reason: Reason,
     /// Rounds that have ended since the reduction.
     rounds: u32,
-    /// The window to go back to, packets.
+    /// The window to go back to, packets, and the one to compete with.
     window: f64,
+    company: f64,
+    tries: u32,
     /// Before: seconds of queue, and round trip.
     queue: f64,
     rtt: f64,
@@ -243,7 +245,7 @@ impl Kestrel {
     }
 
     fn begin_look(&mut self, reason: Reason, window: f64, back: f64, queue: f64, rtt: f64) {
-        self.look = Some(Look { reason, rounds: 0, window: back, queue, rtt, short: self.short });
+        self.look = Some(Look { reason, rounds: 0, window: back, company: back, tries: 0, queue, rtt, short: self.short });
         self.set(window);
     }
 
@@ -289,7 +291,13 @@ impl Kestrel {
                 self.before = look.window;
                 self.quiet_rounds = 0;
             }
-            Reason::Started => self.enter_company(now, look.window, look.queue),
+            Reason::Started if look.tries == 0 => {
+                // Half of the window may still be too much.
+                let window = look.window * base / rtt;
+                self.begin_look(Reason::Started, 0.95 * window, window, queue, rtt);
+                self.look = self.look.map(|new| Look { tries: 1, company: look.window, ..new });
+            }
+            Reason::Started => self.enter_company(now, look.company, look.queue),
             Reason::Standing => {
                 let steady = self.span.1 - self.span.0 < 0.1 * look.queue;
                 if steady {
