@@ -134,6 +134,7 @@ pub struct Kestrel {
     standing_window: f64,
     spans: [f64; 4],
     short: f64,
+    last_queue: f64,
     trend: (f64, f64),
     trend_before: (f64, f64),
     trend_rounds: u32,
@@ -181,6 +182,7 @@ impl Kestrel {
             standing_window: 0.0,
             spans: [0.0; 4],
             short: 0.0,
+            last_queue: 0.0,
             trend: (0.0, 0.0),
             trend_before: (0.0, 0.0),
             trend_rounds: 0,
@@ -297,6 +299,11 @@ impl Kestrel {
                 self.begin_look(Reason::Started, 0.95 * window, window, queue, rtt);
                 self.look = self.look.map(|new| Look { tries: 1, company: look.window, ..new });
             }
+            Reason::Started if look.tries < 4 && queue < 0.75 * look.queue => {
+                // Others make room.
+                self.begin_look(Reason::Started, 0.95 * look.window, look.window, queue, rtt);
+                self.look = self.look.map(|new| Look { tries: look.tries + 1, company: look.company, ..new });
+            }
             Reason::Started => self.enter_company(now, look.company, look.queue),
             Reason::Standing => {
                 let steady = self.span.1 - self.span.0 < 0.1 * look.queue;
@@ -353,6 +360,9 @@ impl Kestrel {
             } else {
                 self.look = None;
                 self.judge(now, look, rtt, wanted);
+                if self.look.is_none() {
+                    self.before = self.window;
+                }
             }
             return;
         }
@@ -391,6 +401,7 @@ impl Kestrel {
         let factor = if now < self.probation { 1.5 } else { 2.0 };
         let short = factor * self.appetite / reference.sqrt() + 2.0 / reference;
         self.short = short;
+        let last_queue = std::mem::replace(&mut self.last_queue, queue);
         self.spans.rotate_right(1);
         self.spans[0] = rtt;
         self.span = self.spans.iter().fold((f64::INFINITY, 0.0), |(low, high), &x| (x.min(low), x.max(high)));
@@ -398,7 +409,8 @@ impl Kestrel {
             self.standing_rounds = 0;
             self.standing_since = now;
             self.standing_window = self.window.max(if now < self.probation { self.standing_window } else { 0.0 });
-        } else {
+        } else if queue > 0.95 * last_queue {
+            // A queue that becomes shorter is on its way.
             self.standing_rounds += 1;
             self.age = BASE_AGE_S;
             if now < self.probation && self.standing_rounds >= 3 && queue > short {
