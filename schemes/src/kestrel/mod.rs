@@ -236,7 +236,7 @@ impl Kestrel {
         let (base, window) = (self.base.get(), self.window / 2.0);
         let queue = rtt - base;
         queue > (SHORT * base).max(SHORT_S)
-            && window * queue / rtt > 2.0 * self.appetite * (window / rtt).sqrt() + 2.0
+            && window * queue / rtt > 3.0 * self.appetite * (window / rtt).sqrt() + 2.0
     }
 
     /// It seems to be alone. For a while it may be wrong.
