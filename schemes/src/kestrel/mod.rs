@@ -36,6 +36,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+const BLOCK: TimeSpan = TimeSpan::from_millis(25);
 const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
 const GROWTH: f64 = 6.0;
@@ -94,6 +95,46 @@ struct Look {
     short: f64,
 }
 
+/// Part of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    began: Timestamp,
+    samples: u32,
+    min: f64,
+}
+
+impl Round {
+    fn new(now: Timestamp, end: u64) -> Self {
+        let block = Block { began: now, samples: 0, min: f64::INFINITY };
+        Self { end, began: now, min: f64::INFINITY, block, ..Self::default() }
+    }
+
+    fn sample(&mut self, now: Timestamp, rtt: f64) {
+        self.min = self.min.min(rtt);
+        self.samples += 1;
+        if self.block.samples >= ROUND_SAMPLES && now.since(self.block.began) >= BLOCK {
+            self.end_block(now);
+        }
+        self.block.samples += 1;
+        self.block.min = self.block.min.min(rtt);
+    }
+
+    fn end_block(&mut self, now: Timestamp) {
+        self.sum += self.block.min;
+        self.blocks += 1;
+        self.block = Block { began: now, samples: 0, min: f64::INFINITY };
+    }
+
+    /// The round trip without what comes and goes: the mean over blocks of their minima.
+    fn standing(&self) -> f64 {
+        if self.blocks == 0 {
+            self.min
+        } else {
+            self.sum / f64::from(self.blocks)
+        }
+    }
+}
+
 /// The round under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -102,6 +143,10 @@ struct Round {
     passes: u32,
     samples: u32,
     min: f64,
+    /// Blocks of a round have equal lengths in time, whatever the round trip: flows on one link see the same queue.
+    block: Block,
+    blocks: u32,
+    sum: f64,
     acked: u64,
     lost: u64,
     limited: bool,
@@ -169,7 +214,7 @@ impl Kestrel {
             window: 0.0,
             before: 0.0,
             threshold: f64::INFINITY,
-            round: Round { min: f64::INFINITY, ..Round::default() },
+            round: Round::new(Timestamp::ZERO, 0),
             base: Recent::minimum(),
             recent: f64::INFINITY,
             rate: Recent::maximum(),
@@ -323,14 +368,14 @@ impl Kestrel {
 
     /// A round has ended.
     fn on_round(&mut self, now: Timestamp, round: Round, cwnd_limited: bool) {
-        let rtt = round.min;
-        self.base.update(now, rtt);
+        self.base.update(now, round.min);
         let base = self.base.get();
+        let rtt = if self.mode == Mode::Alone && self.look.is_none() { round.standing() } else { round.min };
         let queue = rtt - base;
         let rate = self.before / rtt;
         let waiting = self.before * queue / rtt;
         let wanted = (self.appetite * rate.sqrt() * self.pressure).max(1.0);
-        if queue < (0.01 * base).max(0.000_25) {
+        if round.min - base < (0.01 * base).max(0.000_25) {
             self.base_seen = now;
         }
         if std::env::var_os("KDEBUG").is_some() {
@@ -547,8 +592,7 @@ impl CongestionControl for Kestrel {
         let round = &mut self.round;
         if let Some(sample) = event.rtt_sample {
             let sample = sample.0 as f64 * 1e-9;
-            round.min = round.min.min(sample);
-            round.samples += 1;
+            round.sample(event.now, sample);
             self.recent = self.recent.min(sample);
         }
         round.acked += event.acked_packets;
@@ -586,7 +630,7 @@ impl CongestionControl for Kestrel {
             round.end = event.next_packet_number;
             if enough && round.min.is_finite() {
                 let ended = *round;
-                *round = Round { end: event.next_packet_number, began: event.now, min: f64::INFINITY, ..Round::default() };
+                *round = Round::new(event.now, event.next_packet_number);
                 self.on_round(event.now, ended, ended.limited);
             }
         }
