@@ -36,6 +36,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+const BOOST: f64 = 2.0;
+const BOOST_DECAY: f64 = 1.0 / 40.0;
 const BLOCK: TimeSpan = TimeSpan::from_millis(25);
 const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
@@ -171,6 +173,8 @@ pub struct Kestrel {
     velocity: f64,
     /// Part of the appetite that losses leave.
     pressure: f64,
+    /// A flow that has just begun asks for more, and reaches its share sooner.
+    boost: f64,
     usual_loss: f64,
     look: Option<Look>,
     /// Since when the queue is not short, in rounds and time, the window and the span of round trips then.
@@ -220,6 +224,7 @@ impl Kestrel {
             rate: Recent::maximum(),
             velocity: 1.0,
             pressure: 1.0,
+            boost: BOOST,
             usual_loss: 0.0,
             look: None,
             standing_rounds: 0,
@@ -374,7 +379,10 @@ impl Kestrel {
         let queue = rtt - base;
         let rate = self.before / rtt;
         let waiting = self.before * queue / rtt;
-        let wanted = (self.appetite * rate.sqrt() * self.pressure).max(1.0);
+        let wanted = (self.appetite * self.boost * rate.sqrt() * self.pressure).max(1.0);
+        if self.mode == Mode::Alone {
+            self.boost = (self.boost - BOOST_DECAY).max(1.0);
+        }
         if round.min - base < (0.01 * base).max(0.000_25) {
             self.base_seen = now;
         }
