@@ -36,8 +36,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
-const BOOST: f64 = 2.0;
-const BOOST_DECAY: f64 = 1.0 / 40.0;
+const BOOST: f64 = 2.5;
+const BOOST_DECAY: f64 = 1.0 / 64.0;
 const BLOCK: TimeSpan = TimeSpan::from_millis(25);
 const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
@@ -451,7 +451,7 @@ impl Kestrel {
         let base = self.base.get();
         self.rate.update(now, rate);
         let reference = self.rate.get();
-        let factor = if now < self.probation { 1.5 } else { 2.0 };
+        let factor = if now < self.probation { 1.5 } else { 3.0 };
         let short = factor * self.appetite / reference.sqrt() + 2.0 / reference;
         self.short = short;
         let last_queue = std::mem::replace(&mut self.last_queue, queue);
