@@ -38,7 +38,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 const MIN_WINDOW: f64 = 2.0;
 const BOOST: f64 = 2.5;
 const BOOST_DECAY: f64 = 1.0 / 64.0;
-const BLOCK: TimeSpan = TimeSpan::from_millis(25);
+const BLOCK: TimeSpan = TimeSpan::from_millis(60);
 const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
 const GROWTH: f64 = 6.0;
