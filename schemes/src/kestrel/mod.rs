@@ -36,8 +36,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+const CEILING_ROUNDS: f64 = 16.0;
+const CEILING_S: f64 = 1.0;
 const BOOST: f64 = 2.5;
-const BOOST_DECAY: f64 = 1.0 / 64.0;
 const BLOCK: TimeSpan = TimeSpan::from_millis(60);
 const TREND_ROUNDS: u32 = 8;
 /// Max growth per round: the window over this.
@@ -164,6 +165,7 @@ pub struct Kestrel {
     /// The one before the latest change: what a round's samples show.
     before: f64,
     threshold: f64,
+    initial: f64,
     round: Round,
     base: Recent,
     /// The minimum of the last few samples.
@@ -183,6 +185,11 @@ pub struct Kestrel {
     standing_window: f64,
     spans: [f64; 4],
     short: f64,
+    /// Rounds since something waited.
+    empty_rounds: u32,
+    /// Packets that were too many, and until when that is remembered.
+    ceiling: f64,
+    ceiling_until: Timestamp,
     last_queue: f64,
     trend: (f64, f64),
     trend_before: (f64, f64),
@@ -218,6 +225,7 @@ impl Kestrel {
             window: 0.0,
             before: 0.0,
             threshold: f64::INFINITY,
+            initial: 0.0,
             round: Round::new(Timestamp::ZERO, 0),
             base: Recent::minimum(),
             recent: f64::INFINITY,
@@ -232,6 +240,9 @@ impl Kestrel {
             standing_window: 0.0,
             spans: [0.0; 4],
             short: 0.0,
+            empty_rounds: 0,
+            ceiling: 0.0,
+            ceiling_until: Timestamp::ZERO,
             last_queue: 0.0,
             trend: (0.0, 0.0),
             trend_before: (0.0, 0.0),
@@ -381,7 +392,9 @@ impl Kestrel {
         let waiting = self.before * queue / rtt;
         let wanted = (self.appetite * self.boost * rate.sqrt() * self.pressure).max(1.0);
         if self.mode == Mode::Alone {
-            self.boost = (self.boost - BOOST_DECAY).max(1.0);
+            // So many rounds as flows take to share evenly.
+            let decay = (BOOST - 1.0) * self.appetite / (rate.sqrt() * base);
+            self.boost = (self.boost - decay.clamp(0.01, 0.5)).max(1.0);
         }
         if round.min - base < (0.01 * base).max(0.000_25) {
             self.base_seen = now;
@@ -421,6 +434,11 @@ impl Kestrel {
         }
         match self.mode {
             Mode::Startup => {
+                if excess && queue < SHORT_S && self.window < 2.0 * self.initial {
+                    // The first packets leave unpaced, and some queues hold none of that.
+                    self.before = self.window;
+                    return;
+                }
                 let blocked = self.overshoots(rtt) || excess;
                 if blocked || self.window >= self.threshold {
                     // What was acknowledged last had left a round trip earlier, with half of the window.
@@ -510,6 +528,8 @@ impl Kestrel {
             self.pressure = (self.pressure / 2.0).max(0.05);
             self.velocity = 1.0;
             keep = 1.0 - loss;
+            self.ceiling = self.before * keep * base / rtt;
+            self.ceiling_until = now + TimeSpan::from_secs_f64((CEILING_ROUNDS * base).max(CEILING_S));
         } else {
             self.pressure = (self.pressure + 1.0 / 64.0).min(1.0);
         }
@@ -528,9 +548,15 @@ impl Kestrel {
         } else {
             self.velocity = 1.0;
         }
-        let growth = (self.velocity * wanted).min((self.window / GROWTH).max(wanted));
+        self.empty_rounds = if waiting < 0.1 * wanted && !excess { self.empty_rounds + 1 } else { 0 };
+        let most = self.window / GROWTH * [1.0, 2.0, 4.0][(self.empty_rounds / 6).min(2) as usize];
+        self.velocity = self.velocity.min((most / wanted).max(1.0));
+        let growth = self.velocity * wanted;
         // Half of the way, since what is seen now was decided two rounds ago.
-        let target = self.before * keep * base / rtt + growth;
+        let mut target = self.before * keep * base / rtt + growth;
+        if now < self.ceiling_until {
+            target = target.min(self.ceiling);
+        }
         self.set((self.window + target) / 2.0);
     }
 
@@ -590,6 +616,7 @@ impl CongestionControl for Kestrel {
         self.mss = context.mss as f64;
         self.window = context.initial_window as f64 / self.mss;
         self.before = self.window;
+        self.initial = self.window;
         self.base_seen = context.now;
         self.round.began = context.now;
         self.cubic.init(context);
