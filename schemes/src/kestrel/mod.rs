@@ -313,7 +313,7 @@ impl Kestrel {
     }
 
     /// What a look showed.
-    fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, wanted: f64) {
+    fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, waiting: f64, wanted: f64) {
         let base = self.base.get();
         let queue = rtt - base;
         let gone = queue <= OWN * look.queue || queue < SHORT_S / 2.0;
@@ -328,7 +328,7 @@ impl Kestrel {
                 }
                 self.set(look.window);
             }
-            Reason::Started if gone => {
+            Reason::Started if gone || waiting < wanted / self.boost => {
                 self.enter_alone(now, rate);
                 self.set(look.window);
             }
@@ -357,12 +357,12 @@ impl Kestrel {
             Reason::Started if look.tries == 0 => {
                 // Half of the window may still be too much.
                 let window = look.window * base / rtt;
-                self.begin_look(Reason::Started, 0.95 * window, window, queue, rtt);
+                self.begin_look(Reason::Started, DEEP * window, window, queue, rtt);
                 self.look = self.look.map(|new| Look { tries: 1, company: look.window, ..new });
             }
             Reason::Started if look.tries < 4 && queue < 0.75 * look.queue => {
                 // Others make room.
-                self.begin_look(Reason::Started, 0.95 * look.window, look.window, queue, rtt);
+                self.begin_look(Reason::Started, DEEP * look.window, look.window, queue, rtt);
                 self.look = self.look.map(|new| Look { tries: look.tries + 1, company: look.company, ..new });
             }
             Reason::Started => self.enter_company(now, look.company, look.queue),
@@ -425,7 +425,7 @@ impl Kestrel {
                 self.before = self.window;
             } else {
                 self.look = None;
-                self.judge(now, look, rtt, wanted);
+                self.judge(now, look, rtt, waiting, wanted);
                 if self.look.is_none() {
                     self.before = self.window;
                 }
@@ -443,7 +443,7 @@ impl Kestrel {
                 if blocked || self.window >= self.threshold {
                     // What was acknowledged last had left a round trip earlier, with half of the window.
                     let window = if blocked { self.window / 2.0 } else { self.window };
-                    self.begin_look(Reason::Started, 0.95 * window, window, queue, rtt);
+                    self.begin_look(Reason::Started, DEEP * window, window, queue, rtt);
                 } else {
                     self.before = self.window;
                 }
