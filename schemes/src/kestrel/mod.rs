@@ -356,7 +356,7 @@ impl Kestrel {
             }
             Reason::Started if look.tries == 0 => {
                 // Half of the window may still be too much.
-                let window = look.window * base / rtt;
+                let window = self.window * base / rtt;
                 self.begin_look(Reason::Started, DEEP * window, window, queue, rtt);
                 self.look = self.look.map(|new| Look { tries: 1, company: look.window, ..new });
             }
@@ -554,8 +554,10 @@ impl Kestrel {
         let growth = self.velocity * wanted;
         // Half of the way, since what is seen now was decided two rounds ago.
         let mut target = self.before * keep * base / rtt + growth;
-        if now < self.ceiling_until {
-            target = target.min(self.ceiling);
+        if now < self.ceiling_until && target > self.ceiling {
+            target = self.ceiling;
+            self.velocity = 1.0;
+            self.empty_rounds = 0;
         }
         self.set((self.window + target) / 2.0);
     }
