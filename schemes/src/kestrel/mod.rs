@@ -36,6 +36,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+/// Packets that start-up may queue, over the square root of the rate.
+const START_QUEUE: f64 = 0.6;
 const CEILING_ROUNDS: f64 = 16.0;
 const CEILING_S: f64 = 1.0;
 const BOOST: f64 = 2.5;
@@ -297,7 +299,7 @@ impl Kestrel {
         let (base, window) = (self.base.get(), self.window / 2.0);
         let queue = rtt - base;
         queue > (SHORT * base).max(SHORT_S)
-            && window * queue / rtt > 3.0 * self.appetite * (window / rtt).sqrt() + 2.0
+            && window * queue / rtt > START_QUEUE * (window / rtt).sqrt() + 2.0
     }
 
     /// It seems to be alone. For a while it may be wrong.
@@ -328,7 +330,7 @@ impl Kestrel {
                 }
                 self.set(look.window);
             }
-            Reason::Started if gone || waiting < wanted / self.boost => {
+            Reason::Started if gone || waiting < 0.5 * wanted / self.boost => {
                 self.enter_alone(now, rate);
                 self.set(look.window);
             }
