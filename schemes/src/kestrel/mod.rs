@@ -36,8 +36,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
+const NOISE: f64 = 1.0;
 /// Packets that start-up may queue, over the square root of the rate.
-const START_QUEUE: f64 = 0.6;
+const START_QUEUE: f64 = 0.75;
 const CEILING_ROUNDS: f64 = 16.0;
 const CEILING_S: f64 = 1.0;
 const BOOST: f64 = 2.5;
@@ -187,6 +188,9 @@ pub struct Kestrel {
     standing_window: f64,
     spans: [f64; 4],
     short: f64,
+    /// How much the round trip changes from round to round, seconds.
+    noise: f64,
+    last_rtt: f64,
     /// Rounds since something waited.
     empty_rounds: u32,
     /// Packets that were too many, and until when that is remembered.
@@ -242,6 +246,8 @@ impl Kestrel {
             standing_window: 0.0,
             spans: [0.0; 4],
             short: 0.0,
+            noise: 0.0,
+            last_rtt: 0.0,
             empty_rounds: 0,
             ceiling: 0.0,
             ceiling_until: Timestamp::ZERO,
@@ -318,8 +324,11 @@ impl Kestrel {
     fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, waiting: f64, wanted: f64) {
         let base = self.base.get();
         let queue = rtt - base;
-        let gone = queue <= OWN * look.queue || queue < SHORT_S / 2.0;
+        let gone = queue <= OWN * look.queue || queue < (SHORT_S / 2.0).max(self.noise);
         let rate = self.before / rtt;
+        if std::env::var_os("KDEBUG").is_some() {
+            eprintln!("judge {:?} rtt {:.2} base {:.2} gone {}", look, rtt * 1e3, base * 1e3, gone);
+        }
         match look.reason {
             Reason::Age => {
                 let steady = self.span.1 - self.span.0 < 0.05 * look.queue && (queue - look.queue).abs() < 0.05 * look.queue;
@@ -413,6 +422,15 @@ impl Kestrel {
             let weight = (sent / 1000.0).min(0.2);
             self.usual_loss = (self.usual_loss + weight * (loss - self.usual_loss)).min(0.06);
         }
+        if self.look.is_none() && self.mode != Mode::Startup {
+            let change = (rtt - self.last_rtt).abs();
+            if self.last_rtt > 0.0 {
+                self.noise += (change - self.noise) / 8.0;
+            }
+            self.last_rtt = rtt;
+        } else {
+            self.last_rtt = 0.0;
+        }
         if let Some(mut look) = self.look {
             look.rounds += 1;
             self.look = Some(look);
@@ -472,7 +490,7 @@ impl Kestrel {
         self.rate.update(now, rate);
         let reference = self.rate.get();
         let factor = if now < self.probation { 1.5 } else { 3.0 };
-        let short = factor * self.appetite / reference.sqrt() + 2.0 / reference;
+        let short = factor * self.appetite / reference.sqrt() + 2.0 / reference + NOISE * self.noise;
         self.short = short;
         let last_queue = std::mem::replace(&mut self.last_queue, queue);
         self.spans.rotate_right(1);
