@@ -73,6 +73,7 @@ class Limits(declared.Declared):
 
     rate: BoundsField = Field(default=(10000.0, 1000000000000.0), description="Of the rate, bit/s.")
     window: BoundsField = Field(default=(2.0, 1000000.0), description="Of the window, packets.")
+    gain: BoundsField = Field(default=(0.01, 100.0), description="Of the gain of a base scheme.")
     packets_per_min_rtt: float = Field(
         default=0.0, ge=0, le=1_000_000, description="Packets per min RTT below which the rate does not fall either."
     )
@@ -110,7 +111,7 @@ class Action(declared.Declared):
     """What the agent does."""
 
     map: MapField = Field(description="How numbers become a rate or a window.")
-    target: Literal["rate", "cwnd", "both"] = Field(description="What is steered.")
+    target: Literal["rate", "cwnd", "both", "gain"] = Field(description="What is steered.")
     limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
@@ -130,6 +131,7 @@ class Action(declared.Declared):
     inner: Inner | None = Field(
         default=None,
         description=(
-            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+            "Base scheme. The agent overwrites its window, from where it goes on with each acknowledgement (Orca), or "
+            "sets its gain."
         ),
     )

@@ -74,6 +74,7 @@ fn choices(plan: &Plan) -> Vec<(String, String)> {
                 Target::Cwnd => "packets",
                 Target::Rate => "packets per min_rtt",
                 Target::Both => "packets (per min_rtt)",
+                Target::Gain => "1",
             };
             operations.iter().map(|o| (o.text.clone(), format!("{x} ← {}", o.apply_text(&x, unit)))).collect()
         }
@@ -91,6 +92,7 @@ fn steered(plan: &Plan) -> String {
         Target::Cwnd => "cwnd".to_owned(),
         Target::Rate => "rate".to_owned(),
         Target::Both => "rate and cwnd".to_owned(),
+        Target::Gain => "gain of the base scheme".to_owned(),
     }
 }
 
@@ -98,6 +100,7 @@ fn action(plan: &Plan) -> Vec<Value> {
     let actions = &plan.actions;
     let (unit, [low, high]) = match actions.target {
         Target::Rate => ("bit/s", actions.limits.rate),
+        Target::Gain => ("1", actions.limits.gain),
         _ => ("packets", actions.limits.window),
     };
     let suffix = consequences(plan);
@@ -132,6 +135,10 @@ fn action(plan: &Plan) -> Vec<Value> {
 
 fn continuous(plan: &Plan, x: &str) -> String {
     match &plan.actions.map {
+        Map::SignedMultiply(delta) if plan.actions.gains => {
+            format!("{x} ← 1 + {delta}·a if a ≥ 0, else 1 / (1 − {delta}·a)")
+        }
+        Map::Exponential(base) if plan.actions.gains => format!("{x} ← {base}^a"),
         Map::SignedMultiply(delta) | Map::Pair(delta) => {
             format!("{x} ← {x} · (1 + {delta}·a) if a ≥ 0, else {x} / (1 − {delta}·a)")
         }

@@ -393,18 +393,30 @@ impl FlowAgent {
     /// in a start-up that multiplies it.
     #[inline]
     pub fn take_window(&mut self) -> Option<u64> {
-        self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
+        (self.overwrites() && self.actuator.take_unwritten()).then(|| (self.actuator.window * self.memory.mss) as u64)
+    }
+
+    /// The gain that the base scheme is to have; once after each decision that takes effect.
+    #[inline]
+    pub fn take_gain(&mut self) -> Option<f64> {
+        (self.sets_gain() && self.actuator.take_unwritten()).then_some(self.actuator.gain)
     }
 
     /// Whether it decides anything: an agent that is passive over a base scheme only measures.
     fn steers(&self) -> bool {
-        self.plan.spec.action.inner.is_none() || self.overwrites()
+        self.plan.spec.action.inner.is_none() || self.overwrites() || self.sets_gain()
     }
 
     /// Whether the agent writes the window of a base scheme ([`FlowAgent::take_window`]).
     #[must_use]
     pub fn overwrites(&self) -> bool {
         self.plan.actions.overwrites
+    }
+
+    /// Whether the agent sets the gain of a base scheme ([`FlowAgent::take_gain`]).
+    #[must_use]
+    pub fn sets_gain(&self) -> bool {
+        self.plan.actions.gains
     }
 
     /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and

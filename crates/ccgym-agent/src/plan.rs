@@ -6,7 +6,7 @@ use super::action::Actions;
 use super::expressions::Expressions;
 use super::observation::Layout;
 use super::reward::Reward;
-use super::spec::{AgentSpec, ExpertSpec, PhasesSpec};
+use super::spec::{AgentSpec, ExpertSpec, PhasesSpec, Target};
 use ccgym_core::units::TimeSpan;
 use ccgym_core::SpecError;
 
@@ -39,6 +39,8 @@ impl Plan {
         let window = spec.min_rtt_window.unwrap_or(1);
         SpecError::ensure((1..=100_000).contains(&window), "min_rtt_window", window, "1 to 100000 intervals")?;
         spec.expert.as_ref().map_or(Ok(()), ExpertSpec::check)?;
+        let steers = spec.expert.is_none() || spec.action.target != Target::Gain;
+        SpecError::ensure(steers, "expert", "one, with action.target gain", "none: experts know rates and windows")?;
 
         let mut expressions = Expressions::default();
         let reward = Reward::new(&spec.reward, &mut expressions)?;

@@ -176,7 +176,7 @@ impl Startup {
         actuator.rate = rate.unwrap_or(0.0);
         actuator.window = packets.unwrap_or(f64::INFINITY);
         match (target, rate) {
-            (Target::Cwnd, _) | (Target::Rate, Some(_)) => Self::Over,
+            (Target::Cwnd | Target::Gain, _) | (Target::Rate, Some(_)) => Self::Over,
             (Target::Both, Some(_)) if packets.is_some() => Self::Over,
             (Target::Both, Some(_)) => Self::BeforeRtt(f64::INFINITY),
             (_, None) => Self::BeforeRtt(actuator.window),

@@ -160,6 +160,8 @@ struct Round {
 
 #[derive(Clone)]
 pub struct Kestrel {
+    /// The parameter, and what it is multiplied by.
+    own_appetite: f64,
     appetite: f64,
     mss: f64,
     mode: Mode,
@@ -225,6 +227,7 @@ impl Kestrel {
     fn new(p: &Parameters) -> Result<Self, SchemeError> {
         let cubic = Cubic::new(&Parameters::resolve(&cubic::ENTRY.info, &Map::new())?);
         Ok(Self {
+            own_appetite: p.number("appetite"),
             appetite: p.number("appetite"),
             mss: 1.0,
             mode: Mode::Startup,
@@ -404,7 +407,7 @@ impl Kestrel {
         let wanted = (self.appetite * self.boost * rate.sqrt() * self.pressure).max(1.0);
         if self.mode == Mode::Alone {
             // So many rounds as flows take to share evenly.
-            let decay = (BOOST - 1.0) * self.appetite / (rate.sqrt() * base);
+            let decay = (BOOST - 1.0) * self.own_appetite / (rate.sqrt() * base);
             self.boost = (self.boost - decay.clamp(0.01, 0.5)).max(1.0);
         }
         if round.min - base < (0.01 * base).max(0.000_25) {
@@ -490,7 +493,7 @@ impl Kestrel {
         self.rate.update(now, rate);
         let reference = self.rate.get();
         let factor = if now < self.probation { 1.5 } else { 3.0 };
-        let short = factor * self.appetite / reference.sqrt() + 2.0 / reference + NOISE * self.noise;
+        let short = factor * self.own_appetite / reference.sqrt() + 2.0 / reference + NOISE * self.noise;
         self.short = short;
         let last_queue = std::mem::replace(&mut self.last_queue, queue);
         self.spans.rotate_right(1);
@@ -631,7 +634,7 @@ impl CongestionControl for Kestrel {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, ..Capabilities::default() }
+        Capabilities { prr: false, pacing_required: true, accepts_gain: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -710,6 +713,10 @@ impl CongestionControl for Kestrel {
         if self.mode == Mode::Company {
             self.cubic.on_spurious_loss(event);
         }
+    }
+
+    fn set_gain(&mut self, gain: f64) {
+        self.appetite = self.own_appetite * gain;
     }
 
     fn control(&self) -> Control {

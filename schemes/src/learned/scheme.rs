@@ -215,18 +215,26 @@ impl Learned {
                 expected: "one that keeps a window and no more, such as cubic or reno",
             });
         }
+        if let Some(base) = base.as_ref().filter(|base| agent.sets_gain() && !base.capabilities().accepts_gain) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("the base scheme {:?}, which has no gain that can be set", base.name()),
+                expected: "one that decides how much waits in the queue: kestrel",
+            });
+        }
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
-            prr: overwrites && hears(|c| c.prr),
+            prr: (overwrites || agent.sets_gain()) && hears(|c| c.prr),
             accepts_cwnd: false,
+            accepts_gain: false,
             window_only: false,
             // An agent's action has limits.
             bounded: true,
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
             rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
             knows_path: hears(|c| c.knows_path),
-            pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
+            pacing_required: matches!(spec.action.target, Target::Rate | Target::Both) || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
         Ok(Self {
@@ -254,6 +262,9 @@ impl Learned {
     /// Let the base scheme go on from the window that the agent decided. Not in recovery: there Linux sets the window
     /// with each acknowledgement, and to the threshold in the end, so that nothing remains of what was written.
     fn overwrite(&mut self) {
+        if let (Some(gain), Some(base)) = (self.agent.take_gain(), &mut self.base) {
+            base.set_gain(gain);
+        }
         if let (Some(cwnd), Some(base)) = (self.agent.take_window(), &mut self.base) {
             if !self.recovers {
                 base.set_cwnd(cwnd);

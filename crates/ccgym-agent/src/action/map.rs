@@ -101,7 +101,7 @@ impl Map {
                 let unit = match spec.target {
                     Target::Rate => "bit/s",
                     Target::Cwnd => "packets",
-                    Target::Both => return Err(one_target("gain_on_estimate")),
+                    Target::Both | Target::Gain => return Err(one_target("gain_on_estimate")),
                 };
                 let estimate = Expression::parse_in(&at("estimate"), estimate, unit)?;
                 let text = estimate.text();
@@ -117,6 +117,15 @@ impl Map {
         let passive = matches!(map, Self::Passive) && spec.inner.is_none();
         SpecError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
         Ok(map)
+    }
+
+    /// Whether the outcome is always a multiple of the value.
+    pub(crate) fn multiplies(&self) -> bool {
+        match self {
+            Self::Discrete(operations) => operations.iter().all(|o| !matches!(o.kind, Kind::Plus(_))),
+            Self::SignedMultiply(_) | Self::Exponential(_) => true,
+            Self::GainOnEstimate { .. } | Self::Pair(_) | Self::Passive => false,
+        }
     }
 
     /// How many operations or gains there are to choose from; `None` if the action is real numbers.

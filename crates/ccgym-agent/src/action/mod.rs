@@ -59,6 +59,8 @@ pub(crate) struct Actions {
     cap: Option<Cap>,
     /// Whether a base scheme keeps the window, and is overwritten by what the map makes of it.
     pub overwrites: bool,
+    /// Whether a base scheme is given its gain.
+    pub gains: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -71,7 +73,10 @@ struct Cap {
 
 impl Actions {
     pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
-        let LimitsSpec { rate, window, packets_per_min_rtt } = spec.limits;
+        let LimitsSpec { rate, window, gain, packets_per_min_rtt } = spec.limits;
+        let found = format!("[{}, {}]", gain[0], gain[1]);
+        let good = gain[0] > 0.0 && gain[0] <= gain[1] && gain[1].is_finite();
+        SpecError::ensure(good, "action.limits.gain", found, "[min, max], min above 0")?;
         for (name, [low, high]) in [("rate", rate), ("window", window)] {
             let found = format!("[{low}, {high}]");
             let good = low >= 1.0 && low <= high && high.is_finite();
@@ -87,9 +92,13 @@ impl Actions {
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
         SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
         let map = Map::new(spec, expressions)?;
-        let overwrites = spec.inner.is_some() && !matches!(map, Map::Passive);
+        let gains = spec.target == Target::Gain;
+        SpecError::ensure(!gains || spec.inner.is_some(), "action.inner", "none", "the scheme whose gain is steered")?;
+        let expected = "exponential, signed_multiply, or discrete with *x and /x alone: a gain is a multiple of 1";
+        SpecError::ensure(!gains || map.multiplies(), "action.map", "another map", expected)?;
+        let overwrites = spec.inner.is_some() && !matches!(map, Map::Passive) && !gains;
         let windowed = spec.target == Target::Cwnd;
-        let expected = "cwnd: it is the window of the base scheme that the agent overwrites";
+        let expected = "cwnd, the window of the base scheme that the agent overwrites, or gain";
         SpecError::ensure(!overwrites || windowed, "action.target", "not cwnd", expected)?;
         let steers = windowed && !matches!(map, Map::Passive);
         let unpaced = spec.pace == Pace::None;
@@ -119,7 +128,7 @@ impl Actions {
         }
         let alone = smoothing.is_empty() || spec.inner.is_none();
         SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
-        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites })
+        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites, gains })
     }
 
     /// Fraction of the value in force that a decision keeps.
@@ -192,13 +201,15 @@ pub(crate) struct Actuator {
     pub rate: f64,
     /// Packets.
     pub window: f64,
-    /// `window` waits to be written into the base scheme.
+    /// Of the base scheme.
+    pub gain: f64,
+    /// `window` or `gain` waits to be written into the base scheme.
     unwritten: bool,
 }
 
 impl Actuator {
     pub(crate) fn new() -> Self {
-        Self { rate: 0.0, window: 0.0, unwritten: false }
+        Self { rate: 0.0, window: 0.0, gain: 1.0, unwritten: false }
     }
 
     /// Move both within their limits. What is not finite becomes the max.
@@ -213,6 +224,13 @@ impl Actuator {
         if actions.overwrites {
             let map = |value| actions.map.apply(action, Quantity { value, packet: 1.0, component: 1 }, values);
             return self.overwrite(actions, memory, map);
+        }
+        if actions.gains {
+            let [low, high] = actions.limits.gain;
+            let one = Quantity { value: 1.0, packet: 0.0, component: 0 };
+            self.gain = actions.map.apply(action, one, values).clamp(low, high);
+            self.unwritten = true;
+            return;
         }
         if actions.target != Target::Cwnd {
             let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
@@ -232,17 +250,17 @@ impl Actuator {
         self.bound(actions, memory);
     }
 
-    /// The window to write into the base scheme, in packets, once.
+    /// Whether there is something to write into the base scheme; once.
     #[inline]
-    pub(crate) fn take_unwritten(&mut self) -> Option<f64> {
-        std::mem::take(&mut self.unwritten).then_some(self.window)
+    pub(crate) fn take_unwritten(&mut self) -> bool {
+        std::mem::take(&mut self.unwritten)
     }
 
     /// The decision in force, without a base scheme.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
         let cap = actions.cap(memory, values);
         let (packets, rate) = match actions.target {
-            Target::Rate => (cap, self.rate),
+            Target::Rate | Target::Gain => (cap, self.rate),
             Target::Both => (self.window.min(cap), self.rate),
             Target::Cwnd => (self.window.min(cap), pace(actions.pace, self.window * memory.mss, memory.min_rtt, srtt)),
         };

@@ -105,10 +105,10 @@ impl Actions {
             Part { quantity, low, high, target: f64::clamp(target, low, high) }
         };
         let rates = [self.rate_floor(memory), self.limits.rate[1]];
-        let rate = (self.target != Target::Cwnd)
+        let rate = matches!(self.target, Target::Rate | Target::Both)
             .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, target.rate));
         let before = if self.overwrites { memory.inner_window } else { actuator.window };
-        let window = (self.target != Target::Rate).then(|| part(before, 1.0, 1, self.limits.window, target.window));
+        let window = matches!(self.target, Target::Cwnd | Target::Both).then(|| part(before, 1.0, 1, self.limits.window, target.window));
         rate.into_iter().chain(window).collect()
     }
 }

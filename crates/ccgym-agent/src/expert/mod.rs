@@ -117,7 +117,7 @@ impl FlowAgent {
     fn steered(&self) -> Option<ControlTarget> {
         let (actuator, memory) = (&self.actuator, &self.memory);
         match self.plan.spec.action.target {
-            Target::Rate => ControlTarget::of_rate(actuator.rate, memory),
+            Target::Rate | Target::Gain => ControlTarget::of_rate(actuator.rate, memory),
             Target::Cwnd => ControlTarget::of_window(actuator.window, memory),
             Target::Both => ControlTarget { rate: actuator.rate, window: actuator.window }.checked(),
         }
@@ -163,7 +163,7 @@ impl FlowAgent {
         let target = expert.target(&self.memory, truths)?;
         let distance = expert.spec.nearest().unwrap_or(match self.plan.spec.action.target {
             Target::Cwnd => Distance::Linear,
-            Target::Rate | Target::Both => Distance::Log,
+            Target::Rate | Target::Both | Target::Gain => Distance::Log,
         });
         Some((target, distance))
     }

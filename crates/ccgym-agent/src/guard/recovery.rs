@@ -320,7 +320,7 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
 fn decided(actuator: &Actuator, actions: &Actions, memory: &Memory, base: f64) -> f64 {
     let window = actuator.window * 8.0 * memory.mss / base;
     match actions.target {
-        Target::Rate => actuator.rate,
+        Target::Rate | Target::Gain => actuator.rate,
         Target::Cwnd => window,
         Target::Both => actuator.rate.min(window),
     }

@@ -122,7 +122,7 @@ impl Search {
         let fastest = actions.limits.rate[1] * self.base / (8.0 * memory.mss);
         let max = match actions.target {
             Target::Cwnd => actions.limits.window[1],
-            Target::Rate => fastest,
+            Target::Rate | Target::Gain => fastest,
             Target::Both => actions.limits.window[1].min(fastest),
         };
         self.queued

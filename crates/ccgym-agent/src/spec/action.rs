@@ -32,7 +32,8 @@ pub struct ActionSpec {
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca).
+    /// Base scheme. The agent overwrites its window, from where it goes on with each acknowledgement (Orca), or sets its
+    /// gain.
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }
@@ -94,6 +95,9 @@ pub enum Target {
     Cwnd,
     /// Both.
     Both,
+    /// How much the base scheme lets wait in the queue, as a multiple of what it would by itself. Decisions do not add up:
+    /// each is about the multiple 1.
+    Gain,
 }
 
 /// Bounds of what is steered.
@@ -109,6 +113,10 @@ pub struct LimitsSpec {
     #[serde(default = "window_limits")]
     #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
+    /// Of the gain of a base scheme.
+    #[serde(default = "gain_limits")]
+    #[schemars(extend("format" = "bounds"))]
+    pub gain: [f64; 2],
     /// Packets per min RTT below which the rate does not fall either.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1e6))]
@@ -117,7 +125,7 @@ pub struct LimitsSpec {
 
 impl Default for LimitsSpec {
     fn default() -> Self {
-        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0 }
+        Self { rate: rate_limits(), window: window_limits(), gain: gain_limits(), packets_per_min_rtt: 0.0 }
     }
 }
 
@@ -188,6 +196,9 @@ const fn rate_limits() -> [f64; 2] {
 }
 const fn window_limits() -> [f64; 2] {
     [2.0, 1e6]
+}
+const fn gain_limits() -> [f64; 2] {
+    [0.01, 100.0]
 }
 fn max_delivery_rate() -> String {
     "max_delivery_rate".to_owned()
