@@ -182,6 +182,8 @@ pub struct Kestrel {
     pressure: f64,
     /// A flow that has just begun asks for more, and reaches its share sooner.
     boost: f64,
+    /// The round trip that it met; zero as soon as it was found to hold a queue of others.
+    first_rtt: f64,
     usual_loss: f64,
     look: Option<Look>,
     /// Since when the queue is not short, in rounds and time, the window and the span of round trips then.
@@ -241,7 +243,8 @@ impl Kestrel {
             rate: Recent::maximum(),
             velocity: 1.0,
             pressure: 1.0,
-            boost: BOOST,
+            boost: 1.0,
+            first_rtt: 0.0,
             usual_loss: 0.0,
             look: None,
             standing_rounds: 0,
@@ -405,6 +408,13 @@ impl Kestrel {
         let rate = self.before / rtt;
         let waiting = self.before * queue / rtt;
         let wanted = (self.appetite * self.boost * rate.sqrt() * self.pressure).max(1.0);
+        if self.first_rtt == 0.0 && self.mode == Mode::Startup {
+            self.first_rtt = round.min;
+        } else if base < self.first_rtt - (0.5 * self.own_appetite / rate.sqrt()).max(0.000_5) {
+            // There was a queue before the flow came: others of its kind hold it.
+            self.first_rtt = -1.0;
+            self.boost = BOOST;
+        }
         if self.mode == Mode::Alone {
             // So many rounds as flows take to share evenly.
             let decay = (BOOST - 1.0) * self.own_appetite / (rate.sqrt() * base);
@@ -499,7 +509,8 @@ impl Kestrel {
         self.spans.rotate_right(1);
         self.spans[0] = rtt;
         self.span = self.spans.iter().fold((f64::INFINITY, 0.0), |(low, high), &x| (x.min(low), x.max(high)));
-        if queue <= short && waiting <= 1.5 * wanted + 1.0 {
+        let own = self.own_appetite * rate.sqrt();
+        if queue <= short && waiting <= 1.5 * own.max(wanted) + 1.0 {
             self.standing_rounds = 0;
             self.standing_since = now;
             self.standing_window = self.window.max(if now < self.probation { self.standing_window } else { 0.0 });
