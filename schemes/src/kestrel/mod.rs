@@ -593,7 +593,8 @@ impl Kestrel {
             self.velocity = 1.0;
             self.empty_rounds = 0;
         }
-        self.set((self.window + target) / 2.0);
+        let step = if target < self.window { 0.8 } else { 0.5 };
+        self.set(self.window + step * (target - self.window));
     }
 
     fn company(&mut self, now: Timestamp, rtt: f64, queue: f64, rate: f64, lost: bool) {
