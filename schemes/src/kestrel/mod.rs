@@ -117,6 +117,7 @@ impl Round {
 
     fn sample(&mut self, now: Timestamp, rtt: f64) {
         self.min = self.min.min(rtt);
+        self.max = self.max.max(rtt);
         self.samples += 1;
         if self.block.samples >= ROUND_SAMPLES && now.since(self.block.began) >= BLOCK {
             self.end_block(now);
@@ -149,6 +150,7 @@ struct Round {
     passes: u32,
     samples: u32,
     min: f64,
+    max: f64,
     /// Blocks of a round have equal lengths in time, whatever the round trip: flows on one link see the same queue.
     block: Block,
     blocks: u32,
@@ -327,9 +329,10 @@ impl Kestrel {
     }
 
     /// What a look showed.
-    fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, waiting: f64, wanted: f64) {
+    fn judge(&mut self, now: Timestamp, look: Look, rtt: f64, spread: f64, waiting: f64, wanted: f64) {
         let base = self.base.get();
         let queue = rtt - base;
+        // Round trips that differ by more than that within a round show no queue.
         let gone = queue <= OWN * look.queue || queue < (SHORT_S / 2.0).max(self.noise);
         let rate = self.before / rtt;
         if std::env::var_os("KDEBUG").is_some() {
@@ -458,7 +461,7 @@ impl Kestrel {
                 self.before = self.window;
             } else {
                 self.look = None;
-                self.judge(now, look, rtt, waiting, wanted);
+                self.judge(now, look, rtt, round.max - round.min, waiting, wanted);
                 if self.look.is_none() {
                     self.before = self.window;
                 }
@@ -593,7 +596,7 @@ impl Kestrel {
             self.velocity = 1.0;
             self.empty_rounds = 0;
         }
-        let step = if target < self.window { 0.8 } else { 0.5 };
+        let step = if waiting > 3.0 * own { 0.8 } else { 0.5 };
         self.set(self.window + step * (target - self.window));
     }
 
