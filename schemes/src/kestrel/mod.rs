@@ -36,7 +36,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 };
 
 const MIN_WINDOW: f64 = 2.0;
-const NOISE: f64 = 3.0;
+const NOISE: f64 = 2.0;
 /// Packets that start-up may queue, over the square root of the rate.
 const START_QUEUE: f64 = 0.75;
 const CEILING_ROUNDS: f64 = 16.0;
