@@ -513,7 +513,7 @@ impl Kestrel {
         self.spans[0] = rtt;
         self.span = self.spans.iter().fold((f64::INFINITY, 0.0), |(low, high), &x| (x.min(low), x.max(high)));
         let own = self.own_appetite * rate.sqrt();
-        if queue <= short && waiting <= 1.5 * own.max(wanted) + 1.0 {
+        if queue <= short && waiting <= 1.5 * (0.5 * own).max(wanted) + 1.0 {
             self.standing_rounds = 0;
             self.standing_since = now;
             self.standing_window = self.window.max(if now < self.probation { self.standing_window } else { 0.0 });
