@@ -63,7 +63,7 @@ class PassiveMap(declared.Declared):
 
 
 AnyMap: TypeAlias = DiscreteMap | SignedMultiplyMap | ExponentialMap | GainOnEstimateMap | PairMap | PassiveMap
-"""How numbers become a rate or a window."""
+"""How numbers become a rate, a window or a gain."""
 
 MapField: TypeAlias = Annotated[AnyMap, declared.OneOf("map", declared.read_map)]
 
@@ -73,10 +73,10 @@ class Limits(declared.Declared):
 
     rate: BoundsField = Field(default=(10000.0, 1000000000000.0), description="Of the rate, bit/s.")
     window: BoundsField = Field(default=(2.0, 1000000.0), description="Of the window, packets.")
-    gain: BoundsField = Field(default=(0.01, 100.0), description="Of the gain of a base scheme.")
     packets_per_min_rtt: float = Field(
         default=0.0, ge=0, le=1_000_000, description="Packets per min RTT below which the rate does not fall either."
     )
+    gain: BoundsField | None = Field(default=None, description="Of the gain; [0.01, 100] unless given.")
 
 
 class Smoothing(declared.Declared):
@@ -110,7 +110,7 @@ class Inner(declared.InnerBase):
 class Action(declared.Declared):
     """What the agent does."""
 
-    map: MapField = Field(description="How numbers become a rate or a window.")
+    map: MapField = Field(description="How numbers become a rate, a window or a gain.")
     target: Literal["rate", "cwnd", "both", "gain"] = Field(description="What is steered.")
     limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
     bounds: BoundsField = Field(
@@ -131,7 +131,7 @@ class Action(declared.Declared):
     inner: Inner | None = Field(
         default=None,
         description=(
-            "Base scheme. The agent overwrites its window, from where it goes on with each acknowledgement (Orca), or "
-            "sets its gain."
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). "
+            "Or, with the target `gain`, whose queue it scales."
         ),
     )

@@ -117,9 +117,10 @@ impl FlowAgent {
     fn steered(&self) -> Option<ControlTarget> {
         let (actuator, memory) = (&self.actuator, &self.memory);
         match self.plan.spec.action.target {
-            Target::Rate | Target::Gain => ControlTarget::of_rate(actuator.rate, memory),
+            Target::Rate => ControlTarget::of_rate(actuator.rate, memory),
             Target::Cwnd => ControlTarget::of_window(actuator.window, memory),
             Target::Both => ControlTarget { rate: actuator.rate, window: actuator.window }.checked(),
+            Target::Gain => None,
         }
     }
 

@@ -11,7 +11,7 @@ use ccgym_core::units::TimeSpan;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Action")]
 pub struct ActionSpec {
-    /// How numbers become a rate or a window.
+    /// How numbers become a rate, a window or a gain.
     pub map: MapSpec,
     /// What is steered.
     pub target: Target,
@@ -32,13 +32,13 @@ pub struct ActionSpec {
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// Base scheme. The agent overwrites its window, from where it goes on with each acknowledgement (Orca), or sets its
-    /// gain.
+    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). Or, with the
+    /// target `gain`, whose queue it scales.
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }
 
-/// How numbers become a rate or a window.
+/// How numbers become a rate, a window or a gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Map")]
@@ -95,9 +95,22 @@ pub enum Target {
     Cwnd,
     /// Both.
     Both,
-    /// How much the base scheme lets wait in the queue, as a multiple of what it would by itself. Decisions do not add up:
-    /// each is about the multiple 1.
+    /// What the base scheme lets wait in the queue, as a multiple of its own: each decision maps the value 1.
     Gain,
+}
+
+impl Target {
+    /// Whether it includes the rate.
+    #[must_use]
+    pub const fn has_rate(self) -> bool {
+        matches!(self, Self::Rate | Self::Both)
+    }
+
+    /// Whether it includes the window.
+    #[must_use]
+    pub const fn has_window(self) -> bool {
+        matches!(self, Self::Cwnd | Self::Both)
+    }
 }
 
 /// Bounds of what is steered.
@@ -113,19 +126,27 @@ pub struct LimitsSpec {
     #[serde(default = "window_limits")]
     #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
-    /// Of the gain of a base scheme.
-    #[serde(default = "gain_limits")]
-    #[schemars(extend("format" = "bounds"))]
-    pub gain: [f64; 2],
     /// Packets per min RTT below which the rate does not fall either.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
+    /// Of the gain; [0.01, 100] unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "bounds"))]
+    pub gain: Option<[f64; 2]>,
+}
+
+impl LimitsSpec {
+    /// Of the gain.
+    #[must_use]
+    pub fn gain(&self) -> [f64; 2] {
+        self.gain.unwrap_or([0.01, 100.0])
+    }
 }
 
 impl Default for LimitsSpec {
     fn default() -> Self {
-        Self { rate: rate_limits(), window: window_limits(), gain: gain_limits(), packets_per_min_rtt: 0.0 }
+        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0, gain: None }
     }
 }
 
@@ -196,9 +217,6 @@ const fn rate_limits() -> [f64; 2] {
 }
 const fn window_limits() -> [f64; 2] {
     [2.0, 1e6]
-}
-const fn gain_limits() -> [f64; 2] {
-    [0.01, 100.0]
 }
 fn max_delivery_rate() -> String {
     "max_delivery_rate".to_owned()
