@@ -20,6 +20,7 @@ mod fixed_window;
 mod htcp;
 mod hybla;
 mod illinois;
+mod kestrel;
 pub mod learned;
 mod ledbat;
 mod oracle;
@@ -67,6 +68,7 @@ static SCHEMES: &[SchemeEntry] = &[
     copa::ENTRY,
     synthesized_bbr::ENTRY,
     bbr3::ENTRY,
+    kestrel::ENTRY,
     quic::ENTRY,
     ledbat::ENTRY,
     taova::ENTRY,

@@ -63,7 +63,7 @@ class PassiveMap(declared.Declared):
 
 
 AnyMap: TypeAlias = DiscreteMap | SignedMultiplyMap | ExponentialMap | GainOnEstimateMap | PairMap | PassiveMap
-"""How numbers become a rate or a window."""
+"""How numbers become a rate, a window or a gain."""
 
 MapField: TypeAlias = Annotated[AnyMap, declared.OneOf("map", declared.read_map)]
 
@@ -76,6 +76,7 @@ class Limits(declared.Declared):
     packets_per_min_rtt: float = Field(
         default=0.0, ge=0, le=1_000_000, description="Packets per min RTT below which the rate does not fall either."
     )
+    gain: BoundsField | None = Field(default=None, description="Of the gain; [0.01, 100] unless given.")
 
 
 class Smoothing(declared.Declared):
@@ -109,8 +110,8 @@ class Inner(declared.InnerBase):
 class Action(declared.Declared):
     """What the agent does."""
 
-    map: MapField = Field(description="How numbers become a rate or a window.")
-    target: Literal["rate", "cwnd", "both"] = Field(description="What is steered.")
+    map: MapField = Field(description="How numbers become a rate, a window or a gain.")
+    target: Literal["rate", "cwnd", "both", "gain"] = Field(description="What is steered.")
     limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
@@ -130,6 +131,7 @@ class Action(declared.Declared):
     inner: Inner | None = Field(
         default=None,
         description=(
-            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca)."
+            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). "
+            "Or, with the target `gain`, whose queue it scales."
         ),
     )

@@ -68,14 +68,16 @@ fn observation(plan: &Plan) -> Vec<Value> {
 /// Name and formula of each choice of a discrete action.
 fn choices(plan: &Plan) -> Vec<(String, String)> {
     let x = steered(plan);
+    let from = before(plan, &x);
     match &plan.actions.map {
         Map::Discrete(operations) => {
             let unit = match plan.actions.target {
                 Target::Cwnd => "packets",
                 Target::Rate => "packets per min_rtt",
                 Target::Both => "packets (per min_rtt)",
+                Target::Gain => "",
             };
-            operations.iter().map(|o| (o.text.clone(), format!("{x} ← {}", o.apply_text(&x, unit)))).collect()
+            operations.iter().map(|o| (o.text.clone(), format!("{x} ← {}", o.apply_text(from, unit)))).collect()
         }
         Map::GainOnEstimate { gains, text, .. } => {
             gains.iter().map(|gain| (format!("{gain}×"), format!("{x} ← {gain} · {text}"))).collect()
@@ -91,6 +93,16 @@ fn steered(plan: &Plan) -> String {
         Target::Cwnd => "cwnd".to_owned(),
         Target::Rate => "rate".to_owned(),
         Target::Both => "rate and cwnd".to_owned(),
+        Target::Gain => "gain of the base scheme".to_owned(),
+    }
+}
+
+/// What the map is applied to: the value of `x` in force, or a gain of 1.
+fn before<'a>(plan: &Plan, x: &'a str) -> &'a str {
+    if plan.actions.sets_gain {
+        "1"
+    } else {
+        x
     }
 }
 
@@ -98,6 +110,7 @@ fn action(plan: &Plan) -> Vec<Value> {
     let actions = &plan.actions;
     let (unit, [low, high]) = match actions.target {
         Target::Rate => ("bit/s", actions.limits.rate),
+        Target::Gain => ("1", actions.limits.gain()),
         _ => ("packets", actions.limits.window),
     };
     let suffix = consequences(plan);
@@ -120,10 +133,12 @@ fn action(plan: &Plan) -> Vec<Value> {
                 let within = match (size, index) {
                     (2, 1) => format!(", within {:?} packets", actions.limits.window),
                     (2, _) => format!(", within {:?} bit/s", actions.limits.rate),
+                    _ if actions.sets_gain => format!(", within [{low}, {high}]"),
                     _ => format!(", within [{low}, {high}] {unit}"),
                 };
                 let formula = format!("{}{within}{suffix}", continuous(plan, &x));
-                json!({"index": index, "name": format!("change of {x}"), "unit": "1", "low": min, "high": max,
+                let name = if actions.sets_gain { x } else { format!("change of {x}") };
+                json!({"index": index, "name": name, "unit": "1", "low": min, "high": max,
                        "formula": formula})
             })
             .collect(),
@@ -131,11 +146,12 @@ fn action(plan: &Plan) -> Vec<Value> {
 }
 
 fn continuous(plan: &Plan, x: &str) -> String {
+    let from = before(plan, x);
     match &plan.actions.map {
         Map::SignedMultiply(delta) | Map::Pair(delta) => {
-            format!("{x} ← {x} · (1 + {delta}·a) if a ≥ 0, else {x} / (1 − {delta}·a)")
+            format!("{x} ← {from} · (1 + {delta}·a) if a ≥ 0, else {from} / (1 − {delta}·a)")
         }
-        Map::Exponential(base) => format!("{x} ← {x} · {base}^a"),
+        Map::Exponential(base) => format!("{x} ← {from} · {base}^a"),
         _ => String::new(),
     }
 }
@@ -143,8 +159,11 @@ fn continuous(plan: &Plan, x: &str) -> String {
 /// What else happens to a decision.
 fn consequences(plan: &Plan) -> String {
     let mut text = String::new();
+    if plan.actions.sets_gain {
+        text.push_str("; so many times what it lets wait in the queue, 1 being its own; cwnd and pacing stay its own");
+    }
     let packets = plan.actions.limits.packets_per_min_rtt;
-    if packets > 0.0 && plan.actions.target != Target::Cwnd {
+    if packets > 0.0 && plan.actions.target.has_rate() {
         text.push_str(&format!("; rate at least {packets} packets per min_rtt"));
     }
     for step in &plan.spec.action.smoothing {

@@ -241,7 +241,7 @@ impl FlowAgent {
 
     /// The retransmission timer expired, or persistent congestion was found. Until an acknowledgement arrives a packet
     /// leaves each time that timer does, which doubles (RFC 6298, RFC 8085 §3.1); no interval ends, and nothing that is
-    /// decided takes effect. A passive agent has no say in any of this.
+    /// decided takes effect. Where the base scheme decides rate and window it decides here, too.
     pub fn on_timeout(&mut self) {
         self.startup.on_loss();
         if self.steers() {
@@ -280,7 +280,7 @@ impl FlowAgent {
         let memory = &mut self.memory;
         memory.digest(m, recorded);
         self.silence.on_interval(m, &self.actuator);
-        (memory.rate, memory.window) = (self.actuator.rate, self.actuator.window);
+        (memory.rate, memory.window, memory.gain) = (self.actuator.rate, self.actuator.window, self.actuator.gain);
         if let Some(inner) = inner {
             memory.inner_window = if inner.cwnd == u64::MAX { 0.0 } else { inner.cwnd as f64 / memory.mss };
             memory.inner_rate = inner.pacing_rate.0 as f64;
@@ -396,7 +396,14 @@ impl FlowAgent {
         self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
     }
 
-    /// Whether it decides anything: an agent that is passive over a base scheme only measures.
+    /// The gain to set in the base scheme, once after each decision that takes effect ([`CongestionControl::set_gain`]).
+    #[inline]
+    pub fn take_gain(&mut self) -> Option<f64> {
+        self.actuator.take_unwritten_gain()
+    }
+
+    /// Whether rate or window are its own: over a base scheme a passive agent only measures, and one that steers the
+    /// gain leaves them to it.
     fn steers(&self) -> bool {
         self.plan.spec.action.inner.is_none() || self.overwrites()
     }
@@ -405,6 +412,12 @@ impl FlowAgent {
     #[must_use]
     pub fn overwrites(&self) -> bool {
         self.plan.actions.overwrites
+    }
+
+    /// Whether the agent sets the gain of a base scheme ([`FlowAgent::take_gain`]).
+    #[must_use]
+    pub fn sets_gain(&self) -> bool {
+        self.plan.actions.sets_gain
     }
 
     /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
@@ -432,6 +445,11 @@ impl FlowAgent {
     #[must_use]
     pub fn window(&self) -> f64 {
         self.actuator.window
+    }
+    /// Gain decided, as a multiple of what the base scheme itself lets wait in the queue; 1 before the first decision.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        self.actuator.gain
     }
     /// Where the flow stands; always start-up unless a feature, a term of the reward or the expert asks for it.
     #[must_use]

@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     /// Rate and window that were decided.
     pub rate: f64,
     pub window: f64,
+    /// Gain of the base scheme in force.
+    pub gain: f64,
     /// Window of the base scheme, packets, and its rate.
     pub inner_window: f64,
     pub inner_rate: f64,
@@ -55,7 +57,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(mss: u64) -> Self {
-        Self { mss: mss as f64, ..Self::default() }
+        Self { mss: mss as f64, gain: 1.0, ..Self::default() }
     }
 
     /// Take the minimum RTT over this many intervals.

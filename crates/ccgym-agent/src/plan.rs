@@ -6,7 +6,7 @@ use super::action::Actions;
 use super::expressions::Expressions;
 use super::observation::Layout;
 use super::reward::Reward;
-use super::spec::{AgentSpec, ExpertSpec, PhasesSpec};
+use super::spec::{AgentSpec, ExpertSpec, PhasesSpec, Target};
 use ccgym_core::units::TimeSpan;
 use ccgym_core::SpecError;
 
@@ -33,12 +33,15 @@ impl Plan {
         spec.clock.check()?;
         let latency = spec.decision_latency;
         SpecError::ensure(latency <= MAX_LATENCY, "decision_latency", latency.0, "at most a minute, in ns")?;
+        spec.action.check_target()?;
         spec.startup.check(&spec.action)?;
         spec.guard.check(spec.action.inner.is_some())?;
         spec.phases.check()?;
         let window = spec.min_rtt_window.unwrap_or(1);
         SpecError::ensure((1..=100_000).contains(&window), "min_rtt_window", window, "1 to 100000 intervals")?;
         spec.expert.as_ref().map_or(Ok(()), ExpertSpec::check)?;
+        let aims = spec.expert.is_none() || spec.action.target != Target::Gain;
+        SpecError::ensure(aims, "expert", "one, for a gain", "none: experts aim at a rate or a window")?;
 
         let mut expressions = Expressions::default();
         let reward = Reward::new(&spec.reward, &mut expressions)?;

@@ -221,6 +221,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("window", "packets", (0.0, INF), "window that the agent decided, fraction kept", |v| v.memory.window),
     row("inner_window", "packets", (0.0, INF), "window of the base scheme; 0 without one", |v| v.memory.inner_window),
     row("inner_rate", "bit/s", (0.0, INF), "pacing rate of the base scheme; 0 without one", |v| v.memory.inner_rate),
+    row("gain", "1", (0.0, INF), "gain of the base scheme that the agent decided; 1 before", |v| v.memory.gain),
     row("bdp", "packets", (0.0, INF), "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
     // Where the flow stands.
     row("phase_startup", "1", (0.0, 1.0), "1 while the delivery rate grows", |v| {

@@ -26,6 +26,8 @@ impl StartupSpec {
             Self::Inner { .. } | Self::None {} => {
                 SpecError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")?;
                 let Self::Inner { gain } = self else { return Ok(()) };
+                let own = *gain == 1.0 || action.target != Target::Gain;
+                SpecError::ensure(own, "startup.gain", gain, "1: the agent steers no window")?;
                 SpecError::ensure((1.0..=10.0).contains(gain), "startup.gain", gain, "1 to 10")
             }
             _ if inner => {
@@ -33,7 +35,7 @@ impl StartupSpec {
                 Err(SpecError::new("startup.kind", "a start-up of the agent's own", expected))
             }
             Self::Rate { rate } => {
-                let steered = action.target != Target::Cwnd;
+                let steered = action.target.has_rate();
                 SpecError::ensure(steered, "startup.kind", "rate", "window: the target is the window")?;
                 positive("startup.rate", *rate)
             }
@@ -176,7 +178,7 @@ impl Startup {
         actuator.rate = rate.unwrap_or(0.0);
         actuator.window = packets.unwrap_or(f64::INFINITY);
         match (target, rate) {
-            (Target::Cwnd, _) | (Target::Rate, Some(_)) => Self::Over,
+            (Target::Cwnd | Target::Gain, _) | (Target::Rate, Some(_)) => Self::Over,
             (Target::Both, Some(_)) if packets.is_some() => Self::Over,
             (Target::Both, Some(_)) => Self::BeforeRtt(f64::INFINITY),
             (_, None) => Self::BeforeRtt(actuator.window),

@@ -441,6 +441,119 @@ fn the_window_of_a_base_scheme_is_overwritten() {
     assert_eq!(flow.control(Some(&inner(3000))), inner(3000));
 }
 
+/// An agent that steers the gain of a base scheme.
+fn gaining() -> Value {
+    let action = json!({"map": {"kind": "exponential", "base": 2}, "target": "gain", "bounds": [-3, 2],
+                        "inner": {"scheme": "kestrel"}});
+    let features = json!([{"signal": "gain", "clip": [0, 100]}]);
+    with(plain(), json!({"action": action, "observation": {"features": features}, "startup": {"kind": "none"}}))
+}
+
+#[test]
+fn the_gain_of_a_base_scheme_is_a_map_of_one() {
+    let inner = Control { pacing_rate: Rate(8_000_000), ..Control::window(2_000_000 * MSS) };
+    let mut flow = started(&gaining());
+    assert!(flow.sets_gain() && !flow.overwrites());
+    let step = |flow: &mut FlowAgent, i: u64, action: f32| {
+        assert!(flow.observe(&interval(at(10 * i), at(10 * (i + 1)), &[5]), Some(&inner)));
+        flow.act(at(10 * (i + 1)), &[action]);
+        flow.observation()[0]
+    };
+    assert_eq!((flow.gain(), flow.take_gain()), (1.0, None));
+    // What is seen was in force in the interval before the decision.
+    for (i, (action, seen, gain)) in
+        [(1.0, 1.0, 2.0), (1.0, 2.0, 2.0), (9.0, 2.0, 4.0), (-3.0, 4.0, 0.125), (-9.0, 0.125, 0.125)]
+            .into_iter()
+            .enumerate()
+    {
+        assert_eq!(step(&mut flow, i as u64, action), seen);
+        assert_eq!((flow.take_gain(), flow.take_gain(), flow.gain()), (Some(gain), None, gain));
+        // Rate and window are the base scheme's, beyond the limits of those, too.
+        assert_eq!((flow.take_window(), flow.control(Some(&inner))), (None, inner));
+    }
+    // What cannot be read changes nothing.
+    assert_eq!(step(&mut flow, 9, f32::NAN), 0.125);
+    assert_eq!((flow.take_gain(), flow.gain(), flow.rejected_actions()), (None, 0.125, 1));
+    // Nor does a timeout, after which the base scheme goes on alone.
+    flow.on_timeout();
+    assert_eq!((flow.control(Some(&inner)), flow.on_ack_only()), (inner, false));
+    step(&mut flow, 10, 0.0);
+    assert_eq!(flow.take_gain(), Some(1.0));
+    flow.start(at(0), MSS, StartOverrides::default());
+    assert_eq!((flow.gain(), flow.take_gain()), (1.0, None));
+
+    let action = |extra: Value| with(gaining(), json!({"action": with(gaining()["action"].clone(), extra)}));
+    let operations = json!({"kind": "discrete", "operations": ["/8", "*1", "*4"]});
+    let mut flow = started(&action(json!({"map": operations, "limits": {"gain": [0.5, 3]}})));
+    for (choice, gain) in [(0.0, 0.5), (1.0, 1.0), (2.0, 3.0), (1.0, 1.0)] {
+        step(&mut flow, 0, choice);
+        assert_eq!(flow.take_gain(), Some(gain));
+    }
+    let mut flow = started(&action(json!({"map": {"kind": "signed_multiply", "delta": 1}})));
+    step(&mut flow, 0, -3.0);
+    assert_eq!(flow.take_gain(), Some(0.25));
+    // The decision of a passive agent is none.
+    let mut flow = started(&action(json!({"map": {"kind": "passive"}})));
+    step(&mut flow, 0, 0.0);
+    assert_eq!((flow.sets_gain(), flow.take_gain(), flow.control(Some(&inner))), (false, None, inner));
+}
+
+#[test]
+fn a_gain_waits_for_the_start_up_and_for_late_decisions() {
+    let inner = Control::window(10 * MSS);
+    let mut flow = started(&with(gaining(), json!({"startup": {"kind": "inner"}, "decision_latency": 5_000_000})));
+    assert!(!flow.observe(&interval(at(0), at(10), &[5]), Some(&inner)));
+    flow.on_loss();
+    assert!(flow.observe(&interval(at(10), at(20), &[5]), Some(&inner)));
+    flow.act(at(20), &[1.0]);
+    assert_eq!((flow.take_gain(), flow.next_timer()), (None, at(25)));
+    flow.on_timer(at(25));
+    assert_eq!((flow.take_gain(), flow.take_window()), (Some(2.0), None));
+}
+
+#[test]
+fn a_gain_is_described_and_its_contradictions_are_refused() {
+    let described = |spec: &Value| agent(spec).describe()["action"].clone();
+    let row = &described(&gaining())[0];
+    assert_eq!(
+        (&row["name"], &row["low"], &row["high"]),
+        (&json!("gain of the base scheme"), &json!(-3.0), &json!(2.0))
+    );
+    assert_eq!(
+        row["formula"],
+        "gain of the base scheme ← 1 · 2^a, within [0.01, 100]; so many times what it lets wait in the queue, 1 being its \
+         own; cwnd and pacing stay its own"
+    );
+    let action = |extra: Value| json!({"action": with(gaining()["action"].clone(), extra)});
+    let listed = with(gaining(), action(json!({"map": {"kind": "discrete", "operations": ["/2", "*1.5"]}})));
+    let rows = described(&listed);
+    let text = rows[1]["formula"].as_str().expect("text");
+    assert!(text.starts_with("gain of the base scheme ← 1 · 1.5; so many times"), "{text}");
+    assert_eq!((&rows[0]["unit"], &rows[0]["low"], &rows[0]["high"]), (&json!("1"), &json!(0.01), &json!(100.0)));
+
+    let expert = json!({"kind": "best_window"});
+    for (extra, place) in [
+        (action(json!({"inner": null})), "action.inner"),
+        (action(json!({"map": {"kind": "pair", "delta": 1}})), "action.target"),
+        (action(json!({"map": {"kind": "gain_on_estimate", "gains": [1]}})), "action.target"),
+        (action(json!({"map": {"kind": "discrete", "operations": ["*2", "+0"]}})), "action.map.operations[1]"),
+        (action(json!({"pace": "cwnd_over_srtt"})), "action.pace"),
+        (action(json!({"smoothing": [{"min_rtt": 0, "keep": 0.5}]})), "action.smoothing"),
+        (action(json!({"cwnd_cap": {"bdp": 2, "packets": 4}})), "action.cwnd_cap"),
+        (action(json!({"limits": {"gain": [0, 5]}})), "action.limits.gain"),
+        (action(json!({"limits": {"gain": [5, 1]}})), "action.limits.gain"),
+        (json!({"startup": {"kind": "inner", "gain": 1.1}}), "startup.gain"),
+        (json!({"startup": {"kind": "window", "packets": 4}}), "startup.kind"),
+        (json!({"guard": {"kind": "recovery"}}), "guard.kind"),
+        (json!({"expert": expert}), "expert"),
+    ] {
+        let spec: AgentSpec = serde_json::from_value(with(gaining(), extra)).expect(place);
+        assert_eq!(spec.validate().expect_err(place).place, place);
+    }
+    // Cards of agents that steer no gain stay as they are.
+    assert!(!serde_json::to_string(&agent(&plain())).expect("serializes").contains("gain"));
+}
+
 #[test]
 fn starting_again_forgets_everything() {
     let spec = with(aurora(), json!({"guard": {"kind": "recovery"}}));
@@ -563,7 +676,7 @@ proptest! {
                 let control = flow.control(None);
                 prop_assert!(control.cwnd >= limits.window[0] as u64 * MSS);
                 prop_assert!(flow.rate().is_finite() && flow.window().is_finite());
-                if flow.startup.is_over() && spec.action.target != Target::Cwnd {
+                if flow.startup.is_over() && spec.action.target.has_rate() {
                     prop_assert!(control.pacing_rate.0 as f64 >= limits.rate[0]);
                     prop_assert!(control.pacing_rate.0 as f64 <= limits.rate[1]);
                 }

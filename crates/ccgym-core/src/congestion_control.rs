@@ -48,6 +48,8 @@ pub struct Capabilities {
     pub bounded: bool,
     /// Its window can be set from outside ([`CongestionControl::set_cwnd`]).
     pub accepts_cwnd: bool,
+    /// What it lets wait in the queue can be scaled from outside ([`CongestionControl::set_gain`]).
+    pub accepts_gain: bool,
 }
 
 impl Default for Capabilities {
@@ -63,6 +65,7 @@ impl Default for Capabilities {
             ecn: Ecn::NotEct,
             bounded: false,
             accepts_cwnd: false,
+            accepts_gain: false,
         }
     }
 }
@@ -310,6 +313,10 @@ pub trait CongestionControl: DynClone + Send + Sync {
     /// Another decides the window, in wire bytes: go on from there, all other state being as it was, as a scheme of Linux
     /// does whose `snd_cwnd` is written. Only with [`Capabilities::accepts_cwnd`].
     fn set_cwnd(&mut self, _cwnd: u64) {}
+    /// Another decides how much may wait in the queue, as a multiple of the packets that the scheme itself lets wait
+    /// there: finite and above 0; 1, which is in force until the first call, is the scheme's own. It stays until the next
+    /// call. Only with [`Capabilities::accepts_gain`].
+    fn set_gain(&mut self, _gain: f64) {}
     /// The window of [`CongestionControl::control`] alone.
     fn cwnd(&self) -> u64 {
         self.control().cwnd

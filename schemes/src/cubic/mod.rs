@@ -157,7 +157,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    fn new(p: &Parameters) -> Self {
+    pub(crate) fn new(p: &Parameters) -> Self {
         let (mode, default_start_up) = match p.word("mode") {
             "linux" => (Mode::Linux, "hystart"),
             "ns3" => (Mode::Ns3, "hystart"),
@@ -211,6 +211,20 @@ impl Cubic {
             cwnd: 0,
             pacing_rate: Rate::ZERO,
         }
+    }
+
+    /// Go on in congestion avoidance with a window of so many packets, which is the plateau of a new epoch.
+    pub(crate) fn resume(&mut self, window: f64) {
+        self.state = State {
+            window,
+            ssthresh: window,
+            w_max: window,
+            prior: window,
+            epoch: Timestamp::NEVER,
+            ..self.state
+        };
+        self.before = None;
+        self.publish(TimeSpan::ZERO);
     }
 
     /// Bytes in packets: whole ones in the counted modes.

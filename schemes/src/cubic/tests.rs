@@ -232,3 +232,15 @@ fn marks_reduce_once_per_window() {
     }
     close(host.window(), 70.0, 0.01);
 }
+
+/// Another scheme goes on as Cubic: no slow start, and its window is the plateau.
+#[test]
+fn resumed_it_is_on_its_plateau() {
+    let parameters = crate::registry::Parameters::resolve(&super::ENTRY.info, &serde_json::Map::new()).expect("defaults");
+    let mut cubic = super::Cubic::new(&parameters);
+    ccgym_core::CongestionControl::init(&mut cubic, context());
+    cubic.resume(100.0);
+    let values = ccgym_core::CongestionControl::observables(&cubic);
+    let value = |name| values.iter().find(|(key, _)| *key == name).expect(name).1;
+    assert_eq!((value("cwnd_packets"), value("ssthresh_packets"), value("w_max_packets")), (100.0, 100.0, 100.0));
+}

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides, Target};
+use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides};
 use ccgym_core::congestion_control::{
     Capabilities, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
 };
@@ -215,18 +215,27 @@ impl Learned {
                 expected: "one that keeps a window and no more, such as cubic or reno",
             });
         }
+        let sets_gain = agent.sets_gain();
+        if let Some(base) = base.as_ref().filter(|base| sets_gain && !base.capabilities().accepts_gain) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("the base scheme {:?}, whose gain cannot be set", base.name()),
+                expected: "one that decides how much waits in the queue, such as kestrel",
+            });
+        }
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
-            prr: overwrites && hears(|c| c.prr),
+            prr: (overwrites || sets_gain) && hears(|c| c.prr),
             accepts_cwnd: false,
+            accepts_gain: false,
             window_only: false,
-            // An agent's action has limits.
-            bounded: true,
+            // An agent's action has limits. Those of a gain bound neither window nor rate.
+            bounded: !sets_gain || hears(|c| c.bounded),
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
             rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
             knows_path: hears(|c| c.knows_path),
-            pacing_required: spec.action.target != Target::Cwnd || of_base.is_some_and(|c| c.pacing_required),
+            pacing_required: spec.action.target.has_rate() || of_base.is_some_and(|c| c.pacing_required),
             ..of_base.unwrap_or_default()
         };
         Ok(Self {
@@ -251,13 +260,16 @@ impl Learned {
         }
     }
 
-    /// Let the base scheme go on from the window that the agent decided. Not in recovery: there Linux sets the window
-    /// with each acknowledgement, and to the threshold in the end, so that nothing remains of what was written.
-    fn overwrite(&mut self) {
-        if let (Some(cwnd), Some(base)) = (self.agent.take_window(), &mut self.base) {
-            if !self.recovers {
-                base.set_cwnd(cwnd);
-            }
+    /// Let the base scheme go on from the window or with the gain that the agent decided. With the window not in recovery:
+    /// there Linux sets it with each acknowledgement, and to the threshold in the end, so that nothing remains of what was
+    /// written.
+    fn write(&mut self) {
+        let Some(base) = &mut self.base else { return };
+        if let Some(gain) = self.agent.take_gain() {
+            base.set_gain(gain);
+        }
+        if let Some(cwnd) = self.agent.take_window().filter(|_| !self.recovers) {
+            base.set_cwnd(cwnd);
         }
     }
 
@@ -328,7 +340,7 @@ impl CongestionControl for Learned {
     fn on_timer(&mut self, now: Timestamp) {
         if self.agent.next_timer() <= now {
             self.agent.on_timer(now);
-            self.overwrite();
+            self.write();
         }
         self.tell(|scheme| {
             if scheme.next_timer() <= now {
@@ -367,6 +379,9 @@ impl CongestionControl for Learned {
             ("refused_actions", self.agent.rejected_actions() as f64),
             ("interventions", self.agent.interventions() as f64),
         ];
+        if self.agent.sets_gain() {
+            values.push(("gain", self.agent.gain()));
+        }
         if let Some(base) = &self.base {
             values.extend(base.observables());
         }
@@ -410,7 +425,7 @@ impl IntervalDriven for Learned {
             }
             _ => {}
         }
-        self.overwrite();
+        self.write();
     }
 
     fn interval_end(&self) -> IntervalEnd {
@@ -429,7 +444,7 @@ impl IntervalDriven for Learned {
     fn decide(&mut self, now: Timestamp, action: &[f32]) {
         self.awaits_decision = false;
         self.agent.act(now, action);
-        self.overwrite();
+        self.write();
     }
 
     fn agent(&self) -> &dyn Any {
@@ -446,10 +461,14 @@ mod tests {
 
     /// A flow whose decisions come from outside, over a base scheme.
     fn over(base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+        steering("cwnd", base)
+    }
+
+    fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
         let agent = json!({
             "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
             "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
-            "action": {"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": base}},
+            "action": {"map": {"kind": "exponential", "base": 4}, "target": target, "inner": {"scheme": base}},
             "reward": {"terms": [{"term": "loss", "weight": -1.0}]},
             "startup": {"kind": "none"}
         });
@@ -488,8 +507,63 @@ mod tests {
         assert!(host.window() > 30.0, "slow start up to the threshold: {}", host.window());
     }
 
+    /// Capabilities, and what is in force while one packet waits for every four of a window in 40 rounds of 40 ms: windows
+    /// and rates. Each round ends in a decision, if there is one.
+    fn rounds(scheme: Box<dyn CongestionControl>, action: Option<f32>) -> (Capabilities, Vec<Control>) {
+        let mut host = MockTransport::new(scheme);
+        let mut seen = Vec::new();
+        for round in 0..40 {
+            host.send();
+            if round == 20 {
+                host.lose();
+            }
+            let queue = TimeSpan((host.window() * 1e5) as u64);
+            host.ack_round(ms(40) + queue, TimeSpan::ZERO);
+            if let Some(action) = action {
+                decide(&mut host, action);
+            }
+            seen.push(host.scheme.control());
+        }
+        (host.scheme.capabilities(), seen)
+    }
+
+    #[test]
+    fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
+        let kestrel = || crate::create("kestrel", &Map::new()).expect("a scheme");
+        let made = || steering("gain", "kestrel").expect("Kestrel's gain can be set");
+        let (alone, own) = rounds(kestrel(), None);
+        for action in [None, Some(0.0)] {
+            let (over, same) = rounds(made(), action);
+            assert_eq!(same, own, "a gain of 1, and none");
+            // It is there to be scaled itself no more.
+            assert_eq!(over, Capabilities { accepts_gain: false, ..alone });
+        }
+        // As with four times the appetite, from the first round on.
+        let (_, more) = rounds(made(), Some(1.0));
+        let hungry = json!({"appetite": 0.8}).as_object().cloned().unwrap_or_default();
+        let (_, wanted) = rounds(crate::create("kestrel", &hungry).expect("a scheme"), None);
+        assert_eq!(more, wanted);
+        assert_ne!(more, own);
+    }
+
+    #[test]
+    fn a_gain_is_written_in_recovery_too() {
+        let mut host = MockTransport::new(steering("gain", "kestrel").expect("Kestrel's gain can be set"));
+        let gain = |host: &MockTransport| host.scheme.observables().into_iter().find(|(name, _)| *name == "gain");
+        host.send();
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        host.send();
+        host.lose();
+        assert!(host.in_recovery());
+        let before = host.scheme.control();
+        decide(&mut host, 0.5);
+        assert_eq!((gain(&host), host.scheme.control()), (Some(("gain", 2.0)), before));
+    }
+
     #[test]
     fn a_base_scheme_without_a_window_of_its_own_is_refused() {
+        let error = steering("gain", "reno").err().expect("Reno fills the queue").to_string();
+        assert!(error.contains("\"reno\", whose gain cannot be set"), "{error}");
         let error = over("bbr").err().expect("BBR computes its window").to_string();
         assert!(error.contains("\"bbr\", whose window cannot be overwritten"), "{error}");
     }

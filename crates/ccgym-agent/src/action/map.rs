@@ -83,7 +83,17 @@ impl Map {
             MapSpec::Discrete { operations } => {
                 SpecError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
                 let parse = |(i, text): (usize, &String)| Operation::parse(&at(&format!("operations[{i}]")), text);
-                Self::Discrete(operations.iter().enumerate().map(parse).collect::<Result<_, _>>()?)
+                let operations = operations.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
+                let amount = operations.iter().position(|o| matches!(o.kind, Kind::Plus(_)));
+                if let Some(i) = amount.filter(|_| spec.target == Target::Gain) {
+                    let (place, text) = (at(&format!("operations[{i}]")), &operations[i].text);
+                    return Err(SpecError::new(
+                        &place,
+                        format!("\"{text}\""),
+                        "*x or /x: a gain has no packets to add",
+                    ));
+                }
+                Self::Discrete(operations)
             }
             MapSpec::SignedMultiply { delta } => {
                 positive("delta", *delta)?;
@@ -101,7 +111,8 @@ impl Map {
                 let unit = match spec.target {
                     Target::Rate => "bit/s",
                     Target::Cwnd => "packets",
-                    Target::Both => return Err(one_target("gain_on_estimate")),
+                    Target::Both => return Err(one_target("both", "gain_on_estimate")),
+                    Target::Gain => return Err(one_target("gain", "gain_on_estimate")),
                 };
                 let estimate = Expression::parse_in(&at("estimate"), estimate, unit)?;
                 let text = estimate.text();
@@ -172,8 +183,8 @@ fn signed(x: f64, change: f64) -> f64 {
 
 const ONE_TARGET: &str = "rate or cwnd: the map gives one value";
 
-fn one_target(map: &str) -> SpecError {
-    SpecError::new("action.target", format!("both, with {map}"), ONE_TARGET)
+fn one_target(target: &str, map: &str) -> SpecError {
+    SpecError::new("action.target", format!("{target}, with {map}"), ONE_TARGET)
 }
 
 #[cfg(test)]

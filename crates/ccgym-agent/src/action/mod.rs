@@ -1,4 +1,4 @@
-//! From an action to a window and a pacing rate.
+//! From an action to a window and a pacing rate, or to the gain of a base scheme.
 
 mod map;
 mod nearest;
@@ -59,6 +59,8 @@ pub(crate) struct Actions {
     cap: Option<Cap>,
     /// Whether a base scheme keeps the window, and is overwritten by what the map makes of it.
     pub overwrites: bool,
+    /// Whether a base scheme decides, and what it lets wait in the queue is scaled by what the map makes of 1.
+    pub sets_gain: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -69,14 +71,25 @@ struct Cap {
     estimate: usize,
 }
 
+impl ActionSpec {
+    /// Whether there is something to steer.
+    pub(crate) fn check_target(&self) -> Result<(), SpecError> {
+        let based = self.target != Target::Gain || self.inner.is_some();
+        SpecError::ensure(based, "action.inner", "none", "the base scheme whose gain is steered, such as kestrel")
+    }
+}
+
 impl Actions {
     pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
-        let LimitsSpec { rate, window, packets_per_min_rtt } = spec.limits;
+        let LimitsSpec { rate, window, packets_per_min_rtt, .. } = spec.limits;
         for (name, [low, high]) in [("rate", rate), ("window", window)] {
             let found = format!("[{low}, {high}]");
             let good = low >= 1.0 && low <= high && high.is_finite();
             SpecError::ensure(good, &format!("action.limits.{name}"), found, "[min, max], min from 1 on")?;
         }
+        let [low, high] = spec.limits.gain();
+        let good = low > 0.0 && low <= high && high.is_finite();
+        SpecError::ensure(good, "action.limits.gain", format!("[{low}, {high}]"), "[min, max], min above 0")?;
         SpecError::ensure(
             packets_per_min_rtt.is_finite() && packets_per_min_rtt >= 0.0,
             "action.limits.packets_per_min_rtt",
@@ -87,11 +100,14 @@ impl Actions {
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
         SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
         let map = Map::new(spec, expressions)?;
-        let overwrites = spec.inner.is_some() && !matches!(map, Map::Passive);
-        let windowed = spec.target == Target::Cwnd;
-        let expected = "cwnd: it is the window of the base scheme that the agent overwrites";
-        SpecError::ensure(!overwrites || windowed, "action.target", "not cwnd", expected)?;
-        let steers = windowed && !matches!(map, Map::Passive);
+        let active = !matches!(map, Map::Passive);
+        let (windowed, scaled) = (spec.target == Target::Cwnd, spec.target == Target::Gain);
+        let (overwrites, sets_gain) = (spec.inner.is_some() && active && !scaled, active && scaled);
+        let expected =
+            "cwnd or gain: it is the window of the base scheme that the agent overwrites, or its queue that it \
+                        scales";
+        SpecError::ensure(!overwrites || windowed, "action.target", "neither cwnd nor gain", expected)?;
+        let steers = windowed && active;
         let unpaced = spec.pace == Pace::None;
         SpecError::ensure(unpaced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
         if spec.inner.is_some() && spec.cwnd_cap.is_some() {
@@ -119,7 +135,7 @@ impl Actions {
         }
         let alone = smoothing.is_empty() || spec.inner.is_none();
         SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
-        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites })
+        Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites, sets_gain })
     }
 
     /// Fraction of the value in force that a decision keeps.
@@ -192,18 +208,20 @@ pub(crate) struct Actuator {
     pub rate: f64,
     /// Packets.
     pub window: f64,
-    /// `window` waits to be written into the base scheme.
+    /// Multiple of what the base scheme lets wait in the queue.
+    pub gain: f64,
+    /// `window` waits to be written into the base scheme, or `gain` does.
     unwritten: bool,
+    unwritten_gain: bool,
 }
 
 impl Actuator {
     pub(crate) fn new() -> Self {
-        Self { rate: 0.0, window: 0.0, unwritten: false }
+        Self { rate: 0.0, window: 0.0, gain: 1.0, unwritten: false, unwritten_gain: false }
     }
 
     /// Move both within their limits. What is not finite becomes the max.
     pub(crate) fn bound(&mut self, actions: &Actions, memory: &Memory) {
-        let within = |x: f64, low: f64, high: f64| if x.is_finite() { x.clamp(low, high) } else { high };
         self.rate = within(self.rate, actions.rate_floor(memory), actions.limits.rate[1]);
         self.window = within(self.window, actions.limits.window[0], actions.limits.window[1]);
     }
@@ -214,11 +232,18 @@ impl Actuator {
             let map = |value| actions.map.apply(action, Quantity { value, packet: 1.0, component: 1 }, values);
             return self.overwrite(actions, memory, map);
         }
-        if actions.target != Target::Cwnd {
+        if actions.sets_gain {
+            let quantity = Quantity { value: 1.0, packet: 0.0, component: 0 };
+            let [low, high] = actions.limits.gain();
+            self.gain = within(actions.map.apply(action, quantity, values), low, high);
+            self.unwritten_gain = true;
+            return;
+        }
+        if actions.target.has_rate() {
             let quantity = Quantity { value: self.rate, packet: memory.packet_per_min_rtt(), component: 0 };
             self.rate = actions.outcome(action, quantity, memory, values);
         }
-        if actions.target != Target::Rate {
+        if actions.target.has_window() {
             let quantity = Quantity { value: self.window, packet: 1.0, component: 1 };
             self.window = actions.outcome(action, quantity, memory, values);
         }
@@ -238,12 +263,20 @@ impl Actuator {
         std::mem::take(&mut self.unwritten).then_some(self.window)
     }
 
+    /// The gain to write into the base scheme, once.
+    #[inline]
+    pub(crate) fn take_unwritten_gain(&mut self) -> Option<f64> {
+        std::mem::take(&mut self.unwritten_gain).then_some(self.gain)
+    }
+
     /// The decision in force, without a base scheme.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
         let cap = actions.cap(memory, values);
         let (packets, rate) = match actions.target {
             Target::Rate => (cap, self.rate),
             Target::Both => (self.window.min(cap), self.rate),
+            // The base scheme decides.
+            Target::Gain => (f64::INFINITY, 0.0),
             Target::Cwnd => (self.window.min(cap), pace(actions.pace, self.window * memory.mss, memory.min_rtt, srtt)),
         };
         Control { pacing_rate: Rate(rate as u64), ..window(packets, memory.mss) }
@@ -251,7 +284,8 @@ impl Actuator {
 }
 
 impl Actions {
-    /// What is in force of the base scheme's own decision: no more than the max window, and paced as declared.
+    /// What is in force of the base scheme's own decision: all of it, or, where its window is overwritten, no more than
+    /// the max window, and paced as declared.
     #[inline]
     pub(crate) fn over(&self, inner: &Control, memory: &Memory, srtt: f64) -> Control {
         if !self.overwrites {
@@ -263,6 +297,15 @@ impl Actions {
             paced => Rate(pace(paced, cwnd as f64, memory.min_rtt, srtt) as u64),
         };
         Control { cwnd, pacing_rate, ..*inner }
+    }
+}
+
+/// `x` within bounds; what is not finite becomes the upper one.
+fn within(x: f64, low: f64, high: f64) -> f64 {
+    if x.is_finite() {
+        x.clamp(low, high)
+    } else {
+        high
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::expressions::Values;
 use super::super::memory::Memory;
-use super::super::spec::{Distance, Target};
+use super::super::spec::Distance;
 use super::map::Quantity;
 use super::{Actions, Actuator, Map};
 
@@ -105,10 +105,10 @@ impl Actions {
             Part { quantity, low, high, target: f64::clamp(target, low, high) }
         };
         let rates = [self.rate_floor(memory), self.limits.rate[1]];
-        let rate = (self.target != Target::Cwnd)
-            .then(|| part(actuator.rate, memory.packet_per_min_rtt(), 0, rates, target.rate));
+        let packet = memory.packet_per_min_rtt();
+        let rate = self.target.has_rate().then(|| part(actuator.rate, packet, 0, rates, target.rate));
         let before = if self.overwrites { memory.inner_window } else { actuator.window };
-        let window = (self.target != Target::Rate).then(|| part(before, 1.0, 1, self.limits.window, target.window));
+        let window = self.target.has_window().then(|| part(before, 1.0, 1, self.limits.window, target.window));
         rate.into_iter().chain(window).collect()
     }
 }

@@ -120,6 +120,7 @@ impl FlowAgent {
             Target::Rate => ControlTarget::of_rate(actuator.rate, memory),
             Target::Cwnd => ControlTarget::of_window(actuator.window, memory),
             Target::Both => ControlTarget { rate: actuator.rate, window: actuator.window }.checked(),
+            Target::Gain => None,
         }
     }
 
@@ -163,7 +164,7 @@ impl FlowAgent {
         let target = expert.target(&self.memory, truths)?;
         let distance = expert.spec.nearest().unwrap_or(match self.plan.spec.action.target {
             Target::Cwnd => Distance::Linear,
-            Target::Rate | Target::Both => Distance::Log,
+            Target::Rate | Target::Both | Target::Gain => Distance::Log,
         });
         Some((target, distance))
     }

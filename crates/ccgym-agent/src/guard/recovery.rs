@@ -290,7 +290,7 @@ impl Recovery {
             Stage::Search(s) => (s.window, PACE * per_second(s.window, s.base)),
             Stage::Hold(h) => {
                 let bdp = h.sent() * h.base / (8.0 * memory.mss);
-                let rated = actions.target != Target::Cwnd;
+                let rated = actions.target.has_rate();
                 if rated {
                     (HELD.0 * bdp + HELD.1, h.sent())
                 } else {
@@ -299,7 +299,7 @@ impl Recovery {
             }
         };
         let [low, high] = actions.limits.window;
-        let rated = actions.target != Target::Cwnd;
+        let rated = actions.target.has_rate();
         let rate = if rated { rate.clamp(actions.rate_floor(memory), actions.limits.rate[1]) } else { rate };
         Some(Control { pacing_rate: Rate(rate as u64), ..window(packets.clamp(low, high), memory.mss) })
     }
@@ -319,17 +319,18 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
 /// The rate that the agent chose, or that its window amounts to.
 fn decided(actuator: &Actuator, actions: &Actions, memory: &Memory, base: f64) -> f64 {
     let window = actuator.window * 8.0 * memory.mss / base;
-    match actions.target {
-        Target::Rate => actuator.rate,
-        Target::Cwnd => window,
-        Target::Both => actuator.rate.min(window),
+    let limited = if actions.target.has_window() { window } else { f64::INFINITY };
+    if actions.target.has_rate() {
+        limited.min(actuator.rate)
+    } else {
+        limited
     }
 }
 
 fn near_floor(spec: &RecoverySpec, actuator: &Actuator, actions: &Actions, memory: &Memory) -> bool {
     let rate = actuator.rate <= spec.near * actions.rate_floor(memory);
     let window = actuator.window <= spec.near * actions.limits.window[0];
-    (actions.target != Target::Cwnd && rate) || (actions.target != Target::Rate && window)
+    (actions.target.has_rate() && rate) || (actions.target.has_window() && window)
 }
 
 impl Low {

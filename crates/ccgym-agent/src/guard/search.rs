@@ -2,7 +2,7 @@
 
 use super::super::action::Actions;
 use super::super::memory::Memory;
-use super::super::spec::{RecoverySpec, Target};
+use super::super::spec::RecoverySpec;
 use super::round::{fraction, Round};
 use ccgym_core::monitor::MonitorInterval;
 
@@ -120,11 +120,8 @@ impl Search {
             self.flat += 1;
         }
         let fastest = actions.limits.rate[1] * self.base / (8.0 * memory.mss);
-        let max = match actions.target {
-            Target::Cwnd => actions.limits.window[1],
-            Target::Rate => fastest,
-            Target::Both => actions.limits.window[1].min(fastest),
-        };
+        let widest = if actions.target.has_window() { actions.limits.window[1] } else { f64::INFINITY };
+        let max = if actions.target.has_rate() { widest.min(fastest) } else { widest };
         self.queued
             || self.flat >= MAX_FLAT_ROUNDS
             || self.window >= max

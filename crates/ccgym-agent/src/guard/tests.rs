@@ -106,7 +106,7 @@ impl Toy {
 }
 
 fn rated(spec: &AgentSpec) -> bool {
-    spec.action.target != super::super::Target::Cwnd
+    spec.action.target.has_rate()
 }
 
 fn recovery() -> Value {

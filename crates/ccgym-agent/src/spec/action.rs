@@ -11,7 +11,7 @@ use ccgym_core::units::TimeSpan;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Action")]
 pub struct ActionSpec {
-    /// How numbers become a rate or a window.
+    /// How numbers become a rate, a window or a gain.
     pub map: MapSpec,
     /// What is steered.
     pub target: Target,
@@ -32,12 +32,13 @@ pub struct ActionSpec {
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca).
+    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). Or, with the
+    /// target `gain`, whose queue it scales.
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }
 
-/// How numbers become a rate or a window.
+/// How numbers become a rate, a window or a gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Map")]
@@ -94,6 +95,22 @@ pub enum Target {
     Cwnd,
     /// Both.
     Both,
+    /// What the base scheme lets wait in the queue, as a multiple of its own: each decision maps the value 1.
+    Gain,
+}
+
+impl Target {
+    /// Whether it includes the rate.
+    #[must_use]
+    pub const fn has_rate(self) -> bool {
+        matches!(self, Self::Rate | Self::Both)
+    }
+
+    /// Whether it includes the window.
+    #[must_use]
+    pub const fn has_window(self) -> bool {
+        matches!(self, Self::Cwnd | Self::Both)
+    }
 }
 
 /// Bounds of what is steered.
@@ -113,11 +130,23 @@ pub struct LimitsSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
+    /// Of the gain; [0.01, 100] unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "bounds"))]
+    pub gain: Option<[f64; 2]>,
+}
+
+impl LimitsSpec {
+    /// Of the gain.
+    #[must_use]
+    pub fn gain(&self) -> [f64; 2] {
+        self.gain.unwrap_or([0.01, 100.0])
+    }
 }
 
 impl Default for LimitsSpec {
     fn default() -> Self {
-        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0 }
+        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0, gain: None }
     }
 }
 

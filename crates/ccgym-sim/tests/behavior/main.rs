@@ -17,6 +17,7 @@ mod expectations_classics;
 mod expectations_delay_based;
 mod expectations_ecn;
 mod expectations_fillp;
+mod expectations_kestrel;
 mod expectations_loss_based;
 mod expectations_media;
 mod expectations_pcc;

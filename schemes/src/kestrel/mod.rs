@@ -1,0 +1,436 @@
+//! Kestrel: a short queue where the flow is alone or among its like, and Cubic where others keep the queue filled.
+//!
+//! Ours. Once per round trip the flow removes from its window what waits in the queue and adds what it wants to wait there,
+//! as FAST TCP does (Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006). What it wants grows with the square root of the
+//! rate, so that equal queues mean equal rates whatever the round trips. Whether others fill the queue is not guessed: the
+//! flow removes packets of its own and looks. docs/schemes/kestrel.md has the rules.
+
+mod alone;
+mod company;
+mod look;
+mod recent;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use serde_json::Map;
+
+use self::alone::Alone;
+use self::company::Company;
+use self::look::{Look, Reason, Verdict, DEEP};
+use self::recent::Recent;
+use self::round::{Next, Round, Seen, MIN_SAMPLES};
+use crate::cubic::{self, Cubic};
+use crate::pacing;
+use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+
+pub const ENTRY: SchemeEntry = SchemeEntry {
+    info: SchemeInfo {
+        name: "kestrel",
+        label: "Kestrel",
+        reference: "ours",
+        summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
+        style: None,
+        parameters: &[Parameter::number(
+            "appetite",
+            0.2,
+            (0.001, 100.0),
+            "s^½",
+            "Packets to keep waiting in the queue, over the square root of the rate in packets/s.",
+        )],
+        ..SchemeInfo::DEFAULT
+    },
+    build: |p, _| Ok(Box::new(Kestrel::new(p)?)),
+};
+
+/// Fewest packets in the window, but after a timeout.
+const MIN_WINDOW: f64 = 2.0;
+/// Pacing rate over window per round trip, alone: enough for the window to be used.
+const PACING_GAIN: f64 = 1.1;
+/// Round trips are at least this long, seconds.
+const MIN_RTT: f64 = 1e-6;
+/// Start-up ends at a queue of this part of the base RTT and these seconds, …
+const START_SHORT: f64 = 1.0 / 8.0;
+const START_SHORT_S: f64 = 0.002;
+/// … in which more of the flow's packets wait than these, over the square root of the rate, and two: next to others that
+/// fill the link a flow of few packets must go on.
+const START_QUEUE: f64 = 0.75;
+const START_PACKETS: f64 = 2.0;
+/// What a flow wants, over what it would want otherwise, when it finds that others of its kind were there before it: it
+/// reaches its share sooner. It takes as many rounds to fade as flows take to share, within these parts per round.
+const BOOST: f64 = 2.5;
+const BOOST_DECAY: (f64, f64) = (0.01, 0.5);
+/// Losses are excessive beyond the usual part, this one and twice its standard error.
+const EXCESS: f64 = 0.02;
+/// Max part of packets that a path can lose as usual.
+const MAX_USUAL_LOSS: f64 = 0.06;
+/// Weight of a round in the noise of round trips.
+const NOISE_WEIGHT: f64 = 1.0 / 8.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Startup,
+    Alone,
+    Company,
+}
+
+#[derive(Clone)]
+pub struct Kestrel {
+    appetite: f64,
+    /// Multiple of the appetite that another has set.
+    gain: f64,
+    boost: f64,
+    /// Wire bytes of a packet.
+    mss: f64,
+    mode: Mode,
+    /// cwnd, packets, and the one before: what was acknowledged in a round had left with that.
+    window: f64,
+    before: f64,
+    initial_window: f64,
+    /// Start-up ends here at the latest, packets.
+    ssthresh: f64,
+    /// The round trip that the flow met, seconds; zero at first, negative once it was found to hold a queue of others.
+    first_rtt: f64,
+    round: Round,
+    /// Min of the last few round trips of start-up, seconds.
+    latest: f64,
+    base: Recent,
+    base_seen: Timestamp,
+    /// How much round trips differ from round to round, and the last one, seconds.
+    noise: f64,
+    last_rtt: f64,
+    /// Part of packets that the path loses without a queue.
+    usual_loss: f64,
+    look: Option<Look>,
+    alone: Alone,
+    company: Company,
+    pacing_rate: Rate,
+    srtt: TimeSpan,
+}
+
+impl Kestrel {
+    fn new(p: &Parameters) -> Result<Self, SchemeError> {
+        let cubic = Cubic::new(&Parameters::resolve(&cubic::ENTRY.info, &Map::new())?);
+        Ok(Self {
+            appetite: p.number("appetite"),
+            gain: 1.0,
+            boost: 1.0,
+            mss: 1.0,
+            mode: Mode::Startup,
+            window: 0.0,
+            before: 0.0,
+            initial_window: 0.0,
+            ssthresh: f64::INFINITY,
+            first_rtt: 0.0,
+            round: Round::new(Timestamp::ZERO, 0),
+            latest: f64::INFINITY,
+            base: Recent::minimum(),
+            base_seen: Timestamp::ZERO,
+            noise: 0.0,
+            last_rtt: 0.0,
+            usual_loss: 0.0,
+            look: None,
+            alone: Alone::default(),
+            company: Company::new(cubic),
+            pacing_rate: Rate::ZERO,
+            srtt: TimeSpan::ZERO,
+        })
+    }
+
+    /// Go to a window; the one so far is what the next round shows.
+    fn set(&mut self, window: f64) {
+        self.before = self.window;
+        self.window = window.max(MIN_WINDOW);
+    }
+
+    fn enter_alone(&mut self, now: Timestamp, rate: f64) {
+        self.mode = Mode::Alone;
+        self.alone.enter(now, rate);
+    }
+
+    fn compete(&mut self, now: Timestamp, window: f64, queue: f64) {
+        self.mode = Mode::Company;
+        self.window = window.max(MIN_WINDOW);
+        self.before = self.window;
+        self.company.enter(now, self.window, queue);
+    }
+
+    /// It seems that nobody fills the queue. For a while that may be wrong.
+    fn leave_company(&mut self, now: Timestamp, rate: f64, window: f64) {
+        self.enter_alone(now, rate);
+        self.alone.on_probation(now, window);
+    }
+
+    /// The path is as long as this round trip.
+    fn restart_base(&mut self, now: Timestamp, rtt: f64) {
+        self.base.restart(now, rtt);
+        self.base_seen = now;
+    }
+
+    fn begin(&mut self, look: Look) {
+        self.set(look.reduced);
+        self.look = Some(look);
+    }
+
+    /// Whether start-up shall end, by the round trip of packets that left with half of the window.
+    fn overshoots(&self, rtt: f64) -> bool {
+        let (base, window) = (self.base.get(), self.window / 2.0);
+        let queue = rtt - base;
+        queue > (START_SHORT * base).max(START_SHORT_S)
+            && window * queue / rtt > START_QUEUE * (window / rtt).sqrt() + START_PACKETS
+    }
+
+    fn see(&mut self, now: Timestamp, round: &Round) -> Seen {
+        self.base.update(now, round.min);
+        let base = self.base.get();
+        let settled = self.mode == Mode::Alone && self.look.is_none();
+        let rtt = if settled { round.standing() } else { round.min };
+        let (queue, rate) = (rtt - base, self.before / rtt);
+        let own = self.appetite * rate.sqrt();
+        let waiting = self.before * queue / rtt;
+        let wanted = (self.gain * self.boost * self.alone.pressure * own).max(1.0);
+        if self.first_rtt == 0.0 && self.mode == Mode::Startup {
+            self.first_rtt = round.min;
+        } else if base < self.first_rtt - (0.5 * self.appetite / rate.sqrt()).max(0.000_5) {
+            self.first_rtt = -1.0;
+            self.boost = BOOST;
+        }
+        if self.mode == Mode::Alone {
+            let decay = (BOOST - 1.0) * self.appetite / (rate.sqrt() * base);
+            self.boost = (self.boost - decay.clamp(BOOST_DECAY.0, BOOST_DECAY.1)).max(1.0);
+        }
+        if round.min - base < (0.01 * base).max(0.000_25) {
+            self.base_seen = now;
+        }
+        let sent = (round.acked + round.lost) as f64;
+        let loss = round.lost as f64 / sent.max(1.0);
+        let error = (self.usual_loss.max(0.001) / sent).sqrt();
+        let excess = round.lost > 1 && loss > self.usual_loss + EXCESS + 2.0 * error;
+        if !excess && waiting < wanted / 2.0 {
+            let weight = (sent / 1000.0).min(0.2);
+            self.usual_loss = (self.usual_loss + weight * (loss - self.usual_loss)).min(MAX_USUAL_LOSS);
+        }
+        if self.look.is_none() && self.mode != Mode::Startup {
+            if self.last_rtt > 0.0 {
+                self.noise += NOISE_WEIGHT * ((rtt - self.last_rtt).abs() - self.noise);
+            }
+            self.last_rtt = rtt;
+        } else {
+            self.last_rtt = 0.0;
+        }
+        let (window, limited, lost, noise) = (self.before, round.limited, round.lost, self.noise);
+        Seen { now, base, rtt, queue, window, rate, waiting, wanted, own, loss, lost, excess, limited, noise }
+    }
+
+    fn on_round(&mut self, now: Timestamp, round: &Round) {
+        let seen = self.see(now, round);
+        if let Some(mut look) = self.look.take() {
+            look.rounds += 1;
+            if look.is_over() {
+                self.conclude(&look, &seen);
+                if self.look.is_none() {
+                    self.before = self.window;
+                }
+            } else {
+                // To empty the queue for a moment is enough where that is all that a look is for.
+                let back = if look.reason == Reason::Age { look.back } else { self.window };
+                self.set(back);
+                self.look = Some(look);
+            }
+            return;
+        }
+        let next = match self.mode {
+            Mode::Startup => self.start(&seen),
+            Mode::Alone => self.alone.next(&seen, self.window, self.appetite, &mut self.base_seen),
+            Mode::Company => {
+                self.window = self.company.cubic.cwnd() as f64 / self.mss;
+                self.before = self.window;
+                self.company.next(&seen, self.window)
+            }
+        };
+        match next {
+            Next::Hold => self.before = self.window,
+            Next::Window(window) => self.set(window),
+            Next::Look(look) => self.begin(look),
+            Next::Compete(window) => self.compete(now, window, seen.queue),
+            Next::Leave { longer } => {
+                if longer {
+                    self.restart_base(now, seen.rtt);
+                }
+                self.leave_company(now, seen.rate, self.window);
+            }
+        }
+    }
+
+    fn start(&mut self, seen: &Seen) -> Next {
+        if seen.excess && seen.queue < START_SHORT_S && self.window < 2.0 * self.initial_window {
+            // The first packets leave unpaced, and some queues hold none of that.
+            return Next::Hold;
+        }
+        let blocked = self.overshoots(seen.rtt) || seen.excess;
+        if !blocked && self.window < self.ssthresh {
+            return Next::Hold;
+        }
+        // What was acknowledged last had left a round trip earlier, with half of the window.
+        let window = if blocked { self.window / 2.0 } else { self.window };
+        Next::Look(Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt))
+    }
+
+    fn conclude(&mut self, look: &Look, seen: &Seen) {
+        let now = seen.now;
+        let few = seen.waiting < 0.5 * seen.wanted / self.boost;
+        let verdict = look.judge(seen, self.alone.span(), few, self.company.floor, self.window);
+        match (look.reason, verdict) {
+            (Reason::Started, Verdict::Own) => {
+                self.enter_alone(now, seen.rate);
+                self.set(look.back);
+            }
+            (Reason::Started, Verdict::Again(window)) => {
+                let again = Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt);
+                self.begin(Look { tries: look.tries + 1, company: look.company, ..again });
+            }
+            (Reason::Started, _) => self.compete(now, look.company, look.queue),
+            (Reason::Standing, Verdict::Own) => {
+                self.enter_alone(now, look.back / seen.base);
+                self.set(look.back);
+            }
+            (Reason::Standing, Verdict::Longer) => {
+                self.restart_base(now, seen.rtt);
+                self.enter_alone(now, seen.rate);
+                self.set(self.alone.standing_window);
+            }
+            (Reason::Standing, _) if look.queue <= self.alone.short => self.set(look.back),
+            (Reason::Standing, _) => self.compete(now, self.alone.standing_window, look.queue),
+            (Reason::Age, verdict) => {
+                if verdict == Verdict::Longer {
+                    self.restart_base(now, seen.rtt);
+                    self.enter_alone(now, seen.rate);
+                }
+                self.set(look.back);
+            }
+            (Reason::Competing, Verdict::Own | Verdict::Longer) => {
+                if verdict == Verdict::Longer {
+                    self.restart_base(now, seen.rtt);
+                }
+                self.leave_company(now, look.back / look.rtt, look.back);
+                self.set(self.window + seen.wanted);
+            }
+            (Reason::Competing, _) => {
+                self.company.stay(seen.rtt);
+                self.window = look.back;
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let gain = match self.mode {
+            Mode::Startup => pacing::SLOW_START_GAIN,
+            Mode::Alone => PACING_GAIN,
+            Mode::Company => pacing::AVOIDANCE_GAIN,
+        };
+        self.pacing_rate = pacing::rate(self.window * self.mss, self.srtt, gain);
+    }
+}
+
+impl CongestionControl for Kestrel {
+    fn name(&self) -> &'static str {
+        ENTRY.info.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { prr: false, pacing_required: true, accepts_gain: true, ..Capabilities::default() }
+    }
+
+    fn init(&mut self, context: InitContext) {
+        self.mss = context.mss as f64;
+        self.window = context.initial_window as f64 / self.mss;
+        self.before = self.window;
+        self.initial_window = self.window;
+        self.base_seen = context.now;
+        self.round = Round::new(context.now, 0);
+        self.company.cubic.init(context);
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.srtt = event.rtt.smoothed();
+        if let Some(sample) = event.rtt_sample {
+            let rtt = (sample.0 as f64 * 1e-9).max(MIN_RTT);
+            self.round.sample(event.now, rtt);
+            self.latest = self.latest.min(rtt);
+        }
+        self.round.count(event);
+        let starting = self.mode == Mode::Startup && self.look.is_none();
+        if starting && event.cwnd_limited {
+            self.window = (self.window + event.acked_bytes as f64 / self.mss).min(self.ssthresh.max(self.window));
+        }
+        if self.mode == Mode::Company {
+            self.company.cubic.on_ack(event);
+            // A loss decides what a look was to find out.
+            if event.entered_recovery && self.look.take().is_some() {
+                self.before = self.company.cubic.cwnd() as f64 / self.mss;
+            }
+            if self.look.is_none() {
+                self.window = self.company.cubic.cwnd() as f64 / self.mss;
+            }
+        }
+        if starting && self.round.samples >= MIN_SAMPLES && self.round.samples % MIN_SAMPLES == 0 {
+            // Within the round: a queue that grows would be seen a round later, and be twice as long.
+            let latest = std::mem::replace(&mut self.latest, f64::INFINITY);
+            if self.overshoots(latest) {
+                self.round.cut(latest);
+            }
+        }
+        if let Some(round) = self.round.ended_by(event, self.mode == Mode::Startup) {
+            self.on_round(event.now, &round);
+        }
+        self.publish();
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
+        if event.count <= 1 {
+            self.ssthresh = (self.window / 2.0).max(MIN_WINDOW);
+        }
+        self.mode = Mode::Startup;
+        self.look = None;
+        self.window = 1.0;
+        self.before = 1.0;
+        self.company.cubic.on_timeout(event);
+        self.publish();
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
+        if self.mode == Mode::Company {
+            self.company.cubic.on_spurious_loss(event);
+        }
+    }
+
+    fn set_gain(&mut self, gain: f64) {
+        self.gain = gain;
+    }
+
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.pacing_rate, ..Control::window((self.window * self.mss) as u64) }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.mode, self.look) {
+            (_, Some(_)) => "look",
+            (Mode::Startup, None) => "startup",
+            (Mode::Alone, None) => "alone",
+            (Mode::Company, None) => "company",
+        }
+    }
+
+    fn observables(&self) -> Observables {
+        vec![
+            ("cwnd_packets", self.window),
+            ("base_rtt_ms", self.base.get() * 1e3),
+            ("gain", self.gain),
+            ("velocity", self.alone.velocity()),
+            ("pressure", self.alone.pressure),
+            ("usual_loss", self.usual_loss),
+        ]
+    }
+}

@@ -1,0 +1,197 @@
+use ccgym_core::{TimeSpan, Timestamp};
+use serde_json::json;
+
+use super::alone::Alone;
+use super::look::{Look, Reason, Verdict};
+use super::recent::Recent;
+use super::round::{Next, Round, Seen};
+use crate::testing::{ms, scheme, MockTransport, MSS};
+
+/// 12 Mbit/s and 40 ms: 40 packets, one in a millisecond. What a round shows of a window and a round trip in ms.
+fn seen(now_ms: u64, window: f64, rtt_ms: f64) -> Seen {
+    let (base, rtt) = (0.04, rtt_ms / 1e3);
+    let rate = window / rtt;
+    let own = 0.2 * rate.sqrt();
+    Seen {
+        now: Timestamp::ZERO + TimeSpan::from_millis(now_ms),
+        base,
+        rtt,
+        queue: rtt - base,
+        window,
+        rate,
+        waiting: window * (rtt - base) / rtt,
+        wanted: own,
+        own,
+        loss: 0.0,
+        lost: 0,
+        excess: false,
+        limited: true,
+        noise: 0.0,
+    }
+}
+
+fn alone() -> Alone {
+    let mut alone = Alone::default();
+    alone.enter(Timestamp::ZERO, 1000.0);
+    alone
+}
+
+fn window_after(alone: &mut Alone, seen: &Seen, window: f64) -> f64 {
+    match alone.next(seen, window, 0.2, &mut seen.now.clone()) {
+        Next::Window(window) => window,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Where as much waits as is wanted the window stays; with more it goes down, with less up.
+#[test]
+fn the_law_has_a_fixed_point() {
+    // 40 packets of 1000 per second, and 0.2·√1000 in the queue.
+    let full = 40.0 + 0.2 * 1000f64.sqrt();
+    let same = window_after(&mut alone(), &seen(1, full, full), full);
+    assert!((same - full).abs() < 1e-9, "{same} {full}");
+    assert!(window_after(&mut alone(), &seen(1, 50.0, 50.0), 50.0) < 48.5);
+    let mut grows = alone();
+    let (mut window, mut last_step) = (20.0, 0.0);
+    for round in 1..4 {
+        let next = window_after(&mut grows, &seen(40 * round, window, 40.0), window);
+        assert!(next - window >= last_step, "the steps grow: {window} {next}");
+        (last_step, window) = (next - window, next);
+    }
+    assert!(window < 20.0 * 1.4);
+}
+
+#[test]
+fn losses_lower_what_is_wanted_and_hold_growth() {
+    let mut alone = alone();
+    let lossy = Seen { loss: 0.1, lost: 5, excess: true, ..seen(1, 50.0, 40.0) };
+    let after = window_after(&mut alone, &lossy, 50.0);
+    assert_eq!(alone.pressure, 0.5);
+    assert!(after < 48.0);
+    // Nothing waits, but 45 packets were too much a moment ago.
+    for round in 1..10 {
+        assert!(window_after(&mut alone, &seen(40 * round, 45.0, 40.0), 45.0) <= 45.0 + 1e-9);
+    }
+    let later = window_after(&mut alone, &seen(2000, 45.0, 40.0), 45.0);
+    assert!(later > 45.0, "{later}");
+}
+
+/// A window that is not used says nothing of the path.
+#[test]
+fn an_unused_window_stays() {
+    let unused = Seen { limited: false, ..seen(1, 20.0, 40.0) };
+    assert!(matches!(alone().next(&unused, 20.0, 0.2, &mut unused.now.clone()), Next::Hold));
+}
+
+/// Eight rounds and a second of a queue that does not get shorter: it looks.
+#[test]
+fn a_standing_queue_makes_it_look() {
+    let mut alone = alone();
+    for round in 1..60 {
+        let now = seen(60 * round, 60.0, 60.0);
+        if let Next::Look(look) = alone.next(&now, 60.0, 0.2, &mut now.now.clone()) {
+            assert_eq!(look.reason, Reason::Standing);
+            assert!(look.reduced < 0.71 * 40.0 && look.back < 50.0, "{look:?}");
+            assert!((16..=18).contains(&round), "{round}");
+            return;
+        }
+    }
+    panic!("it never looked");
+}
+
+/// Round trips grow while the window shrinks, over seconds: others take what it yields.
+#[test]
+fn it_competes_where_others_take_all() {
+    let mut alone = alone();
+    let mut window = 40.0;
+    for round in 1..200 {
+        window *= 0.99;
+        let rtt = 44.0 + 0.02 * round as f64;
+        if let Next::Compete(from) = alone.next(&seen(40 * round, window, rtt), window, 0.2, &mut Timestamp(40_000_000 * round)) {
+            assert!(from > window, "{from} {window}");
+            assert!((24..80).contains(&round), "{round}");
+            return;
+        }
+    }
+    panic!("it never competed");
+}
+
+fn verdict(reason: Reason, before_ms: f64, after_ms: f64, span_ms: f64) -> Verdict {
+    let look = Look::new(reason, 30.0, 40.0, (before_ms - 40.0) / 1e3, before_ms / 1e3);
+    look.judge(&seen(1, 30.0, after_ms), span_ms / 1e3, false, 0.0, 30.0)
+}
+
+#[test]
+fn what_looks_show() {
+    // The queue went with the packets; it stayed; it stayed, and nothing moved it before either.
+    for (reason, after, expected) in
+        [(Reason::Standing, 43.0, Verdict::Own), (Reason::Standing, 58.0, Verdict::Others), (Reason::Competing, 44.0, Verdict::Own)]
+    {
+        assert_eq!(verdict(reason, 60.0, after, 5.0), expected, "{reason:?} {after}");
+    }
+    assert_eq!(verdict(Reason::Standing, 60.0, 60.0, 0.1), Verdict::Longer);
+    assert_eq!(verdict(Reason::Age, 60.0, 60.1, 0.1), Verdict::Longer);
+    assert_eq!(verdict(Reason::Age, 60.0, 50.0, 0.1), Verdict::Nothing);
+    assert!(matches!(verdict(Reason::Started, 60.0, 58.0, 5.0), Verdict::Again(window) if window < 30.0));
+    // Twice the same round trip is left, far below the one before: the path itself.
+    let look = Look::new(Reason::Competing, 30.0, 90.0, 0.05, 0.09);
+    assert_eq!(look.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
+}
+
+/// Blocks of equal length in time: a long round does not see a shorter queue than a short one.
+#[test]
+fn the_standing_round_trip_is_a_mean_of_minima() {
+    let mut round = Round::new(Timestamp::ZERO, 0);
+    for i in 0..240u64 {
+        // 1 ms apart; a queue of 10 ms, of 20 in the second half, and jitter.
+        let queue = if i < 120 { 10 } else { 20 };
+        round.sample(Timestamp(i * 1_000_000), (40 + queue + i % 5) as f64 / 1e3);
+    }
+    assert!((round.standing() - 0.053).abs() < 0.003, "{}", round.standing());
+    assert_eq!(round.min, 0.05);
+}
+
+#[test]
+fn extremes_are_forgotten() {
+    let mut base = Recent::minimum();
+    assert_eq!(base.get(), f64::INFINITY);
+    base.update(Timestamp(1), 0.04);
+    base.update(Timestamp(11_000_000_000), 0.06);
+    assert_eq!(base.get(), 0.04);
+    base.update(Timestamp(22_000_000_000), 0.06);
+    assert_eq!(base.get(), 0.06);
+    base.restart(Timestamp(23_000_000_000), 0.08);
+    assert_eq!(base.get(), 0.08);
+}
+
+#[test]
+fn start_up_ends_at_a_queue_of_its_own() {
+    let mut host = MockTransport::of("kestrel", &json!({}));
+    assert_eq!(host.scheme.state(), "startup");
+    while host.scheme.state() == "startup" {
+        let rtt = 40.0 * (host.window() / 40.0).max(1.0);
+        host.ack_round(TimeSpan::from_secs_f64(rtt / 1e3), TimeSpan(100_000));
+        assert!(host.window() < 200.0);
+    }
+    assert_eq!(host.scheme.state(), "look");
+    assert!(host.window() < 100.0, "{}", host.window());
+}
+
+#[test]
+fn timeouts_leave_one_packet() {
+    let mut host = MockTransport::of("kestrel", &json!({}));
+    host.ack_round(ms(40), TimeSpan::ZERO);
+    host.time_out();
+    assert_eq!((host.window(), host.scheme.state()), (1.0, "startup"));
+}
+
+/// What waits is a multiple of the gain; by what the flow knows others does not change.
+#[test]
+fn the_gain_scales_what_waits() {
+    let mut kestrel = scheme("kestrel", &json!({}));
+    assert!(kestrel.capabilities().accepts_gain && kestrel.capabilities().pacing_required);
+    kestrel.set_gain(0.5);
+    let gain = kestrel.observables().into_iter().find(|(name, _)| *name == "gain");
+    assert_eq!(gain, Some(("gain", 0.5)));
+    assert_eq!(MSS, 1500);
+}
