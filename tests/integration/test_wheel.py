@@ -37,7 +37,7 @@ QUICK = {
     "train": SMALL,
     "record": ["--seeds", "1", *SMALL],
     "portrait": ["--runtime", "2"],
-    "adversary": ["--evaluations", "20", "--finds", "1", "--runs", "1", "--runtime", "2", "--confirm", "0", "--no-figures"],
+    "adversary": ["--evaluations", "20", "--finds", "1", "--runs", "1", "--runtime", "2", "--confirm", "0"],
 }
 """What is added to commands of the documentation so that they take seconds."""
 

@@ -215,14 +215,8 @@ impl Cubic {
 
     /// Go on in congestion avoidance with a window of so many packets, which is the plateau of a new epoch.
     pub(crate) fn resume(&mut self, window: f64) {
-        self.state = State {
-            window,
-            ssthresh: window,
-            w_max: window,
-            prior: window,
-            epoch: Timestamp::NEVER,
-            ..self.state
-        };
+        self.state =
+            State { window, ssthresh: window, w_max: window, prior: window, epoch: Timestamp::NEVER, ..self.state };
         self.before = None;
         self.publish(TimeSpan::ZERO);
     }

@@ -236,7 +236,8 @@ fn marks_reduce_once_per_window() {
 /// Another scheme goes on as Cubic: no slow start, and its window is the plateau.
 #[test]
 fn resumed_it_is_on_its_plateau() {
-    let parameters = crate::registry::Parameters::resolve(&super::ENTRY.info, &serde_json::Map::new()).expect("defaults");
+    let parameters =
+        crate::registry::Parameters::resolve(&super::ENTRY.info, &serde_json::Map::new()).expect("defaults");
     let mut cubic = super::Cubic::new(&parameters);
     ccgym_core::CongestionControl::init(&mut cubic, context());
     cubic.resume(100.0);

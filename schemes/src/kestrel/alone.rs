@@ -195,7 +195,13 @@ impl Alone {
         }
         if self.standing_rounds >= PATIENCE_ROUNDS && seen.now.since(self.standing_since) >= PATIENCE {
             let kept = window.min(seen.without_queue());
-            return Some(Next::Look(Look::new(Reason::Standing, DEEP * kept, kept + seen.wanted, seen.queue, seen.rtt)));
+            return Some(Next::Look(Look::new(
+                Reason::Standing,
+                DEEP * kept,
+                kept + seen.wanted,
+                seen.queue,
+                seen.rtt,
+            )));
         }
         None
     }

@@ -90,7 +90,9 @@ impl Look {
             Reason::Started if unheeded => Verdict::Own,
             // Half of start-up's window may still be too much.
             Reason::Started if self.tries == 0 => Verdict::Again(window * now.base / now.rtt),
-            Reason::Started if self.tries < MAX_TRIES && now.queue < SHRINKING * self.queue => Verdict::Again(self.back),
+            Reason::Started if self.tries < MAX_TRIES && now.queue < SHRINKING * self.queue => {
+                Verdict::Again(self.back)
+            }
             Reason::Standing if span < STEADY_STANDING * self.queue => Verdict::Longer,
             Reason::Competing if now.rtt < WELL_BELOW * self.rtt && (now.rtt - floor).abs() < SAME * now.rtt => {
                 Verdict::Longer

@@ -51,7 +51,18 @@ impl Round {
     /// A round whose first round trip ends with packet `end`.
     pub fn new(now: Timestamp, end: PacketNumber) -> Self {
         let block = Block::new(now);
-        Self { end, passes: 0, samples: 0, min: f64::INFINITY, block, blocks: 0, sum: 0.0, acked: 0, lost: 0, limited: false }
+        Self {
+            end,
+            passes: 0,
+            samples: 0,
+            min: f64::INFINITY,
+            block,
+            blocks: 0,
+            sum: 0.0,
+            acked: 0,
+            lost: 0,
+            limited: false,
+        }
     }
 
     /// Take a round trip, in seconds.
@@ -88,7 +99,8 @@ impl Round {
         self.passes += 1;
         self.end = event.next_packet_number;
         let enough = self.samples >= MIN_SAMPLES || self.passes >= MAX_PASSES || any;
-        (enough && self.min.is_finite()).then(|| std::mem::replace(self, Self::new(event.now, event.next_packet_number)))
+        (enough && self.min.is_finite())
+            .then(|| std::mem::replace(self, Self::new(event.now, event.next_packet_number)))
     }
 
     /// The round trip without what comes and goes, in seconds: the mean over blocks of their minima.

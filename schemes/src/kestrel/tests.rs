@@ -107,7 +107,9 @@ fn it_competes_where_others_take_all() {
     for round in 1..200 {
         window *= 0.99;
         let rtt = 44.0 + 0.02 * round as f64;
-        if let Next::Compete(from) = alone.next(&seen(40 * round, window, rtt), window, 0.2, &mut Timestamp(40_000_000 * round)) {
+        if let Next::Compete(from) =
+            alone.next(&seen(40 * round, window, rtt), window, 0.2, &mut Timestamp(40_000_000 * round))
+        {
             assert!(from > window, "{from} {window}");
             assert!((24..80).contains(&round), "{round}");
             return;
@@ -124,9 +126,11 @@ fn verdict(reason: Reason, before_ms: f64, after_ms: f64, span_ms: f64) -> Verdi
 #[test]
 fn what_looks_show() {
     // The queue went with the packets; it stayed; it stayed, and nothing moved it before either.
-    for (reason, after, expected) in
-        [(Reason::Standing, 43.0, Verdict::Own), (Reason::Standing, 58.0, Verdict::Others), (Reason::Competing, 44.0, Verdict::Own)]
-    {
+    for (reason, after, expected) in [
+        (Reason::Standing, 43.0, Verdict::Own),
+        (Reason::Standing, 58.0, Verdict::Others),
+        (Reason::Competing, 44.0, Verdict::Own),
+    ] {
         assert_eq!(verdict(reason, 60.0, after, 5.0), expected, "{reason:?} {after}");
     }
     assert_eq!(verdict(Reason::Standing, 60.0, 60.0, 0.1), Verdict::Longer);

@@ -60,7 +60,10 @@ fn kestrel_alone() {
 
 #[test]
 fn kestrels_share() {
-    for flows in [json!([flow("kestrel", 0), flow("kestrel", 10)]), json!([flow("kestrel", 0), flow("kestrel", 7), flow("kestrel", 14), flow("kestrel", 21)])] {
+    for flows in [
+        json!([flow("kestrel", 0), flow("kestrel", 10)]),
+        json!([flow("kestrel", 0), flow("kestrel", 7), flow("kestrel", 14), flow("kestrel", 21)]),
+    ] {
         let mut sim = simulator(&json!(48_000_000), &json!(20_000_000), 160, &flows);
         let (rates, rtt) = rates(&mut sim, 40, 100);
         let (sum, squares): (f64, f64) = (rates.iter().sum(), rates.iter().map(|r| r * r).sum());
