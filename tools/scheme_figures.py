@@ -9,10 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pages.markdown import ROOT
+from pages.schemes import contestants
 from PIL import Image
 
 from ccgym.cli.main import main as ccgym
-from docs import ROOT, contestants
 
 FOLDER = ROOT / "docs" / "img" / "schemes"
 WIDTH = 1340
