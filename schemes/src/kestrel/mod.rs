@@ -49,8 +49,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 const MIN_WINDOW: f64 = 2.0;
 /// Pacing rate over window per round trip, alone: enough for the window to be used.
 const PACING_GAIN: f64 = 1.1;
-/// Round trips are at least this long, seconds.
-const MIN_RTT: f64 = 1e-6;
+/// Round trips are at least this long; before the first one it makes the pacing rate so high that the first window leaves
+/// at once.
+const MIN_RTT: TimeSpan = TimeSpan(1_000);
 /// Start-up ends at a queue of this part of the base RTT and these seconds, …
 const START_SHORT: f64 = 1.0 / 8.0;
 const START_SHORT_S: f64 = 0.002;
@@ -330,7 +331,7 @@ impl Kestrel {
             Mode::Alone => PACING_GAIN,
             Mode::Company => pacing::AVOIDANCE_GAIN,
         };
-        self.pacing_rate = pacing::rate(self.window * self.mss, self.srtt, gain);
+        self.pacing_rate = pacing::rate(self.window * self.mss, self.srtt.max(MIN_RTT), gain);
     }
 }
 
@@ -351,12 +352,13 @@ impl CongestionControl for Kestrel {
         self.base_seen = context.now;
         self.round = Round::new(context.now, 0);
         self.company.cubic.init(context);
+        self.publish();
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.srtt = event.rtt.smoothed();
         if let Some(sample) = event.rtt_sample {
-            let rtt = (sample.0 as f64 * 1e-9).max(MIN_RTT);
+            let rtt = sample.max(MIN_RTT).0 as f64 * 1e-9;
             self.round.sample(event.now, rtt);
             self.latest = self.latest.min(rtt);
         }
