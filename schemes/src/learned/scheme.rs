@@ -538,11 +538,8 @@ mod tests {
             // It is there to be scaled itself no more.
             assert_eq!(over, Capabilities { accepts_gain: false, ..alone });
         }
-        // As with four times the appetite, from the first round on.
+        // More waits; what Kestrel takes for a queue of others stays as it is.
         let (_, more) = rounds(made(), Some(1.0));
-        let hungry = json!({"appetite": 0.8}).as_object().cloned().unwrap_or_default();
-        let (_, wanted) = rounds(crate::create("kestrel", &hungry).expect("a scheme"), None);
-        assert_eq!(more, wanted);
         assert_ne!(more, own);
     }
 
