@@ -59,10 +59,21 @@ const START_SHORT_S: f64 = 0.002;
 /// fill the link a flow of few packets must go on.
 const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
-/// What a flow wants, over what it would want otherwise, when it finds that others of its kind were there before it: it
-/// reaches its share sooner. It takes as many rounds to fade as flows take to share, within these parts per round.
+/// Gain of a flow that has just begun, since others may be there before it: it reaches its share sooner, …
 const BOOST: f64 = 2.5;
-const BOOST_DECAY: (f64, f64) = (0.01, 0.5);
+/// … and less per round, in which its rate grows by more than this part, or not: then nobody makes room.
+const PAYS: f64 = 0.01;
+const BOOST_DECAY: (f64, f64) = (0.02, 0.75);
+/// Weight of a round in that growth.
+const GROWTH_WEIGHT: f64 = 1.0 / 8.0;
+/// Others hold a queue of which more than this part stays when the flow looks for the base RTT. For this time its gain is
+/// then one at least.
+const CROWDED: f64 = 0.5;
+const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
+/// cwnd over window where packets leave evenly, …
+const EVEN_SLACK: f64 = 1.5;
+/// … and the part of the window that must be in flight there for the flow to be limited by it.
+const EVEN_LIMITED: f64 = 0.8;
 /// Losses are excessive beyond the usual part, this one and twice its standard error.
 const EXCESS: f64 = 0.02;
 /// Max part of packets that a path can lose as usual.
@@ -82,7 +93,13 @@ pub struct Kestrel {
     appetite: f64,
     /// Multiple of the appetite that another has set.
     gain: f64,
+    /// Least multiple, of a flow that has just begun.
     boost: f64,
+    /// Rate of the last round, packets/s, and by what part it grows per round.
+    last_rate: f64,
+    growth: f64,
+    /// Until when others are known to hold a queue.
+    crowded_until: Timestamp,
     /// Wire bytes of a packet.
     mss: f64,
     mode: Mode,
@@ -92,8 +109,6 @@ pub struct Kestrel {
     initial_window: f64,
     /// Start-up ends here at the latest, packets.
     ssthresh: f64,
-    /// The round trip that the flow met, seconds; zero at first, negative once it was found to hold a queue of others.
-    first_rtt: f64,
     round: Round,
     /// Min of the last few round trips of start-up, seconds.
     latest: f64,
@@ -117,14 +132,16 @@ impl Kestrel {
         Ok(Self {
             appetite: p.number("appetite"),
             gain: 1.0,
-            boost: 1.0,
+            boost: BOOST,
+            last_rate: 0.0,
+            growth: 2.0 * PAYS,
+            crowded_until: Timestamp::ZERO,
             mss: 1.0,
             mode: Mode::Startup,
             window: 0.0,
             before: 0.0,
             initial_window: 0.0,
             ssthresh: f64::INFINITY,
-            first_rtt: 0.0,
             round: Round::new(Timestamp::ZERO, 0),
             latest: f64::INFINITY,
             base: Recent::minimum(),
@@ -191,16 +208,15 @@ impl Kestrel {
         let (queue, rate) = (rtt - base, self.before / rtt);
         let own = self.appetite * rate.sqrt();
         let waiting = self.before * queue / rtt;
-        let wanted = (self.gain * self.boost * self.alone.pressure * own).max(1.0);
-        if self.first_rtt == 0.0 && self.mode == Mode::Startup {
-            self.first_rtt = round.min;
-        } else if base < self.first_rtt - (0.5 * self.appetite / rate.sqrt()).max(0.000_5) {
-            self.first_rtt = -1.0;
-            self.boost = BOOST;
-        }
+        let gain = if now < self.crowded_until { self.gain.max(1.0) } else { self.gain };
+        let wanted = (gain.max(self.boost) * self.alone.pressure * own).max(1.0);
         if self.mode == Mode::Alone {
-            let decay = (BOOST - 1.0) * self.appetite / (rate.sqrt() * base);
-            self.boost = (self.boost - decay.clamp(BOOST_DECAY.0, BOOST_DECAY.1)).max(1.0);
+            if self.last_rate > 0.0 {
+                self.growth += GROWTH_WEIGHT * ((rate / self.last_rate).ln() - self.growth);
+            }
+            self.last_rate = rate;
+            let decay = if self.growth > PAYS { BOOST_DECAY.0 } else { BOOST_DECAY.1 };
+            self.boost = (self.boost - decay).max(0.0);
         }
         if round.min - base < (0.01 * base).max(0.000_25) {
             self.base_seen = now;
@@ -281,7 +297,7 @@ impl Kestrel {
 
     fn conclude(&mut self, look: &Look, seen: &Seen) {
         let now = seen.now;
-        let few = seen.waiting < 0.5 * seen.wanted / self.boost;
+        let few = seen.waiting < 0.5 * seen.own;
         let verdict = look.judge(seen, self.alone.span(), few, self.company.floor, self.window);
         match (look.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
@@ -308,6 +324,8 @@ impl Kestrel {
                 if verdict == Verdict::Longer {
                     self.restart_base(now, seen.rtt);
                     self.enter_alone(now, seen.rate);
+                } else if seen.queue > CROWDED * look.queue {
+                    self.crowded_until = now + CROWDED_FOR;
                 }
                 self.set(look.back);
             }
@@ -325,9 +343,16 @@ impl Kestrel {
         }
     }
 
+    /// Whether packets leave evenly, by the pacing rate alone: where packets were lost of late a queue may have no room for
+    /// two that follow closely, as they do behind a window.
+    fn is_even(&self) -> bool {
+        self.mode == Mode::Alone && self.alone.pressure < 1.0
+    }
+
     fn publish(&mut self) {
         let gain = match self.mode {
             Mode::Startup => pacing::SLOW_START_GAIN,
+            Mode::Alone if self.is_even() => 1.0,
             Mode::Alone => PACING_GAIN,
             Mode::Company => pacing::AVOIDANCE_GAIN,
         };
@@ -363,6 +388,7 @@ impl CongestionControl for Kestrel {
             self.latest = self.latest.min(rtt);
         }
         self.round.count(event);
+        self.round.limited |= self.is_even() && event.prior_in_flight as f64 >= EVEN_LIMITED * self.window * self.mss;
         let starting = self.mode == Mode::Startup && self.look.is_none();
         if starting && event.cwnd_limited {
             self.window = (self.window + event.acked_bytes as f64 / self.mss).min(self.ssthresh.max(self.window));
@@ -413,7 +439,8 @@ impl CongestionControl for Kestrel {
     }
 
     fn control(&self) -> Control {
-        Control { pacing_rate: self.pacing_rate, ..Control::window((self.window * self.mss) as u64) }
+        let slack = if self.is_even() { EVEN_SLACK } else { 1.0 };
+        Control { pacing_rate: self.pacing_rate, ..Control::window((slack * self.window * self.mss) as u64) }
     }
 
     fn state(&self) -> &'static str {
