@@ -6,8 +6,11 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
+import pytest
 
-import ccgym.envs  # noqa: F401  registers the environments
+import ccgym
+from ccgym.envs import LinkEnv
+from ccgym.errors import ConfigError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kestrel_gain.yaml"
 
@@ -31,3 +34,20 @@ def queueing_delay(action: float) -> float:
 def test_what_waits_is_a_multiple_of_the_gain() -> None:
     quarter, own, twice = queueing_delay(-2.0), queueing_delay(0.0), queueing_delay(1.0)
     assert 1.4 * quarter < own < twice / 1.4
+
+
+def test_a_gain_of_one_leaves_the_scheme_as_it_is() -> None:
+    path = {"rate": "12mbps", "rtt": "40ms", "queue": "80p", "loss": "0.1%"}
+    env = LinkEnv(config=str(EXAMPLE), path=path, learner={"profile": "tcp"}, duration="10s")
+    env.reset(seed=1)
+    done = False
+    while not done:
+        *_, done, info = env.step(np.zeros(1, dtype=np.float32))
+    seed = int(info["simulator_seed"])
+    alone = ccgym.simulate(path, flows=[{"scheme": "kestrel", "profile": "tcp"}], duration="10s", seed=seed)
+    assert info["trajectory_hash"] == alone.trajectory_hash
+
+
+def test_a_scheme_without_a_gain_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gain"):
+        LinkEnv(config=str(EXAMPLE), set={"agent.action.inner": "reno"}).reset(seed=1)

@@ -49,7 +49,7 @@ def measured(scheme: str, path: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Runs
     )
 
 
-@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "genet", "indigo", "orca"])
+@pytest.mark.parametrize("name", ["eagle", "eagle_v1", "eagle_v2", "falcon", "genet", "indigo", "orca"])
 def test_no_run_collapses(name: str) -> None:
     assert measured(name, "77.72mbps", TWENTY).min_utilization > 0.5
 
@@ -58,6 +58,13 @@ def test_eagle_on_the_path_of_the_published_report() -> None:
     runs = measured("eagle", "77.72mbps", TWENTY)
     assert runs.throughput_mbps >= 72
     assert runs.delay_p95_ms <= 56
+    assert runs.loss <= 0.01
+
+
+def test_falcon_on_the_path_of_the_published_report() -> None:
+    runs = measured("falcon", "77.72mbps", TWENTY)
+    assert runs.throughput_mbps >= 74.5
+    assert runs.delay_p95_ms <= 55
     assert runs.loss <= 0.01
 
 

@@ -66,6 +66,7 @@ def comparison(file: str) -> list[str]:
 
 PAGES = {
     "aurora": ["aurora"],
+    "falcon": ["falcon"],
     "genet": ["genet"],
     "indigo": ["indigo"],
     "muses": [name for name in pretrained() if name.startswith("muses")],

@@ -67,8 +67,9 @@ const BOOST_DECAY: (f64, f64) = (0.02, 0.75);
 /// Weight of a round in that growth.
 const GROWTH_WEIGHT: f64 = 1.0 / 8.0;
 /// Others hold a queue of which more than this part stays when the flow looks for the base RTT. For this time its gain is
-/// then one at least.
+/// then this one at least.
 const CROWDED: f64 = 0.5;
+const CROWDED_GAIN: f64 = 1.25;
 const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
 /// cwnd over window where packets leave evenly, …
 const EVEN_SLACK: f64 = 1.5;
@@ -208,7 +209,7 @@ impl Kestrel {
         let (queue, rate) = (rtt - base, self.before / rtt);
         let own = self.appetite * rate.sqrt();
         let waiting = self.before * queue / rtt;
-        let gain = if now < self.crowded_until { self.gain.max(1.0) } else { self.gain };
+        let gain = if now < self.crowded_until { self.gain.max(CROWDED_GAIN) } else { self.gain };
         let wanted = (gain.max(self.boost) * self.alone.pressure * own).max(1.0);
         if self.mode == Mode::Alone {
             if self.last_rate > 0.0 {
