@@ -71,8 +71,6 @@ const GROWTH_WEIGHT: f64 = 1.0 / 8.0;
 const CROWDED: f64 = 0.5;
 const CROWDED_GAIN: f64 = 1.25;
 const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
-/// So long others may be there unseen, after start-up.
-const YOUNG: TimeSpan = TimeSpan::from_millis(1_200);
 /// cwnd over window where packets leave evenly, …
 const EVEN_SLACK: f64 = 1.5;
 /// … and the part of the window that must be in flight there for the flow to be limited by it.
@@ -305,7 +303,6 @@ impl Kestrel {
         match (look.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
                 self.enter_alone(now, seen.rate);
-                self.crowded_until = self.crowded_until.max(now + YOUNG);
                 self.set(look.back);
             }
             (Reason::Started, Verdict::Again(window)) => {
