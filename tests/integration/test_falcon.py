@@ -45,7 +45,7 @@ def test_no_random_path_is_left_unused(count: int) -> None:
     paths = list(random_paths(count))
     used = utilizations([Job(path, ["falcon"], "30s", seed) for seed, path in enumerate(paths, 1)])
     keep(used)
-    # Two of the thousand, of 220 ms and 2.7 % of loss, are left unused (docs/falcon.md): Kestrel takes the loss for others'.
+    # Two of the thousand, of 220 ms and 2.7 % of loss, are left unused (docs/falcon.md).
     assert float(np.mean(np.array(used) < 0.2)) <= 0.002
     assert float(np.mean(used)) > 0.8
 
