@@ -61,7 +61,7 @@ const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
 /// Gain of a flow that has just begun, since others may be there before it: it reaches its share sooner, …
 const BOOST: f64 = 2.5;
-/// … and less per round, in which its rate grows by more than this part, or not: then nobody makes room.
+/// … and less per round, in which its rate grows by more than this part, or not: then no other flow makes room.
 const PAYS: f64 = 0.01;
 const BOOST_DECAY: (f64, f64) = (0.02, 0.75);
 /// Weight of a round in that growth.
