@@ -6,8 +6,11 @@
 //! flow removes packets of its own and looks. docs/schemes/kestrel.md has the rules.
 
 mod alone;
+mod boost;
 mod company;
+mod drain;
 mod look;
+mod losses;
 mod recent;
 mod round;
 #[cfg(test)]
@@ -18,8 +21,11 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSp
 use serde_json::Map;
 
 use self::alone::Alone;
+use self::boost::Boost;
 use self::company::Company;
+use self::drain::Drain;
 use self::look::{Look, Reason, Verdict, DEEP};
+use self::losses::Losses;
 use self::recent::Recent;
 use self::round::{Next, Round, Seen, MIN_SAMPLES};
 use crate::cubic::{self, Cubic};
@@ -59,13 +65,8 @@ const START_SHORT_S: f64 = 0.002;
 /// fill the link a flow of few packets must go on.
 const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
-/// Gain of a flow that has just begun, since others may be there before it: it reaches its share sooner, …
-const BOOST: f64 = 2.5;
-/// … and less per round, in which its rate grows by more than this part, or not: then no other flow makes room.
-const PAYS: f64 = 0.01;
-const BOOST_DECAY: (f64, f64) = (0.02, 0.75);
-/// Weight of a round in that growth.
-const GROWTH_WEIGHT: f64 = 1.0 / 8.0;
+/// What follows start-up is at most so many times half of its window.
+const MAX_MORE: f64 = 1.25;
 /// Others hold a queue of which more than this part stays when the flow looks for the base RTT. For this time its gain is
 /// then this one at least.
 const CROWDED: f64 = 0.5;
@@ -75,10 +76,6 @@ const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
 const EVEN_SLACK: f64 = 1.5;
 /// … and the part of the window that must be in flight there for the flow to be limited by it.
 const EVEN_LIMITED: f64 = 0.8;
-/// Losses are excessive beyond the usual part, this one and twice its standard error.
-const EXCESS: f64 = 0.02;
-/// Max part of packets that a path can lose as usual.
-const MAX_USUAL_LOSS: f64 = 0.06;
 /// Weight of a round in the noise of round trips.
 const NOISE_WEIGHT: f64 = 1.0 / 8.0;
 
@@ -94,11 +91,7 @@ pub struct Kestrel {
     appetite: f64,
     /// Multiple of the appetite that another has set.
     gain: f64,
-    /// Least multiple, of a flow that has just begun.
-    boost: f64,
-    /// Rate of the last round, packets/s, and by what part it grows per round.
-    last_rate: f64,
-    growth: f64,
+    boost: Boost,
     /// Until when others are known to hold a queue.
     crowded_until: Timestamp,
     /// Wire bytes of a packet.
@@ -110,6 +103,7 @@ pub struct Kestrel {
     initial_window: f64,
     /// Start-up ends here at the latest, packets.
     ssthresh: f64,
+    drain: Drain,
     round: Round,
     /// Min of the last few round trips of start-up, seconds.
     latest: f64,
@@ -118,8 +112,7 @@ pub struct Kestrel {
     /// How much round trips differ from round to round, and the last one, seconds.
     noise: f64,
     last_rtt: f64,
-    /// Part of packets that the path loses without a queue.
-    usual_loss: f64,
+    losses: Losses,
     look: Option<Look>,
     alone: Alone,
     company: Company,
@@ -133,9 +126,7 @@ impl Kestrel {
         Ok(Self {
             appetite: p.number("appetite"),
             gain: 1.0,
-            boost: BOOST,
-            last_rate: 0.0,
-            growth: 2.0 * PAYS,
+            boost: Boost::default(),
             crowded_until: Timestamp::ZERO,
             mss: 1.0,
             mode: Mode::Startup,
@@ -143,13 +134,14 @@ impl Kestrel {
             before: 0.0,
             initial_window: 0.0,
             ssthresh: f64::INFINITY,
+            drain: Drain::new(Timestamp::ZERO),
             round: Round::new(Timestamp::ZERO, 0),
             latest: f64::INFINITY,
             base: Recent::minimum(),
             base_seen: Timestamp::ZERO,
             noise: 0.0,
             last_rtt: 0.0,
-            usual_loss: 0.0,
+            losses: Losses::default(),
             look: None,
             alone: Alone::default(),
             company: Company::new(cubic),
@@ -210,25 +202,18 @@ impl Kestrel {
         let own = self.appetite * rate.sqrt();
         let waiting = self.before * queue / rtt;
         let gain = if now < self.crowded_until { self.gain.max(CROWDED_GAIN) } else { self.gain };
-        let wanted = (gain.max(self.boost) * self.alone.pressure * own).max(1.0);
+        let wanted = (gain.max(self.boost.gain) * self.alone.pressure * own).max(1.0);
         if self.mode == Mode::Alone {
-            if self.last_rate > 0.0 {
-                self.growth += GROWTH_WEIGHT * ((rate / self.last_rate).ln() - self.growth);
-            }
-            self.last_rate = rate;
-            let decay = if self.growth > PAYS { BOOST_DECAY.0 } else { BOOST_DECAY.1 };
-            self.boost = (self.boost - decay).max(0.0);
+            self.boost.pass(rate);
         }
         if round.min - base < (0.01 * base).max(0.000_25) {
             self.base_seen = now;
         }
-        let sent = (round.acked + round.lost) as f64;
-        let loss = round.lost as f64 / sent.max(1.0);
-        let error = (self.usual_loss.max(0.001) / sent).sqrt();
-        let excess = round.lost > 1 && loss > self.usual_loss + EXCESS + 2.0 * error;
+        let sent = round.acked + round.lost;
+        let loss = round.lost as f64 / sent as f64;
+        let excess = self.losses.exceed(round.lost, sent, self.mode == Mode::Startup);
         if !excess && waiting < wanted / 2.0 {
-            let weight = (sent / 1000.0).min(0.2);
-            self.usual_loss = (self.usual_loss + weight * (loss - self.usual_loss)).min(MAX_USUAL_LOSS);
+            self.losses.learn(round.lost, sent);
         }
         if self.look.is_none() && self.mode != Mode::Startup {
             if self.last_rtt > 0.0 {
@@ -293,6 +278,7 @@ impl Kestrel {
         }
         // What was acknowledged last had left a round trip earlier, with half of the window.
         let window = if blocked { self.window / 2.0 } else { self.window };
+        self.drain = Drain::new(seen.now);
         Next::Look(Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt))
     }
 
@@ -303,7 +289,8 @@ impl Kestrel {
         match (look.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
                 self.enter_alone(now, seen.rate);
-                self.set(look.back);
+                // Half of start-up's window was too little where the link woke up, or packets were lost in bursts.
+                self.set((self.drain.rate * seen.base).clamp(look.back, MAX_MORE * look.back));
             }
             (Reason::Started, Verdict::Again(window)) => {
                 let again = Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt);
@@ -389,6 +376,9 @@ impl CongestionControl for Kestrel {
             self.latest = self.latest.min(rtt);
         }
         self.round.count(event);
+        if self.mode == Mode::Startup {
+            self.drain.count(event);
+        }
         self.round.limited |= self.is_even() && event.prior_in_flight as f64 >= EVEN_LIMITED * self.window * self.mss;
         let starting = self.mode == Mode::Startup && self.look.is_none();
         if starting && event.cwnd_limited {
@@ -460,7 +450,7 @@ impl CongestionControl for Kestrel {
             ("gain", self.gain),
             ("velocity", self.alone.velocity()),
             ("pressure", self.alone.pressure),
-            ("usual_loss", self.usual_loss),
+            ("usual_loss", self.losses.usual),
         ]
     }
 }
