@@ -53,8 +53,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 
 /// Fewest packets in the window, but after a timeout.
 const MIN_WINDOW: f64 = 2.0;
-/// Pacing rate over window per round trip, alone: enough for the window to be used.
-const PACING_GAIN: f64 = 1.1;
+/// Pacing rate over window per round trip, alone: enough for the window to be used, and too little for bursts to last, since
+/// a flow of shorter round trips would fill the gaps between them.
+const PACING_GAIN: f64 = 1.02;
 /// Round trips are at least this long; before the first one it makes the pacing rate so high that the first window leaves
 /// at once.
 const MIN_RTT: TimeSpan = TimeSpan(1_000);

@@ -6,8 +6,9 @@ use ccgym_core::{AckEvent, PacketNumber, TimeSpan, Timestamp};
 pub const MIN_SAMPLES: u32 = 16;
 /// … or lasts this many round trips.
 const MAX_PASSES: u32 = 4;
-/// Min length of a block. Longer than most bursts of acknowledgements, since its minimum shall show none.
-const BLOCK: TimeSpan = TimeSpan::from_millis(60);
+/// Min length of a block. Longer than most bursts of acknowledgements, since its minimum shall show none; but not much longer
+/// than short round trips, whose rounds are a block each: the minimum over a longer time is lower.
+const BLOCK: TimeSpan = TimeSpan::from_millis(30);
 
 /// The round under way.
 ///
