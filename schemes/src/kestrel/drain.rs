@@ -1,6 +1,6 @@
 //! How fast the link drains the queue that start-up left.
 
-use ccgym_core::{AckEvent, TimeSpan, Timestamp};
+use ccgym_core::{TimeSpan, Timestamp};
 
 /// A rate is that of at least so many packets and this time: single acknowledgements come in lumps.
 const PACKETS: u64 = 16;
@@ -19,12 +19,13 @@ impl Drain {
         Self { rate: 0.0, since: now, packets: 0 }
     }
 
-    pub fn count(&mut self, event: &AckEvent<'_>) {
-        self.packets += event.acked_packets;
-        let span = event.now.since(self.since);
+    /// So many packets were acknowledged at this time.
+    pub fn count(&mut self, now: Timestamp, packets: u64) {
+        self.packets += packets;
+        let span = now.since(self.since);
         if self.packets >= PACKETS && span >= SPAN {
             self.rate = self.rate.max(self.packets as f64 / (span.0 as f64 * 1e-9));
-            (self.since, self.packets) = (event.now, 0);
+            (self.since, self.packets) = (now, 0);
         }
     }
 }

@@ -378,7 +378,7 @@ impl CongestionControl for Kestrel {
         }
         self.round.count(event);
         if self.mode == Mode::Startup {
-            self.drain.count(event);
+            self.drain.count(event.now, event.acked_packets);
         }
         self.round.limited |= self.is_even() && event.prior_in_flight as f64 >= EVEN_LIMITED * self.window * self.mss;
         let starting = self.mode == Mode::Startup && self.look.is_none();

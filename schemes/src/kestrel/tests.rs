@@ -2,7 +2,10 @@ use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::alone::Alone;
+use super::boost::Boost;
+use super::drain::Drain;
 use super::look::{Look, Reason, Verdict};
+use super::losses::Losses;
 use super::recent::Recent;
 use super::round::{Next, Round, Seen};
 use crate::testing::{ms, scheme, MockTransport, MSS};
@@ -140,6 +143,54 @@ fn what_looks_show() {
     // Twice the same round trip is left, far below the one before: the path itself.
     let look = Look::new(Reason::Competing, 30.0, 90.0, 0.05, 0.09);
     assert_eq!(look.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
+}
+
+/// The boost lasts while others make room, and no longer.
+#[test]
+fn a_boost_lasts_while_the_rate_grows() {
+    let rounds = |growth: f64| {
+        let (mut boost, mut rate) = (Boost::default(), 1000.0);
+        (1..200).find(|_| {
+            boost.pass(rate);
+            rate *= growth;
+            boost.gain < 1.0
+        })
+    };
+    let (alone, growing) = (rounds(1.0).unwrap(), rounds(1.03).unwrap());
+    assert!(alone < 10, "{alone}");
+    assert!(growing > 5 * alone, "{growing} {alone}");
+}
+
+/// Half of a link's capacity lost is an excess; what a path always loses is not, and neither is a packet or two.
+#[test]
+fn it_knows_what_the_path_loses() {
+    let mut losses = Losses::default();
+    assert!(losses.exceed(500, 1000, true) && losses.exceed(500, 1000, false));
+    assert!(!losses.exceed(2, 16, false));
+    assert!(losses.exceed(30, 1000, false));
+    assert!(!losses.exceed(30, 1000, true), "a new path may lose so many");
+    for _ in 0..10 {
+        losses.learn(30, 1000);
+    }
+    assert!((losses.usual - 0.03).abs() < 1e-9, "{}", losses.usual);
+    assert!(!losses.exceed(30, 1000, false));
+    assert!(losses.exceed(80, 1000, false));
+    losses.learn(10_000, 10_000);
+    assert_eq!(losses.usual, 0.06);
+}
+
+/// The rate of a link shows in how fast it drains a queue: one packet per millisecond, after seconds in which few came.
+#[test]
+fn a_queue_that_drains_shows_the_rate() {
+    let mut drain = Drain::new(Timestamp::ZERO);
+    let mut now = Timestamp::ZERO;
+    for (packets, gap) in [(20, 100), (500, 1)] {
+        for _ in 0..packets {
+            now = now + ms(gap);
+            drain.count(now, 1);
+        }
+    }
+    assert!((900.0..1100.0).contains(&drain.rate), "{}", drain.rate);
 }
 
 /// Blocks of equal length in time: a long round does not see a shorter queue than a short one.
