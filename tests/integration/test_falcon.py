@@ -45,9 +45,8 @@ def test_no_random_path_is_left_unused(count: int) -> None:
     paths = list(random_paths(count))
     used = utilizations([Job(path, ["falcon"], "30s", seed) for seed, path in enumerate(paths, 1)])
     keep(used)
-    # Two of the thousand, of 220 ms and 2.7 % of loss, are left unused (docs/falcon.md).
-    assert float(np.mean(np.array(used) < 0.2)) <= 0.002
-    assert float(np.mean(used)) > 0.8
+    assert min(used) > 0.2
+    assert float(np.mean(used)) > 0.9
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=LONG)])
