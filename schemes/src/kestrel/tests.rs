@@ -186,7 +186,7 @@ fn a_queue_that_drains_shows_the_rate() {
     let mut now = Timestamp::ZERO;
     for (packets, gap) in [(20, 100), (500, 1)] {
         for _ in 0..packets {
-            now = now + ms(gap);
+            now += ms(gap);
             drain.count(now, 1);
         }
     }
