@@ -213,10 +213,13 @@ impl Cubic {
         }
     }
 
-    /// Go on in congestion avoidance with a window of so many packets, which is the plateau of a new epoch.
-    pub(crate) fn resume(&mut self, window: f64) {
-        self.state =
-            State { window, ssthresh: window, w_max: window, prior: window, epoch: Timestamp::NEVER, ..self.state };
+    pub(crate) fn is_in_slow_start(&self) -> bool {
+        self.state.window < self.state.ssthresh
+    }
+
+    /// Go on with a window of so many packets, which is the plateau of a new epoch, and this slow-start threshold.
+    pub(crate) fn resume(&mut self, window: f64, ssthresh: f64) {
+        self.state = State { window, ssthresh, w_max: window, prior: window, epoch: Timestamp::NEVER, ..self.state };
         self.before = None;
         self.publish(TimeSpan::ZERO);
     }
@@ -386,7 +389,7 @@ impl Cubic {
         let idle = event.now.since(self.last_ack);
         self.last_ack = event.now;
         let mut acked_bytes = event.counted_bytes;
-        if self.state.window < self.state.ssthresh {
+        if self.is_in_slow_start() {
             cold_path();
             let step = self.slow_start.on_ack(&Input {
                 event,
@@ -446,7 +449,7 @@ impl Cubic {
             self.set_window(self.state.window);
         }
         if self.paced {
-            self.pacing_rate = pacing::of_window(self.cwnd, self.state.window < self.state.ssthresh, srtt);
+            self.pacing_rate = pacing::of_window(self.cwnd, self.is_in_slow_start(), srtt);
         }
     }
 }

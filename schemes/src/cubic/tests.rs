@@ -233,15 +233,18 @@ fn marks_reduce_once_per_window() {
     close(host.window(), 70.0, 0.01);
 }
 
-/// Another scheme goes on as Cubic: no slow start, and its window is the plateau.
+/// Another scheme goes on as Cubic: its window is the plateau, with slow start only up to a larger threshold.
 #[test]
 fn resumed_it_is_on_its_plateau() {
     let parameters =
         crate::registry::Parameters::resolve(&super::ENTRY.info, &serde_json::Map::new()).expect("defaults");
     let mut cubic = super::Cubic::new(&parameters);
     ccgym_core::CongestionControl::init(&mut cubic, context());
-    cubic.resume(100.0);
+    cubic.resume(100.0, 100.0);
+    assert!(!cubic.is_in_slow_start());
     let values = ccgym_core::CongestionControl::observables(&cubic);
     let value = |name| values.iter().find(|(key, _)| *key == name).expect(name).1;
     assert_eq!((value("cwnd_packets"), value("ssthresh_packets"), value("w_max_packets")), (100.0, 100.0, 100.0));
+    cubic.resume(100.0, f64::INFINITY);
+    assert!(cubic.is_in_slow_start());
 }

@@ -10,14 +10,18 @@ use super::round::{Next, Seen};
 /// Too few packets wait below this part of what is wanted: the flow asks for more and more, …
 const TOO_FEW: f64 = 0.7;
 const VELOCITY_STEP: f64 = 1.5;
-/// … up to the window over this per round, twice and four times as much after so many rounds in which nothing waited.
-const GROWTH: f64 = 6.0;
-const EMPTY_ROUNDS: u32 = 6;
+/// … faster where next to none wait, …
+const NONE: f64 = 0.1;
+const EMPTY_STEP: f64 = 4.0;
+/// … up to a part of the window per round: the first one, and the others after so many rounds and twice as many in which
+/// none waited.
+const GROWTH: [f64; 3] = [1.0 / 6.0, 1.0 / 3.0, 4.0 / 3.0];
+const EMPTY_ROUNDS: u32 = 3;
 /// Part of the way to the target that a round goes, since what is seen was decided two rounds ago; more of it down from a
 /// queue of more than so many times what is wanted.
 const STEP: f64 = 0.5;
 const STEP_DOWN: f64 = 0.8;
-const LONG: f64 = 3.0;
+pub const LONG: f64 = 3.0;
 /// Losses halve what is wanted, down to this part; each good round adds a bit.
 const MIN_PRESSURE: f64 = 0.05;
 const PRESSURE_STEP: f64 = 1.0 / 64.0;
@@ -26,6 +30,8 @@ const LOW_PRESSURE: f64 = 0.25;
 /// Round trips and seconds for which a window that lost packets is not exceeded.
 const CEILING_ROUNDS: f64 = 16.0;
 const CEILING_S: f64 = 1.0;
+/// That is for queues of less than this part of the base RTT, which may be empty again at once; a longer one is seen.
+const CEILING_QUEUE: f64 = 0.5;
 /// A queue stands if it is longer than so many times what the flow wanted at its largest rate of late …
 const STANDING: f64 = 3.0;
 /// … or, soon after it competed, so many;
@@ -144,8 +150,10 @@ impl Alone {
             self.pressure = (self.pressure / 2.0).max(MIN_PRESSURE);
             self.velocity = 1.0;
             keep = 1.0 - seen.loss;
-            self.ceiling = keep * seen.without_queue();
-            self.ceiling_until = seen.now + TimeSpan::from_secs_f64((CEILING_ROUNDS * seen.base).max(CEILING_S));
+            if seen.queue < CEILING_QUEUE * seen.base {
+                self.ceiling = keep * seen.without_queue();
+                self.ceiling_until = seen.now + TimeSpan::from_secs_f64((CEILING_ROUNDS * seen.base).max(CEILING_S));
+            }
         } else {
             self.pressure = (self.pressure + PRESSURE_STEP).min(1.0);
         }
@@ -162,9 +170,10 @@ impl Alone {
 
     fn law(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
         let asks = seen.waiting < TOO_FEW * seen.wanted && !seen.excess;
-        self.velocity = if asks { VELOCITY_STEP * self.velocity } else { 1.0 };
-        self.empty_rounds = if seen.waiting < 0.1 * seen.wanted && !seen.excess { self.empty_rounds + 1 } else { 0 };
-        let most = window / GROWTH * [1.0, 2.0, 4.0][(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
+        self.empty_rounds = if seen.waiting < NONE * seen.wanted && !seen.excess { self.empty_rounds + 1 } else { 0 };
+        let faster = if self.empty_rounds > 1 { EMPTY_STEP } else { VELOCITY_STEP };
+        self.velocity = if asks { faster * self.velocity } else { 1.0 };
+        let most = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
         self.velocity = self.velocity.min((most / seen.wanted).max(1.0));
         let mut target = keep * seen.without_queue() + self.velocity * seen.wanted;
         if seen.now < self.ceiling_until && target > self.ceiling {

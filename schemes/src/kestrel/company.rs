@@ -51,9 +51,9 @@ impl Company {
         }
     }
 
-    /// It begins with this window in packets, and seconds of queue.
-    pub fn enter(&mut self, now: Timestamp, window: f64, queue: f64) {
-        self.cubic.resume(window);
+    /// It begins with this window and slow-start threshold in packets, and seconds of queue.
+    pub fn enter(&mut self, now: Timestamp, window: f64, ssthresh: f64, queue: f64) {
+        self.cubic.resume(window, ssthresh);
         self.peak = queue;
         self.queue_seen = now;
         self.quiet_rounds = 0;
@@ -76,7 +76,7 @@ impl Company {
         }
         if (seen.rtt - self.mark.0).abs() > SAME * seen.rtt {
             self.mark = (seen.rtt, window);
-        } else if window > GREW * self.mark.1 && seen.queue > 0.0 {
+        } else if !self.cubic.is_in_slow_start() && window > GREW * self.mark.1 && seen.queue > 0.0 {
             return Next::Leave { longer: true };
         }
         if seen.queue > (0.01 * seen.base).max(0.000_25).max(SHORT * self.peak) {

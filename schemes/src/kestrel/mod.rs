@@ -9,6 +9,7 @@ mod alone;
 mod boost;
 mod company;
 mod drain;
+mod latest;
 mod look;
 mod losses;
 mod recent;
@@ -20,14 +21,15 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 use serde_json::Map;
 
-use self::alone::Alone;
+use self::alone::{Alone, LONG};
 use self::boost::Boost;
 use self::company::Company;
 use self::drain::Drain;
+use self::latest::Latest;
 use self::look::{Look, Reason, Verdict, DEEP};
 use self::losses::Losses;
 use self::recent::Recent;
-use self::round::{Next, Round, Seen, MIN_SAMPLES};
+use self::round::{Next, Round, Seen};
 use crate::cubic::{self, Cubic};
 use crate::pacing;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
@@ -59,15 +61,15 @@ const PACING_GAIN: f64 = 1.02;
 /// Round trips are at least this long; before the first one it makes the pacing rate so high that the first window leaves
 /// at once.
 const MIN_RTT: TimeSpan = TimeSpan(1_000);
-/// Start-up ends at a queue of this part of the base RTT and these seconds, …
-const START_SHORT: f64 = 1.0 / 8.0;
-const START_SHORT_S: f64 = 0.002;
-/// … in which more of the flow's packets wait than these, over the square root of the rate, and two: next to others that
-/// fill the link a flow of few packets must go on.
+/// A queue is seen within a round if it has this part of the base RTT and these seconds.
+const VISIBLE: f64 = 1.0 / 8.0;
+const VISIBLE_S: f64 = 0.002;
+/// Start-up ends at one in which more of the flow's packets wait than these, over the square root of the rate, and two:
+/// next to others that fill the link a flow of few packets must go on.
 const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
-/// What follows start-up is at most so many times half of its window.
-const MAX_MORE: f64 = 1.25;
+/// A window that is to shrink to less than this part need not wait for the end of the round.
+const SUDDEN: f64 = 0.7;
 /// Others hold a queue of which more than this part stays when the flow looks for the base RTT. For this time its gain is
 /// then this one at least.
 const CROWDED: f64 = 0.5;
@@ -101,13 +103,14 @@ pub struct Kestrel {
     /// cwnd, packets, and the one before: what was acknowledged in a round had left with that.
     window: f64,
     before: f64,
+    /// The window, packets, before it was cut within the round.
+    cut_from: Option<f64>,
     initial_window: f64,
     /// Start-up ends here at the latest, packets.
     ssthresh: f64,
     drain: Drain,
     round: Round,
-    /// Min of the last few round trips of start-up, seconds.
-    latest: f64,
+    latest: Latest,
     base: Recent,
     base_seen: Timestamp,
     /// How much round trips differ from round to round, and the last one, seconds.
@@ -133,11 +136,12 @@ impl Kestrel {
             mode: Mode::Startup,
             window: 0.0,
             before: 0.0,
+            cut_from: None,
             initial_window: 0.0,
             ssthresh: f64::INFINITY,
-            drain: Drain::new(Timestamp::ZERO),
+            drain: Drain::new(Timestamp::ZERO, false),
             round: Round::new(Timestamp::ZERO, 0),
-            latest: f64::INFINITY,
+            latest: Latest::default(),
             base: Recent::minimum(),
             base_seen: Timestamp::ZERO,
             noise: 0.0,
@@ -153,7 +157,7 @@ impl Kestrel {
 
     /// Go to a window; the one so far is what the next round shows.
     fn set(&mut self, window: f64) {
-        self.before = self.window;
+        self.before = self.cut_from.take().unwrap_or(self.window);
         self.window = window.max(MIN_WINDOW);
     }
 
@@ -162,11 +166,13 @@ impl Kestrel {
         self.alone.enter(now, rate);
     }
 
-    fn compete(&mut self, now: Timestamp, window: f64, queue: f64) {
+    /// Compete from this window, after a slow start up to a threshold that is larger.
+    fn compete(&mut self, now: Timestamp, window: f64, ssthresh: f64, queue: f64) {
         self.mode = Mode::Company;
         self.window = window.max(MIN_WINDOW);
         self.before = self.window;
-        self.company.enter(now, self.window, queue);
+        self.cut_from = None;
+        self.company.enter(now, self.window, ssthresh.max(self.window), queue);
     }
 
     /// It seems that nobody fills the queue. For a while that may be wrong.
@@ -190,8 +196,27 @@ impl Kestrel {
     fn overshoots(&self, rtt: f64) -> bool {
         let (base, window) = (self.base.get(), self.window / 2.0);
         let queue = rtt - base;
-        queue > (START_SHORT * base).max(START_SHORT_S)
-            && window * queue / rtt > START_QUEUE * (window / rtt).sqrt() + START_PACKETS
+        queue > (VISIBLE * base).max(VISIBLE_S)
+            && (window * queue / rtt > START_QUEUE * (window / rtt).sqrt() + START_PACKETS
+                || self.losses.exceed(self.round.lost, self.round.acked + self.round.lost, true))
+    }
+
+    /// Packets that the flow wants in the queue at this rate in packets/s, with a gain of one, and as it is.
+    fn wants(&self, now: Timestamp, rate: f64) -> (f64, f64) {
+        let own = self.appetite * rate.sqrt();
+        let gain = if now < self.crowded_until { self.gain.max(CROWDED_GAIN) } else { self.gain };
+        (own, (gain.max(self.boost.gain) * self.alone.pressure * own).max(1.0))
+    }
+
+    /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
+    fn cut(&mut self, now: Timestamp, rtt: f64) {
+        let base = self.base.get();
+        let (_, wanted) = self.wants(now, self.before / rtt);
+        let window = (self.before * base / rtt + LONG * wanted).max(MIN_WINDOW);
+        if rtt - base > (VISIBLE * base).max(VISIBLE_S) && window < SUDDEN * self.window {
+            self.cut_from.get_or_insert(self.window);
+            self.window = window;
+        }
     }
 
     fn see(&mut self, now: Timestamp, round: &Round) -> Seen {
@@ -200,10 +225,8 @@ impl Kestrel {
         let settled = self.mode == Mode::Alone && self.look.is_none();
         let rtt = if settled { round.standing() } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
-        let own = self.appetite * rate.sqrt();
-        let waiting = self.before * queue / rtt;
-        let gain = if now < self.crowded_until { self.gain.max(CROWDED_GAIN) } else { self.gain };
-        let wanted = (gain.max(self.boost.gain) * self.alone.pressure * own).max(1.0);
+        let (own, wanted) = self.wants(now, rate);
+        let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);
         if self.mode == Mode::Alone {
             self.boost.pass(rate);
         }
@@ -225,7 +248,7 @@ impl Kestrel {
             self.last_rtt = 0.0;
         }
         let (window, limited, lost, noise) = (self.before, round.limited, round.lost, self.noise);
-        Seen { now, base, rtt, queue, window, rate, waiting, wanted, own, loss, lost, excess, limited, noise }
+        Seen { now, base, rtt, spread, queue, window, rate, waiting, wanted, own, loss, lost, excess, limited, noise }
     }
 
     fn on_round(&mut self, now: Timestamp, round: &Round) {
@@ -255,10 +278,10 @@ impl Kestrel {
             }
         };
         match next {
-            Next::Hold => self.before = self.window,
+            Next::Hold => self.set(self.window),
             Next::Window(window) => self.set(window),
             Next::Look(look) => self.begin(look),
-            Next::Compete(window) => self.compete(now, window, seen.queue),
+            Next::Compete(window) => self.compete(now, window, window, seen.queue),
             Next::Leave { longer } => {
                 if longer {
                     self.restart_base(now, seen.rtt);
@@ -269,7 +292,7 @@ impl Kestrel {
     }
 
     fn start(&mut self, seen: &Seen) -> Next {
-        if seen.excess && seen.queue < START_SHORT_S && self.window < 2.0 * self.initial_window {
+        if seen.excess && seen.queue < VISIBLE_S && self.window < 2.0 * self.initial_window {
             // The first packets leave unpaced, and some queues hold none of that.
             return Next::Hold;
         }
@@ -279,7 +302,7 @@ impl Kestrel {
         }
         // What was acknowledged last had left a round trip earlier, with half of the window.
         let window = if blocked { self.window / 2.0 } else { self.window };
-        self.drain = Drain::new(seen.now);
+        self.drain = Drain::new(seen.now, seen.excess);
         Next::Look(Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt))
     }
 
@@ -290,14 +313,17 @@ impl Kestrel {
         match (look.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
                 self.enter_alone(now, seen.rate);
-                // Half of start-up's window was too little where the link woke up, or packets were lost in bursts.
-                self.set((self.drain.rate * seen.base).clamp(look.back, MAX_MORE * look.back));
+                self.set(self.drain.window(seen.base, look.back));
             }
             (Reason::Started, Verdict::Again(window)) => {
                 let again = Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt);
                 self.begin(Look { tries: look.tries + 1, company: look.company, ..again });
             }
-            (Reason::Started, _) => self.compete(now, look.company, look.queue),
+            (Reason::Started, _) => {
+                // A newcomer, as Cubic's; lumps of acknowledgements only look like others.
+                let ssthresh = if seen.spread < seen.queue { f64::INFINITY } else { look.company };
+                self.compete(now, look.company, ssthresh, look.queue);
+            }
             (Reason::Standing, Verdict::Own) => {
                 self.enter_alone(now, look.back / seen.base);
                 self.set(look.back);
@@ -308,7 +334,10 @@ impl Kestrel {
                 self.set(self.alone.standing_window);
             }
             (Reason::Standing, _) if look.queue <= self.alone.short => self.set(look.back),
-            (Reason::Standing, _) => self.compete(now, self.alone.standing_window, look.queue),
+            (Reason::Standing, _) => {
+                let window = self.alone.standing_window;
+                self.compete(now, window, window, look.queue);
+            }
             (Reason::Age, verdict) => {
                 if verdict == Verdict::Longer {
                     self.restart_base(now, seen.rtt);
@@ -371,10 +400,12 @@ impl CongestionControl for Kestrel {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.srtt = event.rtt.smoothed();
+        let mut latest = None;
         if let Some(sample) = event.rtt_sample {
             let rtt = sample.max(MIN_RTT).0 as f64 * 1e-9;
             self.round.sample(event.now, rtt);
-            self.latest = self.latest.min(rtt);
+            let base = (self.mode != Mode::Startup).then_some(self.base.get());
+            latest = self.latest.sample(event.now, rtt, base);
         }
         self.round.count(event);
         if self.mode == Mode::Startup {
@@ -395,12 +426,11 @@ impl CongestionControl for Kestrel {
                 self.window = self.company.cubic.cwnd() as f64 / self.mss;
             }
         }
-        if starting && self.round.samples >= MIN_SAMPLES && self.round.samples % MIN_SAMPLES == 0 {
-            // Within the round: a queue that grows would be seen a round later, and be twice as long.
-            let latest = std::mem::replace(&mut self.latest, f64::INFINITY);
-            if self.overshoots(latest) {
-                self.round.cut(latest);
-            }
+        // Within the round: a queue that grows would be seen a round later, and be much longer.
+        match (latest, self.mode) {
+            (Some(rtt), Mode::Startup) if starting && self.overshoots(rtt) => self.round.cut(rtt),
+            (Some(rtt), Mode::Alone) if self.look.is_none() => self.cut(event.now, rtt),
+            _ => {}
         }
         if let Some(round) = self.round.ended_by(event, self.mode == Mode::Startup) {
             self.on_round(event.now, &round);
@@ -416,6 +446,7 @@ impl CongestionControl for Kestrel {
         self.look = None;
         self.window = 1.0;
         self.before = 1.0;
+        self.cut_from = None;
         self.company.cubic.on_timeout(event);
         self.publish();
     }

@@ -22,8 +22,9 @@ pub struct Round {
     passes: u32,
     /// Number of samples.
     pub samples: u32,
-    /// Min round trip, seconds.
+    /// Min and max round trip, seconds.
     pub min: f64,
+    pub max: f64,
     block: Block,
     blocks: u32,
     /// Sum of the minima of all blocks.
@@ -57,6 +58,7 @@ impl Round {
             passes: 0,
             samples: 0,
             min: f64::INFINITY,
+            max: 0.0,
             block,
             blocks: 0,
             sum: 0.0,
@@ -69,6 +71,7 @@ impl Round {
     /// Take a round trip, in seconds.
     pub fn sample(&mut self, now: Timestamp, rtt: f64) {
         self.min = self.min.min(rtt);
+        self.max = self.max.max(rtt);
         self.samples += 1;
         if self.block.samples >= MIN_SAMPLES && now.since(self.block.began) >= BLOCK {
             self.sum += self.block.min;
@@ -122,6 +125,8 @@ pub struct Seen {
     pub base: f64,
     /// Round trip, seconds: the standing one where the flow is alone, else the minimum.
     pub rtt: f64,
+    /// How far the round trips of the round are apart, seconds.
+    pub spread: f64,
     /// `rtt` − `base`.
     pub queue: f64,
     /// The window that the round's packets left with, packets.

@@ -84,6 +84,24 @@ fn kestrel_next_to_cubic() {
     }
 }
 
+/// A newcomer at a queue of four products that Cubic holds begins with slow start: it has its share within half a minute.
+#[test]
+fn kestrel_comes_to_a_full_queue() {
+    let flows = json!([flow("cubic", 0), flow("kestrel", 5)]);
+    let (rates, _) = rates(&mut simulator(&json!(24_000_000), &json!(20_000_000), 320, &flows), 20, 35);
+    assert!(rates[1] > 0.35 * 24.0, "{rates:?}");
+}
+
+/// A link that becomes ten times slower and faster again every half second: what waits is met within the round, which
+/// takes up to ten round trips, and what is empty fills.
+#[test]
+fn kestrel_on_a_link_that_changes_all_the_time() {
+    let rate: Vec<_> = (0..40).map(|i| json!([i * S / 2, if i % 2 == 0 { 100_000_000 } else { 10_000_000 }])).collect();
+    let mut sim = simulator(&json!(rate), &json!(20_000_000), 333, &json!([flow("kestrel", 0)]));
+    let (rates, rtt) = rates(&mut sim, 2, 20);
+    assert!(rates[0] > 0.4 * 55.0 && rtt < 250.0, "{rates:?} {rtt}");
+}
+
 /// A link that becomes eight times faster is full within seconds, as is a path that becomes twice as long.
 #[test]
 fn kestrel_on_a_path_that_changes() {
