@@ -223,7 +223,7 @@ impl Kestrel {
         self.base.update(now, round.min);
         let base = self.base.get();
         let settled = self.mode == Mode::Alone && self.look.is_none();
-        let rtt = if settled { round.standing() } else { round.min };
+        let rtt = if settled { round.standing(base) } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
         let (own, wanted) = self.wants(now, rate);
         let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);

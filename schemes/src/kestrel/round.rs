@@ -10,6 +10,9 @@ const MAX_PASSES: u32 = 4;
 /// than short round trips, whose rounds are a block each: the minimum over a longer time is lower.
 const BLOCK: TimeSpan = TimeSpan::from_millis(30);
 
+/// Round trips that differ by more than this part of the base RTT come in lumps, of which only the shortest show the queue.
+const LUMPY: f64 = 0.5;
+
 /// The round under way.
 ///
 /// Its blocks have equal lengths in time, whatever the round trip: flows of different round trips on one link then see the
@@ -107,9 +110,10 @@ impl Round {
             .then(|| std::mem::replace(self, Self::new(event.now, event.next_packet_number)))
     }
 
-    /// The round trip without what comes and goes, in seconds: the mean over blocks of their minima.
-    pub fn standing(&self) -> f64 {
-        if self.blocks == 0 {
+    /// The round trip without what comes and goes, in seconds: the mean over blocks of their minima, or the minimum of all
+    /// where they come in lumps.
+    pub fn standing(&self, base: f64) -> f64 {
+        if self.blocks == 0 || self.max - self.min > LUMPY * base {
             self.min
         } else {
             self.sum / f64::from(self.blocks)

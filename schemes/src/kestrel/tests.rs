@@ -220,8 +220,10 @@ fn the_standing_round_trip_is_a_mean_of_minima() {
         let queue = if i < 120 { 10 } else { 20 };
         round.sample(Timestamp(i * 1_000_000), (40 + queue + i % 5) as f64 / 1e3);
     }
-    assert!((round.standing() - 0.053).abs() < 0.003, "{}", round.standing());
+    assert!((round.standing(0.04) - 0.053).abs() < 0.003, "{}", round.standing(0.04));
     assert_eq!(round.min, 0.05);
+    // With a base RTT of 10 ms a span of 14 is a lump.
+    assert_eq!(round.standing(0.01), 0.05);
 }
 
 /// Sixteen packets in 2 ms, or four in a quarter of the base RTT; packets that come at once are a lump, of which the last
