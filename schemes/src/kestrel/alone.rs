@@ -117,6 +117,11 @@ impl Alone {
         self.standing_window = window;
     }
 
+    /// Whether next to nothing has waited for so long that nobody else can be there.
+    pub fn is_empty(&self) -> bool {
+        self.empty_rounds > EMPTY_ROUNDS
+    }
+
     pub fn velocity(&self) -> f64 {
         self.velocity
     }

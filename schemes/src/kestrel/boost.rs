@@ -24,12 +24,13 @@ impl Default for Boost {
 }
 
 impl Boost {
-    /// A round at this rate, packets/s, has passed.
-    pub fn pass(&mut self, rate: f64) {
+    /// A round at this rate, packets/s, has passed. On an `empty` link the rate grows though nobody makes room.
+    pub fn pass(&mut self, rate: f64, empty: bool) {
         if self.last_rate > 0.0 {
             self.growth += WEIGHT * ((rate / self.last_rate).ln() - self.growth);
         }
         self.last_rate = rate;
-        self.gain = (self.gain - if self.growth > PAYS { DECAY.0 } else { DECAY.1 }).max(0.0);
+        let pays = self.growth > PAYS && !empty;
+        self.gain = (self.gain - if pays { DECAY.0 } else { DECAY.1 }).max(0.0);
     }
 }

@@ -79,6 +79,10 @@ const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
 const EVEN_SLACK: f64 = 1.5;
 /// … and the part of the window that must be in flight there for the flow to be limited by it.
 const EVEN_LIMITED: f64 = 0.8;
+/// The base RTT is seen by a round trip that is longer by no more than this part or these seconds. More would let it creep up
+/// over a queue that is always short.
+const SEEN: f64 = 0.005;
+const SEEN_S: f64 = 0.000_25;
 /// Weight of a round in the noise of round trips.
 const NOISE_WEIGHT: f64 = 1.0 / 8.0;
 
@@ -228,9 +232,9 @@ impl Kestrel {
         let (own, wanted) = self.wants(now, rate);
         let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);
         if self.mode == Mode::Alone {
-            self.boost.pass(rate);
+            self.boost.pass(rate, self.alone.is_empty());
         }
-        if round.min - base < (0.01 * base).max(0.000_25) {
+        if round.min - base < (SEEN * base).max(SEEN_S) {
             self.base_seen = now;
         }
         let sent = round.acked + round.lost;

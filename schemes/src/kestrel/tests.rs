@@ -158,20 +158,21 @@ fn what_looks_show() {
     assert_eq!(look.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
 }
 
-/// The boost lasts while others make room, and no longer.
+/// The boost lasts while others make room, and no longer; on an empty link they do not.
 #[test]
 fn a_boost_lasts_while_the_rate_grows() {
-    let rounds = |growth: f64| {
+    let rounds = |growth: f64, empty: bool| {
         let (mut boost, mut rate) = (Boost::default(), 1000.0);
         (1..200).find(|_| {
-            boost.pass(rate);
+            boost.pass(rate, empty);
             rate *= growth;
             boost.gain < 1.0
         })
     };
-    let (alone, growing) = (rounds(1.0).unwrap(), rounds(1.03).unwrap());
+    let (alone, growing) = (rounds(1.0, false).unwrap(), rounds(1.03, false).unwrap());
     assert!(alone < 10, "{alone}");
     assert!(growing > 5 * alone, "{growing} {alone}");
+    assert!(rounds(1.5, true).unwrap() < 4);
 }
 
 /// Half of a link's capacity lost is an excess; what a path always loses is not, and neither is a packet or two.

@@ -102,6 +102,24 @@ fn kestrel_on_a_link_that_changes_all_the_time() {
     assert!(rates[0] > 0.4 * 55.0 && rtt < 250.0, "{rates:?} {rtt}");
 }
 
+/// A link that wakes up after start-up fills with no more queue than one that was awake.
+#[test]
+fn kestrel_on_a_link_that_wakes_up() {
+    let rate = json!([[0, 240_000], [5 * S, 3_000_000]]);
+    let mut sim = simulator(&rate, &json!(100_000_000), 400, &json!([flow("kestrel", 0)]));
+    let (rates, rtt) = rates(&mut sim, 10, 20);
+    assert!(rates[0] > 0.95 * 3.0 && rtt < 230.0, "{rates:?} {rtt}");
+}
+
+/// A queue that is always short does not become the base RTT.
+#[test]
+fn kestrel_with_little_appetite() {
+    let flow = json!({"scheme": "kestrel", "params": {"appetite": 0.05}});
+    let mut sim = simulator(&json!(48_000_000), &json!(50_000_000), 800, &json!([flow]));
+    let (rates, rtt) = rates(&mut sim, 60, 100);
+    assert!(rates[0] > 0.94 * 48.0 && rtt < 101.5, "{rates:?} {rtt}");
+}
+
 /// A link that becomes eight times faster is full within seconds, as is a path that becomes twice as long.
 #[test]
 fn kestrel_on_a_path_that_changes() {
