@@ -8,6 +8,7 @@
 mod alone;
 mod boost;
 mod company;
+mod crowd;
 mod drain;
 mod latest;
 mod look;
@@ -24,6 +25,7 @@ use serde_json::Map;
 use self::alone::{Alone, LONG};
 use self::boost::Boost;
 use self::company::Company;
+use self::crowd::Crowd;
 use self::drain::Drain;
 use self::latest::Latest;
 use self::look::{Look, Reason, Verdict, DEEP};
@@ -70,11 +72,6 @@ const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
 /// A window that is to shrink to less than this part need not wait for the end of the round.
 const SUDDEN: f64 = 0.7;
-/// Others hold a queue of which more than this part stays when the flow looks for the base RTT. For this time its gain is
-/// then this one at least.
-const CROWDED: f64 = 0.5;
-const CROWDED_GAIN: f64 = 1.25;
-const CROWDED_FOR: TimeSpan = TimeSpan::from_millis(20_000);
 /// cwnd over window where packets leave evenly, …
 const EVEN_SLACK: f64 = 1.5;
 /// … and the part of the window that must be in flight there for the flow to be limited by it.
@@ -99,8 +96,7 @@ pub struct Kestrel {
     /// Multiple of the appetite that another has set.
     gain: f64,
     boost: Boost,
-    /// Until when others are known to hold a queue.
-    crowded_until: Timestamp,
+    crowd: Crowd,
     /// Wire bytes of a packet.
     mss: f64,
     mode: Mode,
@@ -135,7 +131,7 @@ impl Kestrel {
             appetite: p.number("appetite"),
             gain: 1.0,
             boost: Boost::default(),
-            crowded_until: Timestamp::ZERO,
+            crowd: Crowd::default(),
             mss: 1.0,
             mode: Mode::Startup,
             window: 0.0,
@@ -208,7 +204,7 @@ impl Kestrel {
     /// Packets that the flow wants in the queue at this rate in packets/s, with a gain of one, and as it is.
     fn wants(&self, now: Timestamp, rate: f64) -> (f64, f64) {
         let own = self.appetite * rate.sqrt();
-        let gain = if now < self.crowded_until { self.gain.max(CROWDED_GAIN) } else { self.gain };
+        let gain = self.crowd.gain(now, self.gain);
         (own, (gain.max(self.boost.gain) * self.alone.pressure * own).max(1.0))
     }
 
@@ -346,8 +342,8 @@ impl Kestrel {
                 if verdict == Verdict::Longer {
                     self.restart_base(now, seen.rtt);
                     self.enter_alone(now, seen.rate);
-                } else if seen.queue > CROWDED * look.queue {
-                    self.crowded_until = now + CROWDED_FOR;
+                } else {
+                    self.crowd.look(now, seen.queue, look.queue);
                 }
                 self.set(look.back);
             }

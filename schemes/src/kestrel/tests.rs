@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::alone::Alone;
 use super::boost::Boost;
+use super::crowd::Crowd;
 use super::drain::Drain;
 use super::latest::Latest;
 use super::look::{Look, Reason, Verdict};
@@ -274,6 +275,19 @@ fn timeouts_leave_one_packet() {
     host.ack_round(ms(40), TimeSpan::ZERO);
     host.time_out();
     assert_eq!((host.window(), host.scheme.state()), (1.0, "startup"));
+}
+
+/// A queue that stays is held by others, until one that goes shows that it was the flow's own.
+#[test]
+fn a_crowd_asks_for_a_gain() {
+    let at = |s: u64| Timestamp(s * 1_000_000_000);
+    let mut crowd = Crowd::default();
+    assert_eq!(crowd.gain(at(1), 0.5), 0.5);
+    crowd.look(at(1), 0.006, 0.01);
+    assert_eq!([crowd.gain(at(2), 0.5), crowd.gain(at(2), 2.0), crowd.gain(at(21), 0.5)], [1.25, 2.0, 0.5]);
+    crowd.look(at(30), 0.006, 0.01);
+    crowd.look(at(33), 0.004, 0.01);
+    assert_eq!(crowd.gain(at(34), 0.5), 0.5);
 }
 
 /// What waits is a multiple of the gain; by what the flow knows others does not change.

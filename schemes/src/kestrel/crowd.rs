@@ -1,0 +1,31 @@
+//! Whether others hold a queue: the latest look for the base RTT says so.
+
+use ccgym_core::{TimeSpan, Timestamp};
+
+/// They do if more than this part of it stays; …
+const STAYS: f64 = 0.5;
+/// … that holds for this time, or until a look shows otherwise.
+const LASTS: TimeSpan = TimeSpan::from_millis(20_000);
+/// The gain is then this one at least.
+const GAIN: f64 = 1.25;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Crowd {
+    until: Timestamp,
+}
+
+impl Crowd {
+    /// A look left this queue of the one before, both in seconds.
+    pub fn look(&mut self, now: Timestamp, left: f64, before: f64) {
+        self.until = if left > STAYS * before { now + LASTS } else { now };
+    }
+
+    /// The gain to use, where this one was set.
+    pub fn gain(&self, now: Timestamp, set: f64) -> f64 {
+        if now < self.until {
+            set.max(GAIN)
+        } else {
+            set
+        }
+    }
+}
