@@ -335,12 +335,14 @@ def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Bas
     run = RunDirectory(place)
     card = read_card(run)
     reward = confirmed.mean_reward
+    # First, since it says why the curve has no fractions.
+    best_fraction = _fraction(Baselines(**card["baselines"]), float(card["mean_reward"]))
     return SeedRecord(
         seed=seed,
         run_dir=place,
         curve=read_curve(run),
         best_step=int(card["step"]),
-        best_fraction=_fraction(Baselines(**card["baselines"]), float(card["mean_reward"])),
+        best_fraction=best_fraction,
         confirmed_reward=reward,
         confirmed_fraction=_fraction(fresh, reward),
         weights_sha256=str(card["weights_sha256"]),

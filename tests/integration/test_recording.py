@@ -99,6 +99,13 @@ def test_the_median_seed_is_exported(place: Path) -> None:
     assert content["machines"][0]["machine"]["cores"] >= 1
 
 
+def test_an_oracle_without_a_reward_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "costs.yaml"
+    file.write_text(SMALL + "agent: {reward: {terms: [{term: latency, weight: -1, unit: s}]}}\n")
+    with pytest.raises(ResultsError, match="the oracle's mean reward is -"):
+        recorded(TrainConfig.load(file), tmp_path / "runs", tmp_path / "out", seeds=(1,))
+
+
 def test_shares_are_of_the_oracle_on_the_same_draws(place: Path) -> None:
     content = summary(place)
     rewards = content["confirmation"]["mean_reward"]

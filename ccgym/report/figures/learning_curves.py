@@ -82,7 +82,7 @@ def curve_figure(
     axes.set_xlabel("million decisions")
     axes.set_ylabel("% of the oracle's reward")
     _time_axis(axes, steps, wall)
-    axes.legend(loc="lower right", ncols=2, fontsize=10)
+    axes.legend(loc="lower right", ncols=2, fontsize=10, frameon=True, facecolor="white", edgecolor="none")
     if title:
         drawn.suptitle(title, fontsize=12, color=INK)
     drawn.set_layout_engine("constrained")
