@@ -7,8 +7,8 @@ use super::look::{Look, Reason, DEEP};
 use super::recent::Recent;
 use super::round::{Next, Seen};
 
-/// Too few packets wait below this part of what is wanted: the flow asks for more and more, …
-const TOO_FEW: f64 = 0.7;
+/// Too few packets wait below this part of what is wanted without a boost: the flow asks for more and more, …
+const TOO_FEW: f64 = 0.5;
 const VELOCITY_STEP: f64 = 1.5;
 /// … faster where next to none wait, …
 const NONE: f64 = 0.1;
@@ -174,7 +174,7 @@ impl Alone {
     }
 
     fn law(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
-        let asks = seen.waiting < TOO_FEW * seen.wanted && !seen.excess;
+        let asks = seen.waiting < TOO_FEW * seen.lasting && !seen.excess;
         self.empty_rounds = if seen.waiting < NONE * seen.wanted && !seen.excess { self.empty_rounds + 1 } else { 0 };
         let faster = if self.empty_rounds > 1 { EMPTY_STEP } else { VELOCITY_STEP };
         self.velocity = if asks { faster * self.velocity } else { 1.0 };

@@ -7,7 +7,7 @@ const STAYS: f64 = 0.5;
 /// … that holds for this time, or until a look shows otherwise.
 const LASTS: TimeSpan = TimeSpan::from_millis(20_000);
 /// The gain is then this one at least.
-const GAIN: f64 = 1.25;
+const GAIN: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crowd {

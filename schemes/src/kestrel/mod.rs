@@ -201,17 +201,18 @@ impl Kestrel {
                 || self.losses.exceed(self.round.lost, self.round.acked + self.round.lost, true))
     }
 
-    /// Packets that the flow wants in the queue at this rate in packets/s, with a gain of one, and as it is.
-    fn wants(&self, now: Timestamp, rate: f64) -> (f64, f64) {
+    /// Packets that the flow wants in the queue at this rate in packets/s: with a gain of one, without the boost, and as it is.
+    fn wants(&self, now: Timestamp, rate: f64) -> (f64, f64, f64) {
         let own = self.appetite * rate.sqrt();
         let gain = self.crowd.gain(now, self.gain);
-        (own, (gain.max(self.boost.gain) * self.alone.pressure * own).max(1.0))
+        let packets = |gain: f64| (gain * self.alone.pressure * own).max(1.0);
+        (own, packets(gain), packets(gain.max(self.boost.gain)))
     }
 
     /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
     fn cut(&mut self, now: Timestamp, rtt: f64) {
         let base = self.base.get();
-        let (_, wanted) = self.wants(now, self.before / rtt);
+        let (_, _, wanted) = self.wants(now, self.before / rtt);
         let window = (self.before * base / rtt + LONG * wanted).max(MIN_WINDOW);
         if rtt - base > (VISIBLE * base).max(VISIBLE_S) && window < SUDDEN * self.window {
             self.cut_from.get_or_insert(self.window);
@@ -225,7 +226,7 @@ impl Kestrel {
         let settled = self.mode == Mode::Alone && self.look.is_none();
         let rtt = if settled { round.standing(base) } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
-        let (own, wanted) = self.wants(now, rate);
+        let (own, lasting, wanted) = self.wants(now, rate);
         let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);
         if self.mode == Mode::Alone {
             self.boost.pass(rate, self.alone.is_empty());
@@ -248,7 +249,24 @@ impl Kestrel {
             self.last_rtt = 0.0;
         }
         let (window, limited, lost, noise) = (self.before, round.limited, round.lost, self.noise);
-        Seen { now, base, rtt, spread, queue, window, rate, waiting, wanted, own, loss, lost, excess, limited, noise }
+        Seen {
+            now,
+            base,
+            rtt,
+            spread,
+            queue,
+            window,
+            rate,
+            waiting,
+            wanted,
+            lasting,
+            own,
+            loss,
+            lost,
+            excess,
+            limited,
+            noise,
+        }
     }
 
     fn on_round(&mut self, now: Timestamp, round: &Round) {

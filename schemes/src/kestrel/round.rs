@@ -141,6 +141,8 @@ pub struct Seen {
     pub waiting: f64,
     /// Packets that it wants there.
     pub wanted: f64,
+    /// Packets that it will want there when the boost is over.
+    pub lasting: f64,
     /// Packets that it would want there with a gain of 1.
     pub own: f64,
     /// Fraction of packets lost, and packets.

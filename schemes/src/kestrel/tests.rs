@@ -27,6 +27,7 @@ fn seen(now_ms: u64, window: f64, rtt_ms: f64) -> Seen {
         rate,
         waiting: window * (rtt - base) / rtt,
         wanted: own,
+        lasting: own,
         own,
         loss: 0.0,
         lost: 0,
@@ -284,7 +285,7 @@ fn a_crowd_asks_for_a_gain() {
     let mut crowd = Crowd::default();
     assert_eq!(crowd.gain(at(1), 0.5), 0.5);
     crowd.look(at(1), 0.006, 0.01);
-    assert_eq!([crowd.gain(at(2), 0.5), crowd.gain(at(2), 2.0), crowd.gain(at(21), 0.5)], [1.25, 2.0, 0.5]);
+    assert_eq!([crowd.gain(at(2), 0.5), crowd.gain(at(2), 2.0), crowd.gain(at(21), 0.5)], [1.5, 2.0, 0.5]);
     crowd.look(at(30), 0.006, 0.01);
     crowd.look(at(33), 0.004, 0.01);
     assert_eq!(crowd.gain(at(34), 0.5), 0.5);
