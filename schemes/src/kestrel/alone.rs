@@ -117,7 +117,7 @@ impl Alone {
         self.standing_window = window;
     }
 
-    /// Whether next to nothing has waited for so long that nobody else can be there.
+    /// Whether the queue has been next to empty for more than three rounds: no other flow fills the link.
     pub fn is_empty(&self) -> bool {
         self.empty_rounds > EMPTY_ROUNDS
     }

@@ -24,7 +24,8 @@ impl Default for Boost {
 }
 
 impl Boost {
-    /// A round at this rate, packets/s, has passed. On an `empty` link the rate grows though nobody makes room.
+    /// A round has passed, with this rate in packets/s. With an `empty` queue the flow grows into unused capacity, not into
+    /// what others give up: that does not count.
     pub fn pass(&mut self, rate: f64, empty: bool) {
         if self.last_rate > 0.0 {
             self.growth += WEIGHT * ((rate / self.last_rate).ln() - self.growth);
