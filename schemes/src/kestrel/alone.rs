@@ -149,7 +149,7 @@ impl Alone {
         }
         let mut keep = 1.0;
         if seen.excess {
-            if self.pressure <= LOW_PRESSURE && seen.queue > 0.01 * seen.base && seen.waiting > seen.wanted {
+            if self.pressure <= LOW_PRESSURE && seen.queue > 0.01 * seen.base && seen.waiting > seen.wants.now {
                 return Next::Compete(seen.window * (1.0 - seen.loss));
             }
             self.pressure = (self.pressure / 2.0).max(MIN_PRESSURE);
@@ -174,26 +174,27 @@ impl Alone {
     }
 
     fn law(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
-        let asks = seen.waiting < TOO_FEW * seen.lasting && !seen.excess;
-        self.empty_rounds = if seen.waiting < NONE * seen.wanted && !seen.excess { self.empty_rounds + 1 } else { 0 };
+        let asks = seen.waiting < TOO_FEW * seen.wants.lasting && !seen.excess;
+        self.empty_rounds =
+            if seen.waiting < NONE * seen.wants.now && !seen.excess { self.empty_rounds + 1 } else { 0 };
         let faster = if self.empty_rounds > 1 { EMPTY_STEP } else { VELOCITY_STEP };
         self.velocity = if asks { faster * self.velocity } else { 1.0 };
         let most = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
-        self.velocity = self.velocity.min((most / seen.wanted).max(1.0));
-        let mut target = keep * seen.without_queue() + self.velocity * seen.wanted;
+        self.velocity = self.velocity.min((most / seen.wants.now).max(1.0));
+        let mut target = keep * seen.without_queue() + self.velocity * seen.wants.now;
         if seen.now < self.ceiling_until && target > self.ceiling {
             target = self.ceiling;
             self.velocity = 1.0;
             self.empty_rounds = 0;
         }
-        let step = if seen.waiting > LONG * seen.own { STEP_DOWN } else { STEP };
+        let step = if seen.waiting > LONG * seen.wants.own { STEP_DOWN } else { STEP };
         Next::Window(window + step * (target - window))
     }
 
     /// A queue that the flow did not want: whose is it?
     fn on_standing_queue(&mut self, seen: &Seen, window: f64, on_probation: bool) -> Option<Next> {
         let last_queue = std::mem::replace(&mut self.last_queue, seen.queue);
-        if seen.queue <= self.short && seen.waiting <= 1.5 * (0.5 * seen.own).max(seen.wanted) + 1.0 {
+        if seen.queue <= self.short && seen.waiting <= 1.5 * (0.5 * seen.wants.own).max(seen.wants.now) + 1.0 {
             self.standing_rounds = 0;
             self.standing_since = seen.now;
             self.standing_window = window.max(if on_probation { self.standing_window } else { 0.0 });
@@ -212,7 +213,7 @@ impl Alone {
             return Some(Next::Look(Look::new(
                 Reason::Standing,
                 DEEP * kept,
-                kept + seen.wanted,
+                kept + seen.wants.now,
                 seen.queue,
                 seen.rtt,
             )));

@@ -31,7 +31,7 @@ use self::latest::Latest;
 use self::look::{Look, Reason, Verdict, DEEP};
 use self::losses::Losses;
 use self::recent::Recent;
-use self::round::{Next, Round, Seen};
+use self::round::{Next, Round, Seen, Wants};
 use crate::cubic::{self, Cubic};
 use crate::pacing;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
@@ -201,18 +201,18 @@ impl Kestrel {
                 || self.losses.exceed(self.round.lost, self.round.acked + self.round.lost, true))
     }
 
-    /// Packets that the flow wants in the queue at this rate in packets/s: with a gain of one, without the boost, and as it is.
-    fn wants(&self, now: Timestamp, rate: f64) -> (f64, f64, f64) {
+    /// What the flow wants in the queue at this rate in packets/s.
+    fn wants(&self, now: Timestamp, rate: f64) -> Wants {
         let own = self.appetite * rate.sqrt();
         let gain = self.crowd.gain(now, self.gain);
         let packets = |gain: f64| (gain * self.alone.pressure * own).max(1.0);
-        (own, packets(gain), packets(gain.max(self.boost.gain)))
+        Wants { own, lasting: packets(gain), now: packets(gain.max(self.boost.gain)) }
     }
 
     /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
     fn cut(&mut self, now: Timestamp, rtt: f64) {
         let base = self.base.get();
-        let (_, _, wanted) = self.wants(now, self.before / rtt);
+        let wanted = self.wants(now, self.before / rtt).now;
         let window = (self.before * base / rtt + LONG * wanted).max(MIN_WINDOW);
         if rtt - base > (VISIBLE * base).max(VISIBLE_S) && window < SUDDEN * self.window {
             self.cut_from.get_or_insert(self.window);
@@ -226,7 +226,7 @@ impl Kestrel {
         let settled = self.mode == Mode::Alone && self.look.is_none();
         let rtt = if settled { round.standing(base) } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
-        let (own, lasting, wanted) = self.wants(now, rate);
+        let wants = self.wants(now, rate);
         let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);
         if self.mode == Mode::Alone {
             self.boost.pass(rate, self.alone.is_empty());
@@ -237,7 +237,7 @@ impl Kestrel {
         let sent = round.acked + round.lost;
         let loss = round.lost as f64 / sent as f64;
         let excess = self.losses.exceed(round.lost, sent, self.mode == Mode::Startup);
-        if !excess && waiting < wanted / 2.0 {
+        if !excess && waiting < wants.now / 2.0 {
             self.losses.learn(round.lost, sent);
         }
         if self.look.is_none() && self.mode != Mode::Startup {
@@ -249,24 +249,7 @@ impl Kestrel {
             self.last_rtt = 0.0;
         }
         let (window, limited, lost, noise) = (self.before, round.limited, round.lost, self.noise);
-        Seen {
-            now,
-            base,
-            rtt,
-            spread,
-            queue,
-            window,
-            rate,
-            waiting,
-            wanted,
-            lasting,
-            own,
-            loss,
-            lost,
-            excess,
-            limited,
-            noise,
-        }
+        Seen { now, base, rtt, spread, queue, window, rate, waiting, wants, loss, lost, excess, limited, noise }
     }
 
     fn on_round(&mut self, now: Timestamp, round: &Round) {
@@ -326,7 +309,7 @@ impl Kestrel {
 
     fn conclude(&mut self, look: &Look, seen: &Seen) {
         let now = seen.now;
-        let few = seen.waiting < 0.5 * seen.own;
+        let few = seen.waiting < 0.5 * seen.wants.own;
         let verdict = look.judge(seen, self.alone.span(), few, self.company.floor, self.window);
         match (look.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
@@ -370,7 +353,7 @@ impl Kestrel {
                     self.restart_base(now, seen.rtt);
                 }
                 self.leave_company(now, look.back / look.rtt, look.back);
-                self.set(self.window + seen.wanted);
+                self.set(self.window + seen.wants.now);
             }
             (Reason::Competing, _) => {
                 self.company.stay(seen.rtt);

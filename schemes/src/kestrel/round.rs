@@ -121,6 +121,17 @@ impl Round {
     }
 }
 
+/// Packets that a flow wants in the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Wants {
+    /// With its gain and the boost.
+    pub now: f64,
+    /// When the boost is over.
+    pub lasting: f64,
+    /// With a gain of 1, before any loss.
+    pub own: f64,
+}
+
 /// What a round showed.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
@@ -139,12 +150,7 @@ pub struct Seen {
     pub rate: f64,
     /// Packets of the flow in the queue.
     pub waiting: f64,
-    /// Packets that it wants there.
-    pub wanted: f64,
-    /// Packets that it will want there when the boost is over.
-    pub lasting: f64,
-    /// Packets that it would want there with a gain of 1.
-    pub own: f64,
+    pub wants: Wants,
     /// Fraction of packets lost, and packets.
     pub loss: f64,
     pub lost: u64,

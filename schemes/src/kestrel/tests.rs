@@ -9,7 +9,7 @@ use super::latest::Latest;
 use super::look::{Look, Reason, Verdict};
 use super::losses::Losses;
 use super::recent::Recent;
-use super::round::{Next, Round, Seen};
+use super::round::{Next, Round, Seen, Wants};
 use crate::testing::{ms, scheme, MockTransport, MSS};
 
 /// 12 Mbit/s and 40 ms: 40 packets, one in a millisecond. What a round shows of a window and a round trip in ms.
@@ -26,9 +26,7 @@ fn seen(now_ms: u64, window: f64, rtt_ms: f64) -> Seen {
         window,
         rate,
         waiting: window * (rtt - base) / rtt,
-        wanted: own,
-        lasting: own,
-        own,
+        wants: Wants { now: own, lasting: own, own },
         loss: 0.0,
         lost: 0,
         excess: false,
