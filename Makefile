@@ -17,7 +17,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-long bench lint docs figures format clean distclean
+.PHONY: help setup demo train test test-all bench lint docs figures format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -34,25 +34,25 @@ train: ## train an agent, watch it in TensorBoard: CONFIG=aurora.yaml ARGS='--se
 	@$(SETUP) --profile train
 	@$(ENTER) python train.py --config $(CONFIG) $(ARGS)
 
-test: ## lint, cargo test, pytest without the long tests
-	@$(SETUP) --profile dev
+test: ## cargo test and pytest: what every change must pass
+	@$(SETUP) --profile test
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test
 
-test-long: ## the same with the tests that take minutes
+test-all: ## all tests, those too that take long: wheel, Ray, QUIC, browser, figures, trainings
 	@$(SETUP) --profile dev
-	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test-long
+	@$(ENTER) JOBS='$(JOBS)' tools/check.sh test-all
 
 bench: ## benchmarks, one JSON line {name, value, unit} each
 	@$(SETUP) --profile dev >&2
 	@$(ENTER) python tools/bench.py $(BENCH)
 
-lint: ## ruff, mypy, import-linter, cargo fmt, clippy
-	@$(SETUP) --profile dev
+lint: ## ruff, mypy, import-linter, links, generated files, budget of lines, cargo fmt, clippy
+	@$(SETUP) --profile test
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh lint
 
 docs: ## rewrite the pages that follow from a registry
-	@$(SETUP) --profile dev
-	@$(ENTER) python tools/docs.py
+	@$(SETUP) --profile test
+	@$(ENTER) python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
 
 figures: ## draw the figures of the schemes anew
 	@$(SETUP) --profile dev

@@ -1,6 +1,6 @@
 """Set up a checkout: virtual environment, Python packages, Rust toolchain, native module, smoke test.
 
-Called by ``tools/setup.sh`` (that is, by every target of the Makefile) with any Python >= 3.10; standard library only.
+Called by ``tools/setup.sh`` (that is, by every target of the Makefile) with any Python >= 3.11; standard library only.
 It works out what is out of date, does that and nothing else, and is silent and quick when there is nothing.
 
 State lives in ``.venv/ccgym-setup.json`` (fingerprints of what each step was done for) and ``.venv/ccgym.env`` (what a
@@ -22,6 +22,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from machine import Toolchain, ensure_system, find_toolchain, minimum_rust
 PROFILES: dict[str, tuple[str, ...]] = {
     "demo": ("report",),
     "train": ("report", "train"),
+    "test": ("report", "pandas", "arrow", "train", "dev"),
     "dev": ("report", "pandas", "arrow", "ray", "train", "dev"),
 }
 
@@ -151,16 +153,7 @@ class Setup:
 
     def requirements(self) -> list[str]:
         """What the profile asks for, from pyproject.toml."""
-        reader = (
-            "import json, sys\n"
-            "try:\n    import tomllib\n"
-            "except ImportError:\n    from pip._vendor import tomli as tomllib\n"
-            "print(json.dumps(tomllib.load(open('pyproject.toml', 'rb'))))"
-        )
-        answer = subprocess.run([self.python, "-c", reader], cwd=self.root, capture_output=True, text=True)
-        if answer.returncode != 0:
-            raise SetupError(f"pyproject.toml cannot be read:\n{answer.stderr.strip()}")
-        project = json.loads(answer.stdout)
+        project = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
         extras = project["project"]["optional-dependencies"]
         return [
             *project["build-system"]["requires"],
@@ -327,7 +320,7 @@ def set_up(setup: Setup, *, chosen: bool) -> None:
         say(f"compiling {QUIC}, for flows quic:NAME")
         setup.build_quic(toolchain)
         state.record("quic", stamps["quic"])
-    if setup.profile == "dev" and packages in steps:
+    if setup.profile in ("test", "dev") and packages in steps:
         setup.add_rust_tools(toolchain)
     setup.smoke()
     state.record("smoke", stamps["smoke"])

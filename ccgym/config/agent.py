@@ -23,10 +23,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError, model_validator
-from typing_extensions import Self
 
 from ccgym import _core
 from ccgym.config.models.agents import Agent

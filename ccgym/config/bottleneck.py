@@ -32,11 +32,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from ccgym.config.capacity import capacity, trace_mean
 from ccgym.config.catalog import resolve_trace

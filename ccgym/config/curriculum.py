@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
-from typing_extensions import Self
 
 from ccgym.config.declared import Strict, kinds_of
 from ccgym.config.distributions import KINDS, PathDistributionField, refuse_unknown_kind

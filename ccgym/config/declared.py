@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -23,7 +23,6 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
-from typing_extensions import Self
 
 from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown

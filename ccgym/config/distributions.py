@@ -30,11 +30,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from ccgym.config.bottleneck import QueueSize, QueueSizeField, Ranges, Traces
 from ccgym.config.catalog import path_names

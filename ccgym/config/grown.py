@@ -24,10 +24,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from ccgym.config.bottleneck import Ranges
 from ccgym.config.declared import Strict

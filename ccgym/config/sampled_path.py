@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-from typing_extensions import Self, TypedDict, override
+from typing_extensions import TypedDict, override
 
 from ccgym.config.declared import Direction, Strict
 from ccgym.config.models.elements import AnyElement

@@ -9,10 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
-from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField

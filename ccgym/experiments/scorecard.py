@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from typing_extensions import Self
 
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, did_you_mean, shown

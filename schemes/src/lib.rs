@@ -50,7 +50,7 @@ mod pacing;
 pub mod registry;
 mod send_gate;
 mod slow_start;
-#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
 pub mod testing;
 mod wire;
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +50,7 @@ def flent_bytes(run: Recorded, *, flow: int = 0, at: End = "sender") -> bytes:
         PING: ping,
         **{name: values.round(6).tolist() for name, values in rates.items()},
     }
-    began = datetime.fromtimestamp(run.started_epoch_s, timezone.utc)
+    began = datetime.fromtimestamp(run.started_epoch_s, UTC)
     document: dict[str, Any] = {
         "version": FORMAT_VERSION,
         "x_values": (np.arange(1, steps + 1) * STEP_S).round(6).tolist(),

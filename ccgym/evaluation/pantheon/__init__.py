@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
@@ -68,7 +68,7 @@ def figure_file(scheme: str, run: int, kind: str, link: str = "datalink") -> str
 
 def utc_text(epoch_s: float) -> str:
     """``2025-01-02 03:04:05``, in UTC, as stats files and reports have it."""
-    return datetime.fromtimestamp(epoch_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def statistics_text(metrics: RunMetrics) -> str:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -203,7 +203,7 @@ def _statistics(directory: Path, scheme: str, run: int) -> Statistics:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return Statistics()
-    times = {which: datetime.strptime(at, "%Y-%m-%d %H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+    times = {which: datetime.strptime(at, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
              for which, at in _TIME.findall(text)}  # fmt: skip
     parts = list(_PART.finditer(text))
     flows = {}

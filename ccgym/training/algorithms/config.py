@@ -6,10 +6,10 @@ The learners themselves are in the files next to this one, which import torch; t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from ccgym.errors import ConfigError
 

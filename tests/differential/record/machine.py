@@ -25,7 +25,7 @@ def package_versions() -> dict[str, str]:
 
 def describe() -> dict:
     return {
-        "date_utc": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "kernel": f"{os.uname().release} {os.uname().version} {os.uname().machine}",
         "distribution": output_of("sh", "-c", '. /etc/os-release; echo "$PRETTY_NAME"'),
         "cores": os.cpu_count(),

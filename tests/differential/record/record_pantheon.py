@@ -77,7 +77,7 @@ def main() -> None:
     given = parser.parse_args()
     pantheon = Pantheon(given.pantheon, given.python2, given.commit)
     made = {
-        "date_utc": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         **pantheon.describe(),
         "mahimahi": given.scripts,
         "gnuplot": machine.output_of("gnuplot", "--version"),

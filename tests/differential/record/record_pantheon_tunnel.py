@@ -93,7 +93,7 @@ def main() -> None:
     pantheon = Pantheon(given.pantheon, given.python2, given.commit)
     found = {
         "made": {
-            "date_utc": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "date_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             **pantheon.describe(),
             "tunnel": "StanfordSNR/pantheon-tunnel @f866d3f, unchanged, gcc 12.2",
             "iperf": machine.output_of("dpkg-query", "-W", "-f=${Version}", "iperf"),

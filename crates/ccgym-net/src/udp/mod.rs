@@ -12,7 +12,7 @@
 
 pub mod codec;
 mod cookie;
-/// Generated from `proto/datagram.proto`, which says what the fields mean; `tests/udp_schema.rs` renews it.
+/// Generated from `proto/datagram.proto`, which says what the fields mean; `make docs` renews it.
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::module_inception)]
 #[path = "datagram_pb.rs"]
@@ -21,7 +21,7 @@ mod batch_calls;
 pub mod endpoint;
 mod filter;
 #[cfg(test)]
-#[path = "../../tests/udp/fuzz.rs"]
+#[path = "../../tests/net/udp/fuzz.rs"]
 mod fuzz;
 pub mod hello;
 pub mod receiver;

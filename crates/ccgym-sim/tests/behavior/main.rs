@@ -29,6 +29,7 @@ mod guard;
 mod hostile;
 mod hostile_receivers;
 mod intervals;
+mod memory;
 mod misbehaving_receivers;
 mod networks;
 mod parking_lot_against_ns3;

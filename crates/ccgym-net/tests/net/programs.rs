@@ -1,17 +1,14 @@
 //! Programs of others as flows: how they are started, measured, and ended with all that they started.
-#![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
-
-mod common;
 
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::common::{helper, joined, root, tell, Ran, Sandbox};
 use ccgym_net::program::End;
 use ccgym_net::run::RunResult;
-use common::{helper, joined, root, tell, Ran, Sandbox};
 use nix::sys::signal::Signal;
 use serde_json::{json, Value};
 
@@ -70,7 +67,7 @@ fn sink_that_asks() {
 
 /// A script that becomes one of them.
 fn becoming(name: &str) -> String {
-    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(name)))
+    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
 }
 
 // --- Runs ----------------------------------------------------------------------------------------------------------

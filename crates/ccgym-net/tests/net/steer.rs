@@ -6,7 +6,6 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -22,7 +21,6 @@ use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::agent_batch::{AgentBatch, Arrays};
 use ccgym_sim::Simulator;
-use prost::Message;
 use serde_json::json;
 
 const OBSERVATION: usize = 6;
@@ -451,60 +449,3 @@ fn a_flow_finds_its_environment_by_path() {
     let error = Steering::connect(&path, connection()).err().unwrap();
     assert!(error.to_string().contains("connecting flow 0"), "{error}");
 }
-
-// ---- generated code -----------------------------------------------------------------------------------------------
-
-/// `UPDATE_GENERATED=1 cargo test -p ccgym-net --test steer generated` writes them.
-#[test]
-fn generated_files_are_those_of_the_schema() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = protox::compile(["control.proto"], [here.join("proto")]).unwrap();
-    let folder = std::env::temp_dir().join(format!("ccgym-steer-proto-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    prost_build::Config::new().out_dir(&folder).disable_comments(["."]).compile_fds(files.clone()).unwrap();
-    let rust = fs::read_to_string(folder.join("ccgym.control.rs")).unwrap();
-    fs::remove_dir_all(&folder).unwrap();
-    let mut file = files.file.pop().unwrap();
-    file.source_code_info = None;
-    let digits = file.encode_to_vec().iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
-    let lines: Vec<&str> = digits.as_bytes().chunks(112).map(|line| std::str::from_utf8(line).unwrap()).collect();
-    let python = format!("{PYTHON_HEAD}{}{PYTHON_TAIL}", lines.join("\n    "));
-    for (path, content) in [("src/steer/control_pb.rs", rust), ("../../ccgym/emulation/control_pb2.py", python)] {
-        let path = here.join(path);
-        if std::env::var_os("UPDATE_GENERATED").is_some() {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, &content).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == content, "{} is not what proto/control.proto says; see this test's comment", path.display());
-    }
-}
-
-const PYTHON_HEAD: &str = r#""""The messages of ``crates/ccgym-net/proto/control.proto``, which says what they mean.
-
-Written by ``UPDATE_GENERATED=1 cargo test -p ccgym-net --test steer generated``: what stands here is that file,
-compiled. The classes are made from it when it is loaded, so that any version of protobuf will do.
-"""
-
-from google.protobuf import descriptor_pool, message_factory
-
-_FILE = bytes.fromhex(
-    """
-    "#;
-
-const PYTHON_TAIL: &str = r#"
-    """
-)
-_POOL = descriptor_pool.DescriptorPool()
-_POOL.AddSerializedFile(_FILE)
-_CLASSES = message_factory.GetMessageClassesForFiles(["control.proto"], _POOL)
-
-FromSender = _CLASSES["ccgym.control.FromSender"]
-ToSender = _CLASSES["ccgym.control.ToSender"]
-Hello = _CLASSES["ccgym.control.Hello"]
-Interval = _CLASSES["ccgym.control.Interval"]
-Action = _CLASSES["ccgym.control.Action"]
-Stop = _CLASSES["ccgym.control.Stop"]
-Ended = _CLASSES["ccgym.control.Ended"]
-Summary = _CLASSES["ccgym.control.Summary"]
-"#;

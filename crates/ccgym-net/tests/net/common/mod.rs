@@ -14,6 +14,11 @@ use nix::sys::signal::{kill, signal, SigHandler, Signal};
 use nix::unistd::Pid;
 use serde_json::{json, Value};
 
+/// Whether `make test-all` runs: then the tests repeat more often.
+pub fn all_tests() -> bool {
+    std::env::var_os("CCGYM_TEST_ALL").is_some()
+}
+
 /// Whether this process may do what the tests need; says so loudly if not.
 pub fn root() -> bool {
     let root = nix::unistd::geteuid().is_root() && Namespace::new().is_ok();

@@ -3,32 +3,36 @@
 // Counting what is allocated takes an allocator, which takes unsafe code; it forwards to the system's.
 #![allow(unsafe_code)]
 
-#[path = "behavior/common/mod.rs"]
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::cell::Cell;
 
+use crate::common::{run, simulator, spec};
 use ccgym_core::Timestamp;
-use common::{run, simulator, spec};
 use serde_json::json;
 
 struct Counting;
 
-static LIVE: AtomicIsize = AtomicIsize::new(0);
+thread_local! {
+    /// Bytes that this thread has allocated and not freed: other tests run meanwhile, in threads of their own.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    LIVE.set(LIVE.get() + bytes);
+}
 
 // SAFETY: every call goes to the system's allocator unchanged; only sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        count(layout.size() as isize);
         System.alloc(layout)
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        count(-(layout.size() as isize));
         System.dealloc(pointer, layout);
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
+        count(size as isize - layout.size() as isize);
         System.realloc(pointer, layout, size)
     }
 }
@@ -37,10 +41,9 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 fn live() -> isize {
-    LIVE.load(Ordering::Relaxed)
+    LIVE.get()
 }
 
-/// One test, so that no other one allocates meanwhile.
 #[test]
 fn memory_does_not_grow() {
     // A thousand simulations, with everything recorded, leave not a byte.

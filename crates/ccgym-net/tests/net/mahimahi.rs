@@ -175,7 +175,7 @@ fn nothing_remains_when_the_starter_is_killed() {
         return;
     }
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "nothing_remains_when_the_starter_is_killed", "--nocapture"])
+        .args(["--exact", "mahimahi::nothing_remains_when_the_starter_is_killed", "--nocapture"])
         .env(HOLD, "1")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -1,5 +1,4 @@
 //! A pipeline against a plain model: one element after the other, each over the whole sequence of its arrivals.
-#![allow(missing_docs)]
 
 use std::sync::Arc;
 

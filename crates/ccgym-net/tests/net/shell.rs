@@ -1,8 +1,5 @@
 //! `ccgym shell` as a user meets it: the built program, with real namespaces, devices and packets.
-#![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
-
-mod common;
 
 use std::fs;
 use std::io::Write;
@@ -11,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Ran, Sandbox};
 use ccgym_link::log::{parse_log, LogLine};
-use common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Ran, Sandbox};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -40,9 +37,9 @@ fn ask_for_echoes() {
 
 /// A server outside that answers a client inside.
 fn with_server(job: Job, binary: &Path) -> Job {
-    let server = joined(&helper_in(binary, "serve_echoes"));
+    let server = joined(&helper_in(binary, "shell::serve_echoes"));
     let outside = json!({"command": server, "log": "/dev/null", "port": PORT});
-    job.set("outside", outside).command(&helper_in(binary, "ask_for_echoes"))
+    job.set("outside", outside).command(&helper_in(binary, "shell::ask_for_echoes"))
 }
 
 /// Run a client inside with a server outside; the answer has its round trips.
@@ -350,7 +347,7 @@ fn four_shells_at_once_do_not_meet() {
         return;
     }
     let place = Sandbox::new();
-    let client = joined(&helper("ask_for_echoes"));
+    let client = joined(&helper("shell::ask_for_echoes"));
     // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
     let first = with_server(Job::new().delay(1), &std::env::current_exe().unwrap());
     let mut first = place.spawn(place.shell(first.script("echo > ready; exec sleep 50")));

@@ -2,20 +2,18 @@
 //! machine has another monotonic clock; the wall clock is the same, so that the true offset of the wall clocks is zero.
 #![allow(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
-mod common;
-
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::common::{helper, joined, root, Ran, Sandbox};
 use ccgym_core::TimeSpan;
 use ccgym_link::{Chain, ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 use ccgym_net::run::{join, HalfResult, JoinOptions, RunResult};
 use ccgym_net::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
 use ccgym_net::system::{Endpoints, Namespace, Placement};
 use ccgym_net::Clock;
-use common::{helper, joined, root, Ran, Sandbox};
 use serde_json::{json, Value};
 
 /// By so many seconds the receivers' monotonic clock is ahead.
@@ -59,7 +57,11 @@ fn sink_that_asks() {
 }
 
 fn becoming(name: &str) -> Value {
-    json!(["/bin/sh", "-c", format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(name)))])
+    json!([
+        "/bin/sh",
+        "-c",
+        format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("tunnel::{name}"))))
+    ])
 }
 
 // --- Two machines --------------------------------------------------------------------------------------------------
