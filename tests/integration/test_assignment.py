@@ -16,6 +16,8 @@ from ccgym.experiments.spec import ExperimentSet
 from ccgym.report import experiment_report
 from ccgym.report.experiment_report import figures_of_test
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:

@@ -28,6 +28,8 @@ from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender
 from tests.integration.tiny_agent import TINY
 
+pytestmark = pytest.mark.long
+
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'ccgym[ray]', as in docs/cluster.md"
 )
@@ -258,7 +260,6 @@ evaluation: {episodes: 1, baselines: [oracle]}
 """
 
 
-@pytest.mark.long
 @needs_ray
 def test_trainings_on_a_cluster_come_to_the_same_weights(
     ray_cluster: tuple[str, int, dict[str, str]], tmp_path: Path

@@ -12,7 +12,10 @@ from ccgym.report.explore import write_explore
 from tests.browser import Browser, program
 from tests.unit.made_up_results import many, store
 
-pytestmark = pytest.mark.skipif(program() is None, reason="needs chromium: sudo apt-get install chromium")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(program() is None, reason="needs chromium: sudo apt-get install chromium"),
+]
 
 SCHEMES, RUNS = 12, 10
 

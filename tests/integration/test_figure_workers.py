@@ -58,9 +58,9 @@ def drawing(directory: Path) -> tuple[subprocess.Popen[str], list[int]]:
     "end",
     [
         lambda process: os.kill(process.pid, signal.SIGKILL),
-        lambda process: os.kill(process.pid, signal.SIGTERM),
-        lambda process: os.killpg(process.pid, signal.SIGKILL),
-        lambda process: os.killpg(process.pid, signal.SIGINT),
+        pytest.param(lambda process: os.kill(process.pid, signal.SIGTERM), marks=pytest.mark.long),
+        pytest.param(lambda process: os.killpg(process.pid, signal.SIGKILL), marks=pytest.mark.long),
+        pytest.param(lambda process: os.killpg(process.pid, signal.SIGINT), marks=pytest.mark.long),
     ],
     ids=["killed", "terminated", "the group killed", "control-C"],
 )

@@ -191,6 +191,7 @@ SHORT: dict[str, tuple[float, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", SHORT)
+@pytest.mark.long
 def test_in_short(name: str, tmp_path: Path) -> None:
     """Three light links, under forty seconds on one processor; far above where it began, and not far below the
     oracle. Then the export does what torch does, and knows no expert."""

@@ -15,6 +15,7 @@ from ccgym.units import Nanoseconds
 
 
 @pytest.mark.real("root", "netns", "tun")
+@pytest.mark.long
 def test_a_scheme_that_is_far_from_the_oracle_is_so_with_real_packets(tmp_path: Path) -> None:
     run_ns = Nanoseconds(3_000_000_000)
     spec = AdversarySpec(evaluations=16, duration=run_ns, runs=1, finds=1, max_rate_mbps=20.0)

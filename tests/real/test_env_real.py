@@ -191,6 +191,7 @@ def test_two_learners_share_a_path() -> None:
     assert run_processes() == []
 
 
+@pytest.mark.long
 def test_training_is_fine_tuned_on_it(tmp_path: Path) -> None:
     from ccgym.cli.train import main
 
@@ -221,7 +222,11 @@ MAX_LATE = 0.02
 
 
 @pytest.mark.parametrize("how", ["environment", "native"])
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path["rate"]))
+@pytest.mark.parametrize(
+    "path",
+    [PATHS[0], *(pytest.param(path, marks=pytest.mark.long) for path in PATHS[1:])],
+    ids=lambda path: str(path["rate"]),
+)
 def test_the_pretrained_policy_does_what_it_does_in_the_simulator(path: dict[str, Any], how: str) -> None:
     """Within 10 % of throughput and 5 ms of mean delay of what it does in the simulator on the same path.
 

@@ -67,7 +67,7 @@ def test_our_cubic_fills_the_link() -> None:
     assert run.flows[0].min_rtt_ms >= 19
 
 
-@pytest.mark.parametrize("scheme", ["dctcp", "prague"])
+@pytest.mark.parametrize("scheme", ["dctcp", pytest.param("prague", marks=pytest.mark.long)])
 def test_marks_hold_the_queue_where_the_threshold_has_room_for_bursts(scheme: str) -> None:
     # Senders that wake late send in bursts: at 12 Mbit/s one of ten packets waits 10 ms. Only marks hold this queue.
     path = NetworkPath(rate="12mbps", rtt="40ms", queue={"kind": "step", "delay": "20ms"}, name="marking")
@@ -236,6 +236,7 @@ def test_a_flow_between_two_endpoints() -> None:
 
 
 @pytest.mark.skipif(quic.program() is None, reason="needs ccgym-quic, which `make setup` builds")
+@pytest.mark.long
 def test_quic_beside_ours() -> None:
     for algorithm in quic.LABELS:
         run = backend("emulated").run(PATH, [f"quic:{algorithm}"], 3, 1)

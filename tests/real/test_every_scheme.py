@@ -27,6 +27,7 @@ def throughput(scheme: str, backend: str) -> float:
     return run.total.throughput_mbps or 0.0
 
 
+@pytest.mark.long
 def test_every_scheme_works_with_real_packets() -> None:
     names = [name for name in registry() if name not in LEFT_OUT]
     both = {name: (throughput(name, "emulated"), throughput(name, "sim")) for name in names}

@@ -87,6 +87,7 @@ def test_what_it_cannot_do_is_an_error_with_its_own_words() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtorrent") is None, reason="needs libtorrent: pip install libtorrent")
+@pytest.mark.long
 def test_utp_keeps_to_its_target_delay() -> None:
     path = NetworkPath(rate="12mbps", rtt="20ms", queue="300p", name="deep")
     medians = []
@@ -181,6 +182,7 @@ def wrapper(folder: Path, name: str, text: str) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_wrappers_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CCGYM_CACHE_DIR", str(tmp_path / "cache"))
     first = wrapper(tmp_path, "first", RECEIVER_FIRST)

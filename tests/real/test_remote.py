@@ -126,6 +126,7 @@ def least_ms(out: Path, scheme: str = "cubic", link: str = "datalink") -> float:
     return float(read_log(out / f"{scheme}_{link}_run1.log").delay_ns.min()) / 1e6
 
 
+@pytest.mark.long
 def test_a_symmetric_path_and_another_clock(tmp_path: Path) -> None:
     schemes = ["cubic", "aurora", *(["tcp:cubic"] if kernel_tcp.why_unavailable("cubic") is None else [])]
     with machines(tmp_path, 20, 20) as two:
@@ -148,6 +149,7 @@ def test_a_symmetric_path_and_another_clock(tmp_path: Path) -> None:
     assert (cubic.record.link.capacity_mbps, cubic.record.link.utilization) == (None, None)
 
 
+@pytest.mark.long
 def test_an_asymmetric_path_needs_a_time_server(tmp_path: Path) -> None:
     with machines(tmp_path, 10, 50) as two, ExitStack() as servers:
         alone = two.evaluate(tmp_path / "alone", "--schemes", "cubic")
@@ -163,6 +165,7 @@ def test_an_asymmetric_path_needs_a_time_server(tmp_path: Path) -> None:
     assert "Local clock offset: " in (tmp_path / "asked" / "cubic_stats_run1.log").read_text()
 
 
+@pytest.mark.long
 def test_a_time_server_that_contradicts_the_packets_is_not_believed(tmp_path: Path) -> None:
     with machines(tmp_path, 10, 10) as two, time_server(two.near, 0.0), time_server([], 0.5):
         results = two.evaluate(tmp_path / "out", "--schemes", "cubic", "--ntp-addr", "127.0.0.1")
@@ -186,6 +189,7 @@ def test_data_from_there_and_the_tunnel_from_there(tmp_path: Path) -> None:
         assert 20 < least_ms(tmp_path / "out", cell.scheme) < 24
 
 
+@pytest.mark.long
 def test_a_firewall_between_is_named(tmp_path: Path) -> None:
     with machines(tmp_path, 1, 1) as two:
         words = [*two.near, *evaluate_words(two.ssh("outside"), tmp_path / "out"), "--schemes", "cubic"]

@@ -54,6 +54,7 @@ def test_most_published_values_hold() -> None:
     assert sum(row.holds for row in rows) >= PUBLISHED_HOLD
 
 
+@pytest.mark.long
 def test_every_value_of_ns3_is_counted_once() -> None:
     """ccperf_ns3_reproduction.csv: 1,784 values of 68 runs; those of TcpBbr and of one random draw are not judged."""
     rows = ns3_rows()

@@ -466,6 +466,7 @@ def results() -> ExperimentResults:
     return invented()
 
 
+@pytest.mark.long
 def test_the_report_has_the_figures_of_the_yaml(results: ExperimentResults, tmp_path: Path) -> None:
     progress = Progress()
     written = experiment_report.write(results, tmp_path, progress, figures=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,13 @@ import pytest
 
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.origins import check
-from tests.unit.scripts import TOOLS, load
+from tests.unit.test_tools import TOOLS
 
-remy: Any = load("remy")
+pytestmark = pytest.mark.long
+
+sys.path.insert(0, str(TOOLS))  # a folder of scripts and no package
+remy: Any = importlib.import_module("remy")
+sys.path.remove(str(TOOLS))
 OURS = TOOLS.parent / "schemes" / "src" / "taova" / "ours.dna"
 
 

@@ -147,6 +147,7 @@ def lines_of(page: Figure) -> list[list[tuple[float, float, str]]]:
     return [sorted(line) for line in lines.values()]
 
 
+@pytest.mark.long
 def test_the_words_of_the_pdf_tables_stay_apart(tmp_path: Path) -> None:
     cells = [replace(one, scheme=f"{place}", run=1) for place, one in enumerate(video().cells)]
     styles = tuple(replace(STYLES[0], key=one.scheme, label=f"a scheme of the name {one.scheme}") for one in cells)
@@ -161,6 +162,7 @@ def test_the_words_of_the_pdf_tables_stay_apart(tmp_path: Path) -> None:
         assert all(left[1] < right[0] for left, right in pairwise(row)), row
 
 
+@pytest.mark.long
 def test_the_pdf_says_which_scheme_is_better(tmp_path: Path) -> None:
     results = many(12, 3)
     _, _, *pages = pdf_pages(with_curves(tmp_path, results), tmp_path)
@@ -244,6 +246,7 @@ def test_figures_are_drawn_even_where_no_worker_can_start(tmp_path: Path, monkey
     assert len(list(tmp_path.glob("*.png"))) == 18
 
 
+@pytest.mark.long
 def test_workers_draw_what_one_process_draws(tmp_path: Path) -> None:
     for name, jobs in (("one", 1), ("two", 2)):
         (tmp_path / name).mkdir()
@@ -369,6 +372,7 @@ def pdf_texts(results: ResultSet, directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("flows", [1, 3, 20])
+@pytest.mark.long
 def test_the_pdf_shows_every_flow_and_covers_none(tmp_path: Path, flows: int) -> None:
     results = result_set(cells=(cell("bbr", 1, 72.6, 65.9, 0.03, flows),))
     with_curves(tmp_path, results, flows)
