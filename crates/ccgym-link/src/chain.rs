@@ -8,6 +8,18 @@ use crate::element::{Counters, Fate, PathElement};
 use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
+/// More copies of a packet, on average, are refused: what one packet becomes must fit into memory.
+pub const MAX_COPIES: f64 = 16.0;
+
+/// How many packets leave elements for one that enters, if all that duplicate it do so as often as they ever do.
+pub fn copies<'a>(elements: impl Iterator<Item = &'a ElementSpec>) -> f64 {
+    let factor = |element: &ElementSpec| match element {
+        ElementSpec::Duplicate { probability } => 1.0 + probability.steps().iter().map(|(_, p)| *p).fold(0.0, f64::max),
+        _ => 1.0,
+    };
+    elements.map(factor).product()
+}
+
 /// The elements of one direction.
 #[derive(Clone)]
 pub struct Chain {
@@ -40,6 +52,9 @@ impl Chain {
             let built = build_element(spec, seed, first_index + i as u64, traces);
             elements.push(built.map_err(|error| SpecError { place: format!("[{i}]: {}", error.place), ..error })?);
         }
+        let copied = copies(specs.iter());
+        let expected = format!("at most {MAX_COPIES} on average; let fewer elements duplicate, or more rarely");
+        SpecError::ensure(copied <= MAX_COPIES, "", format!("{copied:.0} copies of a packet"), expected)?;
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
         let synchronise: Vec<bool> = (0..=elements.len())
             .map(|i| {
