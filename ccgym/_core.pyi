@@ -348,7 +348,7 @@ class Halt:
 
     def __new__(cls) -> Halt: ...
     def set(self) -> None:
-        """End them."""
+        """End them. A scheme in Python that is at work meets a KeyboardInterrupt."""
 
 @final
 class Policy:

@@ -71,6 +71,7 @@ class Summary(_Message):
     loss: float
     sent_packets: int
     utilization: float
+    fair_share_ratio: float
     def __init__(
         self,
         *,
@@ -83,8 +84,11 @@ class Summary(_Message):
         loss: float = ...,
         sent_packets: int = ...,
         utilization: float | None = ...,
+        fair_share_ratio: float | None = ...,
     ) -> None: ...
-    def HasField(self, name: Literal["delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilization"]) -> bool: ...
+    def HasField(
+        self, name: Literal["delay_mean_ms", "delay_p95_ms", "rtt_p95_ms", "utilization", "fair_share_ratio"]
+    ) -> bool: ...
 
 class Ended(_Message):
     interval: Interval

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sysconfig
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from ccgym.emulation.programs import ask
+from ccgym.errors import RealPathError
 
 PROGRAM: Final = "ccgym-quic"
 """The program (``crates/ccgym-quic``), which no wheel contains."""
 
 LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
-"""The library's congestion controllers, with their names for people."""
+"""The library's own congestion controllers, with their names for people."""
+
+ANSWER_S: Final = 5.0
+"""How long the program may take to say which controllers it has, seconds."""
 
 HOW_TO_GET_IT: Final = "`make setup` in a checkout, or `cargo install --path crates/ccgym-quic`, builds it"
 """What makes the program."""
+
+
+_ROW: Final = re.compile(r"(?P<name>[a-z][a-z0-9_]*) (?P<label>[ -~]{1,60})")
+"""A line of what the program says of its controllers."""
 
 
 def program() -> Path | None:
@@ -30,6 +43,26 @@ def why_unavailable() -> str | None:
     return None if program() is not None else f"there is no program {PROGRAM} here ({HOW_TO_GET_IT})"
 
 
+def labels() -> Mapping[str, str]:
+    """The congestion controllers, with their names for people.
+
+    Those that the program here was built with, of which some may be a user's own; without the program the library's.
+    """
+    found = program()
+    return LABELS if found is None else _labels_of(found, found.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _labels_of(path: Path, _changed_ns: int) -> Mapping[str, str]:
+    try:
+        answer = ask([str(path), "--controllers"], ANSWER_S, PROGRAM)
+    except RealPathError:
+        return LABELS
+    rows = [_ROW.fullmatch(line) for line in answer.output.splitlines()]
+    found = {row["name"]: row["label"] for row in rows if row is not None}
+    return found if answer.status == 0 and found else LABELS
+
+
 def label(algorithm: str) -> str:
     """The name for people: ``QUIC BBR (quinn)``."""
-    return f"QUIC {LABELS.get(algorithm, algorithm)} (quinn)"
+    return f"QUIC {labels().get(algorithm, algorithm)} (quinn)"

@@ -148,8 +148,11 @@ class EpisodeBatch(ABC):
     def _start(self, index: int, episode: Episode) -> None:
         """Run an episode to its first decision; write the rows' ``obs``, and ``due``."""
 
-    def step(self) -> bool:
+    def step(self, *, leave_ended: bool = False) -> bool:
         """Apply the actions of the rows that are due, and run every episode to its next decision or its end.
+
+        Args:
+            leave_ended: Whether episodes that have ended before stay as they are. Their rows are to be ignored.
 
         Returns:
             Whether some episode has ended.
@@ -158,7 +161,7 @@ class EpisodeBatch(ABC):
             ConfigError: An episode has not begun, or has ended.
             RealPathError: A real path failed.
         """
-        if not self._running:
+        if not (self._running or (leave_ended and not self.over().all())):
             raise self._not_running()
         if self.learners > 1:
             self._decided |= self.due == 1
@@ -186,6 +189,17 @@ class EpisodeBatch(ABC):
         self._closed = True
         self._running = False
         self.ended[self.ended == RUNNING] = TIME_DONE
+
+    def over(self) -> npt.NDArray[np.bool_]:
+        """Which episodes have ended and wait for their next beginning.
+
+        Raises:
+            ConfigError: One has never begun, or the batch was closed.
+        """
+        if self._closed or any(episode is None for episode in self.episodes):
+            raise self._not_running()
+        over: npt.NDArray[np.bool_] = self.ended != RUNNING
+        return over
 
     def _not_running(self) -> ConfigError:
         if self._closed:

@@ -76,13 +76,12 @@ class RealBatch(EpisodeBatch):
     @override
     def _advance(self) -> None:
         try:
-            for index, real in enumerate(self._real):
-                assert real is not None
+            running = [(index, real) for index, real in enumerate(self._real) if real is not None]
+            for index, real in running:
                 for place, learner in enumerate(real.learners):
                     if learner.due:
                         learner.act(self.actions[index * self.learners + place].tolist())
-            for index, real in enumerate(self._real):
-                assert real is not None
+            for index, real in running:
                 real.wait()
                 self._collect(index, real)
         except BaseException:

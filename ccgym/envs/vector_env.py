@@ -25,16 +25,21 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
     """:class:`~ccgym.envs.LinkEnv` times ``num_envs``, in one call per step, without Python's lock.
 
     Environment ``i`` of ``reset(seed=s)`` has the same episodes as a ``LinkEnv`` with ``reset(seed=s + i)``, bit for
-    bit. An episode that ends is reset in the same step (``AutoresetMode.SAME_STEP``): its last observation is
-    ``infos["final_obs"][i]`` and what it ended with ``infos["final_info"]``; the returned observation is the first of
-    the next episode. ``infos`` holds arrays, each with a mask of the same name with an underscore in front, as in
-    Gymnasium's own vector environments.
+    bit. ``infos`` holds arrays, each with a mask of the same name with an underscore in front, as in Gymnasium's own
+    vector environments.
+
+    What follows the end of an episode is as in those, too, by ``autoreset_mode``. ``SAME_STEP``: the step resets it,
+    and returns the first observation of the next episode; the last one is ``infos["final_obs"][i]``, and what the
+    episode ended with ``infos["final_info"]``. ``NEXT_STEP``: the next step resets it, with reward 0, and ignores its
+    action. ``DISABLED``: a :meth:`reset` with ``reset_mask`` has to follow.
 
     Args:
         num_envs: How many.
         threads: Threads of the native core; 0: one per processor. The results do not depend on it.
         copy: Whether :meth:`reset` and :meth:`step` return fresh arrays. If not, they return the environment's own,
             which the next call overwrites.
+        autoreset_mode: Which of Gymnasium's ways of beginning the next episode, or its name. Gymnasium's wrapper
+            ``NormalizeObservation`` needs ``NEXT_STEP``.
         max_episode_steps: The same as ``episode_steps``; what :func:`gymnasium.make_vec` calls it.
         render_mode: As in :class:`~ccgym.envs.LinkEnv`.
         **arguments: The fields of :class:`~ccgym.envs.settings.Arguments`.
@@ -61,13 +66,25 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         *,
         threads: int = 1,
         copy: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         **arguments: Unpack[Arguments],
     ) -> None:
         if max_episode_steps is not None:
             arguments.setdefault("episode_steps", max_episode_steps)
-        self._made_with = {"num_envs": num_envs, "threads": threads, "copy": copy, "render_mode": render_mode}
+        modes = {mode.value: mode for mode in AutoresetMode}
+        if autoreset_mode not in (*modes, *modes.values()):
+            raise ConfigError(shown(autoreset_mode), where="autoreset_mode", expected=f"one of {', '.join(modes)}")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
+        self._made_with = {
+            "num_envs": num_envs,
+            "threads": threads,
+            "copy": copy,
+            "autoreset_mode": self.autoreset_mode,
+            "render_mode": render_mode,
+        }
         spaces = self._setup(Settings.read(config, **arguments), num_envs, threads=threads, render_mode=render_mode)
         self.single_observation_space, self.single_action_space = spaces
         self.num_envs = num_envs
@@ -141,21 +158,30 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             Observations, rewards, terminations (none), truncations, and infos.
 
         Raises:
-            ConfigError: The actions do not fit the action space, or there was no :meth:`reset`.
+            ConfigError: The actions do not fit the action space, or a :meth:`reset` is due.
         """
         batch = self._batch
         self._actions.read(actions)
-        some_ended = batch.step()
+        over = batch.over() if self.autoreset_mode is AutoresetMode.NEXT_STEP else ~self._all
+        some_ended = not over.all() and batch.step(leave_ended=bool(over.any()))
+        for index in np.flatnonzero(over).tolist():
+            self._begin(index)
+        batch.reward[over] = 0.0
         if self.settings.privileged:
             batch.refresh_privileged()
         rewards = batch.reward.copy() if self.copy else batch.reward
         truncations = batch.ended.astype(np.bool_)
-        if some_ended:
-            infos = {} if truncations.all() else self._infos(~truncations)
-            for index in np.flatnonzero(truncations).tolist():
+        told = ~over
+        if some_ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            told = ~truncations
+        infos = self._infos(told) if told.any() else {}
+        for index in np.flatnonzero(truncations).tolist():
+            if self.autoreset_mode is AutoresetMode.SAME_STEP:
                 self._end(index, infos)
-        else:
-            infos = self._infos(self._all)
+            else:
+                self._add_info(infos, batch.end_info(index), index)
+        for index in np.flatnonzero(over).tolist() if self.settings.privileged else ():
+            self._add_info(infos, self._privileged(index), index)
         return self._observations(), rewards, self._terminations.copy(), truncations, infos
 
     def _observations(self) -> Observations:

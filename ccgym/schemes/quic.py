@@ -15,6 +15,9 @@ from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
 PREFIX: Final = "quic:"
 """Beginning of the names of the library's schemes."""
 
+REFERENCE: Final = "quinn 0.11 (quinn-proto), MIT or Apache-2.0"
+"""Where the library's own are from."""
+
 STYLES: Final = {"cubic": ("slategray", "p"), "bbr": ("peru", "h"), "reno": ("rosybrown", "p")}
 """Color and marker."""
 
@@ -38,8 +41,9 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
         ConfigError: There are parameters.
         SchemeNotFoundError: The library has none of that name.
     """
-    names = [PREFIX + name for name in quic.LABELS]
-    if algorithm not in quic.LABELS:
+    known = quic.labels()
+    names = [PREFIX + name for name in known]
+    if algorithm not in known:
         raise SchemeNotFoundError(
             f"quinn has no congestion controller {shown(PREFIX + algorithm)}",
             where=where,
@@ -62,7 +66,7 @@ def descriptions() -> list[dict[str, Any]]:
         {
             "name": PREFIX + algorithm,
             "label": quic.label(algorithm),
-            "reference": "quinn 0.11 (quinn-proto), MIT or Apache-2.0",
+            "reference": REFERENCE if algorithm in quic.LABELS else "",
             "summary": "available here" if reason is None else f"unavailable: {reason}",
             "color": color_and_marker(algorithm)[0],
             "marker": color_and_marker(algorithm)[1],
@@ -70,5 +74,5 @@ def descriptions() -> list[dict[str, Any]]:
             "quic": True,
             "available": reason is None,
         }
-        for algorithm in quic.LABELS
+        for algorithm in quic.labels()
     ]

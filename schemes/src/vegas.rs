@@ -157,7 +157,7 @@ impl Rule for Vegas {
         let acked = whole_packets(window, acked);
         if self.ns3 {
             window.cwnd += window.mss;
-            return acked - window.mss;
+            return acked.saturating_sub(window.mss);
         }
         window.add_to_threshold(acked)
     }
@@ -194,8 +194,9 @@ fn whole_packets(window: &Window, acked: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use ccgym_core::InitContext;
     use serde_json::{json, Value};
 
     fn ms(value: f64) -> TimeSpan {
@@ -291,6 +292,25 @@ mod tests {
         assert_eq!((host.window(), host.scheme.ssthresh()), (1.0, Some(20 * MSS)));
         round(&mut host, 40.0);
         assert_eq!(host.window(), 2.0);
+    }
+
+    #[test]
+    fn nothing_acknowledged_leaves_nothing_for_avoidance() {
+        let mut vegas = Vegas {
+            ns3: true,
+            alpha: 2,
+            beta: 4,
+            gamma: 1,
+            base_rtt: TimeSpan::MAX,
+            round: Rounds::default(),
+            ns3_delay: Ns3Delay::default(),
+            queued: 0,
+            recovering: false,
+            reno: false,
+        };
+        let mut window = Window { mss: MSS, cwnd: 10 * MSS, ssthresh: u64::MAX, counted: 0 };
+        let left = [0, MSS, 3 * MSS].map(|acked| vegas.slow_start(&mut window, 0, acked));
+        assert_eq!(left, [0, 0, 2 * MSS]);
     }
 
     #[test]

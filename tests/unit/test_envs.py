@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import tracemalloc
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 import ccgym
 from ccgym.envs import LinkEnv, VectorLinkEnv
@@ -395,24 +397,77 @@ def test_the_vector_environment_equals_single_ones() -> None:
             assert (observation == observations[index]).all()
 
 
-def test_the_same_in_gymnasium_s_own_vector_environment() -> None:
-    native = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=3, episode_steps=4, privileged=True)
+def native_and_synchronous(mode: AutoresetMode, **arguments: Any) -> tuple[VectorEnv, VectorEnv]:
+    """Three environments with episodes of four steps, ours and Gymnasium's."""
+    native = gymnasium.make_vec("ccgym/Aurora-v0", num_envs=3, episode_steps=4, autoreset_mode=mode, **arguments)
     assert isinstance(native, VectorLinkEnv)
     other = gymnasium.make_vec(
         "ccgym/Aurora-v0",
         num_envs=3,
         episode_steps=4,
-        privileged=True,
         vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        vector_kwargs={"autoreset_mode": mode},
+        **arguments,
     )
-    assert native.metadata["autoreset_mode"] == other.metadata["autoreset_mode"]
+    return native, other
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_the_same_in_gymnasium_s_own_vector_environment(mode: AutoresetMode, privileged: bool) -> None:
+    native, other = native_and_synchronous(mode, privileged=privileged)
+    assert native.metadata["autoreset_mode"] == other.metadata["autoreset_mode"] == mode
     assert native.observation_space == other.observation_space
     assert native.action_space == other.action_space
     assert same(native.reset(seed=2), other.reset(seed=2))
-    for action in np.random.default_rng(1).normal(size=(9, 3, 1)).astype(np.float32):
-        assert same(native.step(action), other.step(action))
+    ends = 0
+    for step, action in enumerate(np.random.default_rng(1).normal(size=(16, 3, 1)).astype(np.float32)):
+        ours, theirs = native.step(action), other.step(action)
+        assert same(ours, theirs)
+        ends += ours[3].sum()
+        mask = ours[3] if mode is AutoresetMode.DISABLED else np.zeros(3, np.bool_)
+        if step == 1:  # from here on they end at different times
+            mask = np.array([True, False, False])
+        if mask.any():
+            options = ({"reset_mask": mask.copy()} for _ in range(2))
+            assert same(native.reset(options=next(options)), other.reset(options=next(options)))
+    assert ends > 6
     other.close()
+
+
+def test_all_episodes_end_at_once_and_begin_again_at_the_next_step() -> None:
+    native, _ = native_and_synchronous(AutoresetMode.NEXT_STEP)
+    still = np.zeros((3, 1), np.float32)
+    with pytest.raises(ConfigError):
+        native.step(still)
+    native.reset(seed=1)
+    truncations = [native.step(still)[3].all() for _ in range(11)]
+    assert truncations == [step in (3, 8) for step in range(11)]
+    assert pickle.loads(pickle.dumps(native)).metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    disabled, _ = native_and_synchronous(AutoresetMode.DISABLED)
+    disabled.reset(seed=1)
+    for _ in range(4):
+        disabled.step(still)
+    with pytest.raises(ConfigError):
+        disabled.step(still)
+    assert VectorLinkEnv(2, path=PATH).metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert VectorLinkEnv(2, path=PATH, autoreset_mode="NextStep").autoreset_mode is AutoresetMode.NEXT_STEP
+    with pytest.raises(ConfigError) as caught:
+        VectorLinkEnv(2, path=PATH, autoreset_mode="never")
+    assert caught.value.where == "autoreset_mode"
+
+
+def test_gymnasium_s_own_wrappers_run_on_it() -> None:
+    results = []
+    for envs in native_and_synchronous(AutoresetMode.NEXT_STEP):
+        wrapped = RecordEpisodeStatistics(NormalizeReward(NormalizeObservation(envs)))
+        wrapped.reset(seed=5)
+        draws = np.random.default_rng(1).normal(size=(12, 3, 1)).astype(np.float32)
+        steps = [wrapped.step(action) for action in draws]
+        ends = [step[4]["episode"] for step in steps if "episode" in step[4]]
+        assert [end["l"].tolist() for end in ends] == [[4, 4, 4]] * 2
+        results.append([(*step[:2], step[4].get("episode", {}).get("r", 0.0)) for step in steps])
+    assert same(*results)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -541,3 +596,48 @@ def test_an_image_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ccgym.PlatformError, match="matplotlib"):
         env.render()
+
+
+# --- Marks -----------------------------------------------------------------------------------------------------------
+
+MARKING = {"rate": "12mbps", "rtt": "100ms", "queue": {"kind": "codel", "limit": "2bdp", "ecn": True}}
+RISING: dict[str, Any] = {
+    "clock": "50ms",
+    "observation": {"features": [{"signal": "ce_fraction", "clip": [0, 1]}]},
+    "action": {"map": {"kind": "exponential", "base": 1.05}, "target": "rate"},
+    "reward": {"terms": [{"term": "marks", "weight": -1}]},
+    "startup": "2mbps",
+}
+
+
+@pytest.mark.parametrize("ecn", [True, False])
+def test_an_agent_with_ecn_sees_marks(ecn: bool) -> None:
+    agent = {**RISING, "ecn": ecn}
+    single = LinkEnv(agent=agent, path=MARKING, episode_steps=150)
+    many = VectorLinkEnv(2, agent=agent, path=MARKING, episode_steps=200)
+    single.reset(seed=1)
+    many.reset(seed=1)
+    steps = [single.step(np.ones(1, np.float32)) for _ in range(100)]
+    batch = [many.step(np.ones((2, 1), np.float32)) for _ in range(100)]
+    assert [step[0][0] for step in steps] == [step[0][0, 0] for step in batch]
+    seen = max(step[0][0] for step in steps)
+    paid = sum(float(step[1]) for step in steps)
+    assert (seen > 0.1, paid < -0.5) == (ecn, ecn)
+    if not ecn:
+        assert seen == paid == 0
+
+
+def test_a_deployed_agent_with_ecn_is_marked_instead_of_dropped(tmp_path: Path) -> None:
+    card = json.loads(STEADY.with_suffix(".json").read_text())
+    results = []
+    for ecn in (False, True):
+        file = tmp_path / f"{ecn}.onnx"
+        file.write_bytes(STEADY.read_bytes())
+        agent = {**card["agent"], "ecn": ecn}
+        file.with_suffix(".json").write_text(json.dumps({**card, "agent": agent}))
+        queue = {**MARKING["queue"], "target": "1ms", "interval": "20ms"}
+        run = ccgym.simulate({**MARKING, "queue": queue}, [str(file)], "10s", record=ccgym.Record(packets=False))
+        assert run.native is not None
+        marks = json.loads(run.native.summary())["link"]["marks"]
+        results.append((run.link.drops > 0, marks > 0))
+    assert results == [(True, False), (False, True)]

@@ -183,6 +183,20 @@ def test_what_is_not_here_says_how_to_get_it(
     assert "apt-get" in found["program:iperf3"].remedy
 
 
+def test_one_of_your_own_needs_no_source_and_no_way_to_get_it(mine: Path) -> None:
+    own = {name: value for name, value in YAML.items() if name not in ("reference", "install")}
+    mine.write_text(json.dumps(own))
+    choice = parse_scheme(f"program:{mine}")
+    assert choice.origin.why_unavailable(choice) is None
+    mine.write_text(json.dumps({**own, "version": ["{here}/absent", "--version"]}))
+    reason = choice.origin.why_unavailable(choice)
+    assert reason is not None
+    assert f"{mine.parent}/absent --version" in reason
+    for program in programs.packaged():
+        assert program.declared.reference
+        assert program.declared.install
+
+
 # --- Asking a program ------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -270,3 +273,35 @@ def test_groups() -> None:
     assert titles[-1] == "eagle"
     for word, group in GROUPS.items():
         assert len(parse_contenders(word)) == len(set(group.members())) > 0, word
+
+
+LOOPS = """\
+import sys
+from ccgym import NetworkPath, simulate_many
+from ccgym.evaluation.simulate import Job
+
+class Loops:
+    cwnd = 10
+
+    def on_ack(self, ack):
+        print("looping", flush=True)
+        while True:
+            pass
+
+if __name__ == "__main__":
+    path = NetworkPath(rate="12mbps", rtt="20ms", queue="60p")
+    simulate_many([Job(path, (f"{sys.argv[0]}:Loops",), "5s")], threads=2)
+"""
+
+
+def test_one_control_c_ends_a_scheme_that_loops_in_another_thread(tmp_path: Path) -> None:
+    file = tmp_path / "loops.py"
+    file.write_text(LOOPS)
+    with subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"looping\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) in (-signal.SIGINT, 130)
+        finally:
+            process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,22 @@ def test_where_the_program_is_looked_for(search_path: Path, capsys: pytest.Captu
     assert cli(["schemes", "--json"]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out) if row.get("quic")]
     assert [(row["name"], row["available"]) for row in rows] == [(f"quic:{name}", True) for name in program.LABELS]
+
+
+def test_the_program_says_which_controllers_it_has(search_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_path = search_path / program.PROGRAM
+    on_path.write_text("#!/bin/sh\n[ \"$1\" = --controllers ] && printf 'cubic Cubic\\nmine My own\\n../x Bad\\n'\n")
+    on_path.chmod(0o755)
+    choice = parse_scheme("quic:mine")
+    assert (choice.key, choice.style.label) == ("quic_mine", "QUIC My own (quinn)")
+    assert cli(["schemes", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out) if row.get("quic")}
+    assert list(rows) == ["quic:cubic", "quic:mine"]
+    assert rows["quic:cubic"]["reference"]
+    assert not rows["quic:mine"]["reference"]
+    with pytest.raises(SchemeNotFoundError):
+        parse_scheme("quic:bbr")
+    # One that does not say has the library's own.
+    on_path.write_text("#!/bin/sh\nexit 2\n")
+    os.utime(on_path, ns=(0, 0))
+    assert parse_scheme("quic:bbr").style.label == "QUIC BBR (quinn)"

@@ -229,6 +229,14 @@ class Agent(declared.Declared):
             "the minimum of the flow's life stays too low."
         ),
     )
+    ecn: bool | None = Field(
+        default=None,
+        description=(
+            "Whether its packets are sent ECN-capable, with ECT(0): queues that can then mark them instead of "
+            "dropping, and the signals `ce_packets` and `ce_fraction` count the marks. Over a base scheme that scheme "
+            "has to react to marks."
+        ),
+    )
     expert: ExpertField | None = Field(
         default=None, description="Expert whose labels it can imitate; no effect on what it does."
     )

@@ -64,6 +64,12 @@ class LossTerm(Term):
     )
 
 
+class MarksTerm(Term):
+    """Fraction of packets marked with congestion experienced."""
+
+    term: Literal["marks"] = "marks"
+
+
 class UtilizationTerm(Term):
     """A rate over the path's capacity."""
 
@@ -95,7 +101,14 @@ class OrcaPowerTerm(Term):
 
 
 AnyTerm: TypeAlias = (
-    ThroughputTerm | LatencyTerm | QueueDelayTerm | LossTerm | UtilizationTerm | UnfairnessTerm | OrcaPowerTerm
+    ThroughputTerm
+    | LatencyTerm
+    | QueueDelayTerm
+    | LossTerm
+    | MarksTerm
+    | UtilizationTerm
+    | UnfairnessTerm
+    | OrcaPowerTerm
 )
 """One term of a reward."""
 

@@ -61,8 +61,8 @@ class Declaration(_Strict):
     """Its name in tables and legends."""
     summary: Annotated[str, AfterValidator(check_text)]
     """What it is, in a few words."""
-    reference: Annotated[str, AfterValidator(check_text)]
-    """Where it is from, and its license."""
+    reference: Annotated[str, AfterValidator(check_text)] = ""
+    """Where it is from, and its license; of one of your own nothing."""
     color: Annotated[str, AfterValidator(check_color)] = "dimgray"
     """Its color in figures."""
     marker: Annotated[str, AfterValidator(check_marker)] = "P"
@@ -77,8 +77,8 @@ class Declaration(_Strict):
     """The command that receives, until it is ended."""
     version: tuple[str, ...] = Field(min_length=1)
     """The command that prints its version; it fails where the program is not there."""
-    install: Annotated[str, AfterValidator(check_text)]
-    """How to get it."""
+    install: Annotated[str, AfterValidator(check_text)] = ""
+    """How to get it; of one of your own nothing."""
 
     @model_validator(mode="after")
     def _placeholders(self) -> Declaration:
@@ -191,7 +191,8 @@ class DeclaredProgram:
         """What this machine lacks; None if nothing."""
         if self.version() is not None:
             return None
-        return f"there is no {self.title} here ({self.declared.install})"
+        how = self.declared.install or f"`{' '.join(self._filled(self.declared.version))}` has to run"
+        return f"there is no {self.title} here ({how})"
 
     def words(self, params: Mapping[str, Any]) -> ProgramWords:
         """The words, with parameters."""

@@ -203,13 +203,13 @@ impl Add<TimeSpan> for Timestamp {
     type Output = Self;
     #[inline]
     fn add(self, rhs: TimeSpan) -> Self {
-        Self(self.0 + rhs.0)
+        self.saturating_add(rhs)
     }
 }
 impl AddAssign<TimeSpan> for Timestamp {
     #[inline]
     fn add_assign(&mut self, rhs: TimeSpan) {
-        self.0 += rhs.0;
+        *self = self.saturating_add(rhs);
     }
 }
 impl Sub<TimeSpan> for Timestamp {
@@ -272,7 +272,10 @@ mod tests {
     #[test]
     fn never_stays_never() {
         assert_eq!(Timestamp::NEVER.saturating_add(TimeSpan(5)), Timestamp::NEVER);
-        assert!(!Timestamp::NEVER.is_set());
+        assert_eq!(Timestamp::NEVER + TimeSpan(5), Timestamp::NEVER);
+        let mut late = Timestamp(u64::MAX - 1);
+        late += TimeSpan::MAX;
+        assert!(!late.is_set() && !Timestamp::NEVER.is_set());
         assert_eq!(Timestamp(3).since(Timestamp(5)), TimeSpan::ZERO);
     }
 }

@@ -8,6 +8,23 @@ use crate::element::{Counters, Fate, PathElement};
 use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
+/// More copies of a packet, on average, are refused.
+const MAX_COPIES: f64 = 16.0;
+
+/// Check that what one packet becomes on its way over these elements, which stand at `place`, fits into memory.
+///
+/// # Errors
+/// They make too many packets of one, if all that duplicate do so as often as they ever do.
+pub fn check_copies<'a>(place: &str, elements: impl Iterator<Item = &'a ElementSpec>) -> Result<(), SpecError> {
+    let factor = |element: &ElementSpec| match element {
+        ElementSpec::Duplicate { probability } => 1.0 + probability.steps().iter().map(|(_, p)| *p).fold(0.0, f64::max),
+        _ => 1.0,
+    };
+    let copies: f64 = elements.map(factor).product();
+    let expected = format!("at most {MAX_COPIES} on average; let fewer elements duplicate, or more rarely");
+    SpecError::ensure(copies <= MAX_COPIES, place, format!("{copies:.0} copies of a packet"), expected)
+}
+
 /// The elements of one direction.
 #[derive(Clone)]
 pub struct Chain {
@@ -40,6 +57,7 @@ impl Chain {
             let built = build_element(spec, seed, first_index + i as u64, traces);
             elements.push(built.map_err(|error| SpecError { place: format!("[{i}]: {}", error.place), ..error })?);
         }
+        check_copies("", specs.iter())?;
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();
         let synchronise: Vec<bool> = (0..=elements.len())
             .map(|i| {

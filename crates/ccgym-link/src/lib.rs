@@ -18,7 +18,7 @@ mod queue;
 pub mod spec;
 pub mod trace;
 
-pub use chain::Chain;
+pub use chain::{check_copies, Chain};
 pub use element::{Counters, Fate, LinkEvent, PathElement, Release};
 pub use instantiate::{build_element, Element};
 pub use param::ParamCursor;

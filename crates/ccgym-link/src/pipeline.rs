@@ -252,8 +252,16 @@ impl<T: Clone> Pipeline<T> {
         let under_way = self.exits.capacity() * std::mem::size_of::<Timed<(T, Ecn)>>()
             + self.deferred.capacity() * std::mem::size_of::<Timed<AtStage<T>>>()
             + self.held.slots.capacity() * std::mem::size_of::<Option<Item<T>>>()
-            + self.held.free.capacity() * std::mem::size_of::<u64>();
+            + self.held.free.capacity() * std::mem::size_of::<u64>()
+            + self.drops.capacity() * std::mem::size_of::<Timed<T>>()
+            + self.duplicated.capacity() * std::mem::size_of::<T>();
         (waiting + under_way, events)
+    }
+
+    /// Packets under way that have not been handed out: what they own elsewhere is the driver's to count.
+    pub fn under_way(&self) -> usize {
+        let held = self.held.slots.len() - self.held.free.len();
+        self.exits.len() + self.deferred.len() + held + self.drops.len() + self.duplicated.len()
     }
 
     /// The elements.

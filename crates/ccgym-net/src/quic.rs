@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(10);
 /// `halt` is looked at this often, in milliseconds.
 const HALT_CHECK_MS: u16 = 50;
+/// Bytes kept of what it writes to its standard error, the last ones; and max bytes of a line of its standard output.
+const KEPT: usize = 1 << 16;
+const MAX_LINE: usize = 1 << 28;
 /// What a process says when it is ready.
 pub const READY: &str = "ready";
 
@@ -166,6 +169,9 @@ struct Process {
     input: Option<ChildStdin>,
     output: ChildStdout,
     read: Vec<u8>,
+    /// `None` once it is closed.
+    errors: Option<ChildStderr>,
+    complaints: Vec<u8>,
 }
 
 impl Process {
@@ -178,7 +184,7 @@ impl Process {
             .spawn()
             .context(step)
             .map_err(|error| error.hint("build it anew with `make setup`"))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output)) = (input, output) else {
             return Err(NetError::new(step(), "a process without pipes"));
         };
@@ -189,13 +195,15 @@ impl Process {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.context(step)?,
         }
-        Ok(Self { name: job.name(), child, input: Some(input), output, read: Vec::new() })
+        let (read, complaints) = (Vec::new(), Vec::new());
+        Ok(Self { name: job.name(), child, input: Some(input), output, read, errors, complaints })
     }
 
     /// The next line, or `None` if it closed its output. `limit` says, from when it was told to give up if it was,
     /// until when to wait.
     fn line(&mut self, halt: &AtomicBool, limit: impl Fn(Option<Instant>) -> Instant) -> Result<Option<String>> {
-        let step = || format!("waiting for {}", self.name);
+        let name = self.name.clone();
+        let step = || format!("waiting for {name}");
         let mut halted = None;
         let mut chunk = [0; 1 << 16];
         loop {
@@ -209,10 +217,23 @@ impl Process {
             if Instant::now() > limit(halted) {
                 return Err(NetError::new(step(), "no answer in time").expected("the process ccgym-quic at work"));
             }
-            match poll(&mut [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)], PollTimeout::from(HALT_CHECK_MS)) {
+            if self.read.len() > MAX_LINE {
+                return Err(NetError::new(step(), "a longer line").expected(format!("max {MAX_LINE} bytes")));
+            }
+            let said = PollFd::new(self.output.as_fd(), PollFlags::POLLIN);
+            let complained = self.errors.as_ref().map(|errors| PollFd::new(errors.as_fd(), PollFlags::POLLIN));
+            let mut both: Vec<PollFd> = [said].into_iter().chain(complained).collect();
+            match poll(&mut both, PollTimeout::from(HALT_CHECK_MS)) {
                 Ok(0) | Err(Errno::EINTR) => continue,
                 Ok(_) => {}
                 Err(errno) => return Err(NetError::new(step(), errno.desc())),
+            }
+            let [said, complained] = [0, 1].map(|i| both.get(i).is_some_and(|fd| fd.any().unwrap_or(true)));
+            if complained {
+                self.hear();
+            }
+            if !said {
+                continue;
             }
             match self.output.read(&mut chunk) {
                 Ok(0) => return Ok(None),
@@ -223,15 +244,29 @@ impl Process {
         }
     }
 
+    /// Read some of its standard error, so that it never waits for a reader, and keep the end.
+    fn hear(&mut self) {
+        let mut chunk = [0; KEPT];
+        let Some(errors) = &mut self.errors else { return };
+        match errors.read(&mut chunk) {
+            Ok(count) if count > 0 => {
+                self.complaints.extend_from_slice(&chunk[..count]);
+                self.complaints.drain(..self.complaints.len().saturating_sub(KEPT));
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // What cannot be read is not there.
+            _ => self.errors = None,
+        }
+    }
+
     /// Why it did not do its job: its own explanation, if it has one.
     fn failure(&mut self, said: Option<String>) -> NetError {
         self.input = None;
         let _ = self.child.kill();
-        let mut text = String::new();
-        if let Some(mut errors) = self.child.stderr.take() {
-            // What cannot be read is not there.
-            let _ = errors.read_to_string(&mut text);
+        while self.errors.is_some() {
+            self.hear();
         }
+        let text = String::from_utf8_lossy(&self.complaints);
         let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|_| {
             let found =
@@ -302,6 +337,18 @@ mod tests {
         let (done, ready) = outcome("halted", &format!("echo ready; cat >/dev/null; echo '{result}'"), true);
         assert_eq!(done.unwrap().rejected, 5);
         assert!(ready);
+    }
+
+    /// A pipe holds 64 KiB.
+    #[test]
+    fn a_process_that_complains_at_length_is_not_held_up() {
+        let result = serde_json::to_string(&ReceiverResult { rejected: 5, ..ReceiverResult::default() }).unwrap();
+        let flood = "yes complaint | head -c 1000000 >&2";
+        let (done, _) = outcome("flood", &format!("echo ready; {flood}; echo '{result}'"), false);
+        assert_eq!(done.unwrap().rejected, 5);
+        let own = serde_json::to_string(&NetError::new("sending", "it broke")).unwrap();
+        let (failed, _) = outcome("complaint", &format!("{flood}; echo '{own}' >&2; exit 2"), false);
+        assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke"));
     }
 
     /// One that reads no job does not hide its explanation.

@@ -192,8 +192,9 @@ impl AgentBatch {
     }
 
     /// Apply the actions of the rows that are due and run each simulator to its next decision or its end. Rows that are
-    /// then due, and every row of a simulator that ended, are written. `ended`: 0 running, 1 its steps are over, 2 its
-    /// time is. The GIL is released. Raises ValueError for arrays of the wrong size, and after an end without reset.
+    /// then due, and every row of a simulator that ends, are written. `ended`: 0 running, 1 its steps are over, 2 its
+    /// time is; such a simulator stays as it is until its reset. The GIL is released. Raises ValueError for arrays of the
+    /// wrong size, and where none runs.
     #[expect(clippy::too_many_arguments, reason = "one array each")]
     fn step(
         &mut self,

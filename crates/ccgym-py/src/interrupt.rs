@@ -1,13 +1,15 @@
 //! Interrupting long native calls: signals, and `Halt`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use ccgym_sim::{Interrupt, SimError, Stopped};
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 /// How often a call looks for signals: Python's handlers run only while it holds the GIL.
 const TURN: Duration = Duration::from_millis(50);
@@ -17,6 +19,38 @@ const TURN: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub struct Halt {
     flag: Arc<AtomicBool>,
+    /// Threads whose simulations call schemes in Python, by Python's numbers.
+    callers: Mutex<BTreeSet<u64>>,
+}
+
+impl Halt {
+    /// This thread's simulation calls schemes in Python from here on, until it leaves. Its number.
+    pub fn enter(&self, py: Python<'_>) -> PyResult<u64> {
+        let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        self.callers(py).insert(thread);
+        Ok(thread)
+    }
+
+    /// What was raised too late to end it is raised no more.
+    pub fn leave(&self, py: Python<'_>, thread: u64) -> PyResult<()> {
+        self.callers(py).remove(&thread);
+        if self.flag.load(Ordering::Relaxed) {
+            raise_in(py, thread, py.None().into_bound(py))?;
+        }
+        Ok(())
+    }
+
+    fn callers<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, BTreeSet<u64>> {
+        self.callers.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Python raises an exception in another thread when that runs next; None: none any more.
+fn raise_in<'py>(py: Python<'py>, thread: u64, exception: Bound<'py, PyAny>) -> PyResult<()> {
+    let ctypes = py.import("ctypes")?;
+    let thread = ctypes.call_method1("c_ulong", (thread,))?;
+    ctypes.getattr("pythonapi")?.call_method1("PyThreadState_SetAsyncExc", (thread, exception))?;
+    Ok(())
 }
 
 #[pymethods]
@@ -26,9 +60,14 @@ impl Halt {
         Self::default()
     }
 
-    /// End them.
-    fn set(&self) {
+    /// End them. A scheme in Python that is at work meets a KeyboardInterrupt: it may not come back by itself.
+    fn set(&self, py: Python<'_>) -> PyResult<()> {
         self.flag.store(true, Ordering::Relaxed);
+        let exception = py.import("ctypes")?.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
+        for thread in self.callers(py).iter() {
+            raise_in(py, *thread, exception.clone())?;
+        }
+        Ok(())
     }
 }
 

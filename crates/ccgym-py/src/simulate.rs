@@ -77,14 +77,20 @@ pub fn simulate(
         let watch = watch.clone();
         Arc::new(move |error| watch.end_with(error))
     };
+    let calling = halt.as_ref().filter(|_| !python.is_empty()).map(Py::get);
+    let thread = calling.map(|halt| halt.enter(py)).transpose()?;
     let resources = Resources { guests: guests(python, &on_failure, false), ..resources(py, policies) };
-    py.detach(|| {
+    let result = py.detach(|| {
         let spec = parse(spec_json).map_err(PyValueError::new_err)?;
         let mut simulator = build(&spec, &traces, &resources, &watch)?;
         simulator.run().map_err(|e| watch.error(stopped(&e)))?;
         watch.check()?;
         Ok(SimResult::new(simulator.finish(), &spec))
-    })
+    });
+    if let (Some(halt), Some(thread)) = (calling, thread) {
+        halt.leave(py, thread)?;
+    }
+    result
 }
 
 /// Whether something on a path bounds the growth of a greedy flow (two JSON lists of elements).

@@ -13,7 +13,7 @@ use serde_json::{to_value, Value};
 use crate::{receiver, sender};
 
 /// Exit status of an explained error, as of every command of ccgym.
-const STATUS_ERROR: i32 = 2;
+pub const STATUS_ERROR: i32 = 2;
 
 /// Read a job from standard input, do it, and write its result on standard output. Errors go to standard error, as
 /// JSON. The exit status.

@@ -1,10 +1,31 @@
-//! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --version` says what it is.
-#![allow(clippy::print_stdout)] // Its version is for people.
+//! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --help` says what it takes.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // What it is asked by hand is for people.
+
+use ccgym_quic::library::CONTROLLERS;
+
+const USAGE: &str = "\
+ccgym-quic: one end of a QUIC flow over a real path. ccgym starts it:
+
+    ccgym evaluate --trace 12mbps --backend emulated --schemes quic:cubic,cubic
+
+Without an option it reads a job, a line of JSON, from its standard input, and writes the result to its standard output.
+
+    --controllers  the congestion controllers: name, and name for people, a line each
+    --version      its version, and the library's
+    --help         this text
+
+docs/quic.md says how a controller of your own gets in.";
 
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("--version") {
-        println!("ccgym-quic {} with quinn 0.11", env!("CARGO_PKG_VERSION"));
-        return;
+    let arguments: Vec<String> = std::env::args_os().skip(1).map(|one| one.to_string_lossy().into_owned()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => std::process::exit(ccgym_quic::job::run()),
+        ["--help" | "-h"] => println!("{USAGE}"),
+        ["--version"] => println!("ccgym-quic {} with quinn 0.11", env!("CARGO_PKG_VERSION")),
+        ["--controllers"] => CONTROLLERS.iter().for_each(|(name, label, _)| println!("{name} {label}")),
+        _ => {
+            eprintln!("found {arguments:?}, expected one option or none\n\n{USAGE}");
+            std::process::exit(ccgym_quic::job::STATUS_ERROR);
+        }
     }
-    std::process::exit(ccgym_quic::job::run());
 }

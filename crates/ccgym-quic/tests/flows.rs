@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -18,6 +19,24 @@ const STEP: TimeSpan = TimeSpan::from_millis(100);
 
 fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_ccgym-quic"))
+}
+
+#[test]
+fn what_it_is_asked_by_hand_is_answered_without_a_job() {
+    let ask = |arguments: &[&str]| {
+        let answer = Command::new(program()).args(arguments).stdin(Stdio::null()).output().unwrap();
+        (answer.status.code(), String::from_utf8(answer.stdout).unwrap(), answer.stderr.len())
+    };
+    for help in ["--help", "-h", "--version"] {
+        let (status, text, errors) = ask(&[help]);
+        assert_eq!((status, errors), (Some(0), 0), "{help}");
+        assert!(text.contains("ccgym-quic"), "{help}: {text}");
+    }
+    assert_eq!(ask(&["--controllers"]), (Some(0), "cubic Cubic\nbbr BBR\nreno Reno\n".to_owned(), 0));
+    let (status, text, errors) = ask(&["--hlep"]);
+    assert_eq!((status, text.len()), (Some(2), 0));
+    assert!(errors > 0);
+    assert_eq!(ask(&["--help", "me"]).0, Some(2));
 }
 
 fn job(algorithm: &str, source: SourceSpec, stop_ms: u64) -> QuicSenderJob {

@@ -71,7 +71,7 @@ pub struct EpisodeStats {
 }
 
 /// Summary of an [`EpisodeStats`].
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Summary {
     /// Decisions.
     pub steps: u64,

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{CongestionControl, InitContext, KnownPath};
+use ccgym_core::ns3;
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::{Misbehavior, ReceiverConfig, Rng, SpecError};
-use ccgym_link::{Chain, DeliveryTrace, ElementSpec, Param};
+use ccgym_link::spec::MAX_SPAN;
+use ccgym_link::{check_copies, Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -294,11 +296,23 @@ impl RunSpec {
             SpecError::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;
         }
         for (i, f) in self.flows.iter().enumerate() {
-            self.route(i)?;
+            let route = self.route(i)?;
             let at = |key: &str| format!("flows[{i}].{key}");
+            // Of a single link its chain says so, and where.
+            for way in [&route.there, &route.back].into_iter().filter(|way| way.len() > 1) {
+                check_copies(&at("route"), self.elements(way))?;
+            }
+            for (key, span) in [("extra_rtt", f.extra_rtt), ("ack_delay", f.ack_delay), ("ack_ahead", f.ack_ahead)] {
+                let expected = format!("at most {MAX_SPAN} ns; times are in nanoseconds");
+                SpecError::ensure(span.0 <= MAX_SPAN, &at(key), format!("{} ns", span.0), expected)?;
+            }
             SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
-            let fits = f.mss > 0 && f.mss + f.header <= 65_535;
+            let size = u64::from(f.mss) + u64::from(f.header);
+            let fits = f.mss > 0 && size <= 65_535;
             SpecError::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
+            let fits = f.profile != Profile::Ns3 || size > ns3::HEADER;
+            let expected = format!("more than {} bytes together with the header: ns-3's own", ns3::HEADER);
+            SpecError::ensure(fits, &at("mss"), f.mss, expected)?;
             let copies = (1..=MAX_ACK_COPIES).contains(&f.ack_copies);
             SpecError::ensure(copies, &at("ack_copies"), f.ack_copies, format!("1 to {MAX_ACK_COPIES}"))?;
             SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
@@ -392,4 +406,58 @@ pub fn loss_before_link<'a>(there: impl Iterator<Item = &'a ElementSpec>) -> f64
         _ => 1.0,
     });
     1.0 - kept.product::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The place of what is wrong with a run of one flow; `elements` of kind duplicate each way, on each of two links.
+    fn refused(flow: Value, elements: usize) -> Option<String> {
+        let duplicates = vec![json!({"kind": "duplicate", "probability": 1.0}); elements];
+        let link = |name: &str| json!({"name": name, "uplink": duplicates, "downlink": []});
+        let spec = json!({"duration": 1, "uplink": [], "downlink": [], "links": [link("a"), link("b")],
+                          "flows": [{"scheme": "reno"}]});
+        let mut spec: RunSpec = serde_json::from_value(spec).unwrap();
+        let flow = [json!({"scheme": "reno"}), flow];
+        let flow: Map<_, _> = flow.iter().flat_map(|part| part.as_object().unwrap().clone()).collect();
+        spec.flows = vec![serde_json::from_value(Value::Object(flow)).unwrap()];
+        spec.validate().err().map(|error| error.place)
+    }
+
+    #[test]
+    fn sizes_are_refused_where_arithmetic_would_fail() {
+        for (flow, fits) in [
+            (json!({"mss": 65_483}), true),
+            (json!({"mss": 65_484}), false),
+            (json!({"mss": u32::MAX, "header": 1}), false),
+            (json!({"mss": 53, "header": 0, "profile": "ns3"}), true),
+            (json!({"mss": 52, "header": 0, "profile": "ns3"}), false),
+            (json!({"mss": 1, "header": 40, "profile": "ns3"}), false),
+            (json!({"mss": 1, "header": 40}), true),
+        ] {
+            assert_eq!(refused(flow.clone(), 0), (!fits).then(|| "flows[0].mss".to_owned()), "{flow}");
+        }
+    }
+
+    #[test]
+    fn spans_are_bounded() {
+        for key in ["extra_rtt", "ack_delay", "ack_ahead"] {
+            assert_eq!(refused(json!({key: MAX_SPAN}), 0), None);
+            assert_eq!(refused(json!({key: MAX_SPAN + 1}), 0), Some(format!("flows[0].{key}")));
+        }
+    }
+
+    #[test]
+    fn copies_are_bounded_over_a_whole_route() {
+        assert_eq!(refused(json!({}), 2), None, "16 copies over both links");
+        assert_eq!(refused(json!({}), 3), Some("flows[0].route".to_owned()));
+        assert_eq!(refused(json!({"route": ["a"]}), 5), None, "its chain refuses it");
+        assert_eq!(
+            refused(json!({"reverse": true}), 3),
+            Some("flows[0].route".to_owned()),
+            "acknowledgements are copied"
+        );
+    }
 }

@@ -242,11 +242,12 @@ impl AgentBatch {
     }
 
     /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or
-    /// it has ended. Rows that are due afterward, and all rows of a simulator that ended, are written; other rows keep
-    /// what they held. What a learner saw before its first decision is not rewarded: the reward is 0.
+    /// it has ended. Rows that are due afterward, and all rows of a simulator that ends, are written; other rows keep
+    /// what they held. What a learner saw before its first decision is not rewarded: the reward is 0. Simulators that had
+    /// ended before stay as they are.
     ///
     /// # Errors
-    /// An array of the wrong size, or a simulator that was not reset after its end.
+    /// An array of the wrong size, or no simulator that runs.
     pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), BatchError> {
         let (rows, w, m) = (self.rows(), self.widths, self.learners);
         check("actions", arrays.actions.len(), rows * w.action)?;
@@ -256,11 +257,11 @@ impl AgentBatch {
         check("stats", arrays.stats.len(), rows * COLUMNS.len())?;
         check("due", arrays.due.len(), rows)?;
         check("ended", arrays.ended.len(), self.lanes.len())?;
-        if let Some(index) = self.lanes.iter().position(|lane| lane.ended != Ended::Running) {
-            return Err(BatchError::NotReset(index));
-        }
         if rows == 0 {
             return Ok(());
+        }
+        if self.lanes.iter().all(|lane| lane.ended != Ended::Running) {
+            return Err(BatchError::NotReset(0));
         }
         // A reward may have no terms: then each lane's part of them is empty.
         let mut rest = arrays.terms;
@@ -378,7 +379,12 @@ impl AgentBatch {
 
 impl Lane {
     fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), Stopped> {
-        let Some(simulator) = &mut self.simulator else { return Ok(()) };
+        let running = self.ended == Ended::Running;
+        let Some(simulator) = self.simulator.as_mut().filter(|_| running) else {
+            part.due.fill(0);
+            part.ended[0] = self.ended as u8;
+            return Ok(());
+        };
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {
                 self.decided[learner] = true;

@@ -190,6 +190,10 @@ impl CongestionControl for Fillp {
         self.bbr.control()
     }
 
+    fn state(&self) -> &'static str {
+        self.bbr.state()
+    }
+
     fn observables(&self) -> Observables {
         let mut observables = self.bbr.observables();
         observables.push(("reported_mbps", self.reported.as_mbps()));

@@ -43,6 +43,12 @@ impl Road {
 }
 
 #[test]
+fn its_state_is_that_of_bbr() {
+    let states = ["fillp", "bbr"].map(|name| MockTransport::of(name, &json!({})).scheme.state());
+    assert!(!states[0].is_empty() && states[0] == states[1], "{states:?}");
+}
+
+#[test]
 fn four_reports_per_round_trip_with_the_rate_of_the_latest_round_trip() {
     let mut road = Road::new(Some(ms(40)));
     (1..=60).for_each(|at| road.arrive(at, at - 1));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides};
 use ccgym_core::congestion_control::{
-    Capabilities, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
+    Capabilities, FrameEvent, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
 };
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use super::policy::{Policy, Session};
@@ -223,6 +223,14 @@ impl Learned {
                 expected: "one that decides how much waits in the queue, such as kestrel",
             });
         }
+        if let Some(base) = base.as_ref().filter(|base| spec.ecn && !base.capabilities().ecn.is_capable()) {
+            return Err(SchemeError::InvalidCombination {
+                scheme: name,
+                found: format!("ecn over the base scheme {:?}, which does not react to marks", base.name()),
+                expected: "one that does, such as cubic with its parameter ecn",
+            });
+        }
+        let ecn = of_base.map_or(if spec.ecn { Ecn::Ect0 } else { Ecn::NotEct }, |c| c.ecn);
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
@@ -236,6 +244,7 @@ impl Learned {
             rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
             knows_path: hears(|c| c.knows_path),
             pacing_required: spec.action.target.has_rate() || of_base.is_some_and(|c| c.pacing_required),
+            ecn,
             ..of_base.unwrap_or_default()
         };
         Ok(Self {
@@ -308,6 +317,10 @@ impl CongestionControl for Learned {
         self.tell(|scheme| scheme.on_packet_sent(event));
     }
 
+    fn on_frame(&mut self, event: &FrameEvent) {
+        self.tell(|scheme| scheme.on_frame(event));
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
             self.on_rtt(event.now, sample, event.rtt.min());
@@ -371,6 +384,14 @@ impl CongestionControl for Learned {
 
     fn ssthresh(&self) -> Option<u64> {
         self.base.as_ref().and_then(|scheme| scheme.ssthresh())
+    }
+
+    fn media_target(&self) -> Option<Rate> {
+        self.base.as_ref().and_then(|scheme| scheme.media_target())
+    }
+
+    fn state(&self) -> &'static str {
+        self.base.as_ref().map_or("", |scheme| scheme.state())
     }
 
     fn observables(&self) -> Observables {
@@ -541,6 +562,58 @@ mod tests {
         // More waits; what Kestrel takes for a queue of others stays as it is.
         let (_, more) = rounds(made(), Some(1.0));
         assert_ne!(more, own);
+    }
+
+    /// An encoder follows WebRTC's target, and Kestrel's state is in the series, with an agent over them as without.
+    #[test]
+    fn what_a_base_scheme_tells_is_told() {
+        let agent = json!({
+            "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
+            "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
+            "action": {"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": "webrtc"}},
+            "reward": {"terms": [{"term": "loss", "weight": -1.0}]},
+            "startup": {"kind": "none"}
+        });
+        let agent = Some(FlowAgent::new(Arc::new(AgentSpec::from_json(&agent.to_string()).expect("an agent"))));
+        let over = create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() }).expect("a scheme");
+        let alone = crate::create("webrtc", &Map::new()).expect("a scheme");
+        let [over, alone] = [over, alone].map(|scheme| MockTransport::new(scheme).scheme.media_target());
+        assert!(over.is_some() && over == alone, "{over:?}, {alone:?}");
+        let host = MockTransport::new(steering("gain", "kestrel").expect("Kestrel's gain can be set"));
+        let alone = MockTransport::new(crate::create("kestrel", &Map::new()).expect("a scheme"));
+        assert!(!alone.scheme.state().is_empty());
+        assert_eq!(host.scheme.state(), alone.scheme.state());
+    }
+
+    #[test]
+    fn packets_are_ecn_capable_if_the_agent_or_its_base_scheme_says_so() {
+        let codepoint = |ecn: Option<bool>, inner: Option<serde_json::Value>| {
+            let mut agent = json!({
+                "name": "marked", "clock": {"kind": "fixed", "interval": 20_000_000},
+                "observation": {"features": [{"signal": "ce_fraction", "clip": [0.0, 1.0]}]},
+                "action": {"map": {"kind": "exponential", "base": 4}, "target": "cwnd"},
+                "startup": {"kind": "window", "packets": 10}
+            });
+            if let Some(ecn) = ecn {
+                agent["ecn"] = json!(ecn);
+            }
+            if let Some(inner) = inner {
+                agent["action"]["inner"] = inner;
+                agent["startup"] = json!({"kind": "none"});
+            }
+            let spec = AgentSpec::from_json(&agent.to_string()).expect("an agent");
+            assert_eq!(serde_json::to_value(&spec).unwrap().get("ecn").is_some(), ecn == Some(true), "digests stay");
+            let agent = Some(FlowAgent::new(Arc::new(spec)));
+            let scheme = create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() });
+            scheme.map(|scheme| scheme.capabilities().ecn).ok()
+        };
+        let cubic = |ecn: bool| Some(json!({"scheme": "cubic", "params": {"ecn": ecn}}));
+        assert_eq!(codepoint(None, None), Some(Ecn::NotEct));
+        assert_eq!(codepoint(Some(false), None), Some(Ecn::NotEct));
+        assert_eq!(codepoint(Some(true), None), Some(Ecn::Ect0));
+        assert_eq!(codepoint(None, cubic(true)), Some(Ecn::Ect0));
+        assert_eq!(codepoint(Some(true), cubic(true)), Some(Ecn::Ect0));
+        assert_eq!(codepoint(Some(true), cubic(false)), None, "Cubic would not slow down");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub struct Window {
     pub cwnd: u64,
     pub ssthresh: u64,
     /// Bytes acknowledged since congestion avoidance last grew the window (RFC 3465 §2.1).
-    counted: u64,
+    pub(crate) counted: u64,
 }
 
 impl Window {

@@ -112,6 +112,18 @@ pub(super) static KINDS: &[TermKind] = &[
         },
     },
     TermKind {
+        name: "marks",
+        help: "Fraction of packets marked with congestion experienced.",
+        formula: "ce_packets / acked_packets of the interval; 0 if none was acknowledged, and for an agent without ecn",
+        source: "DCTCP: the fraction F of marked packets",
+        needs_truth: false,
+        parameters: &[],
+        build: |_, signals| {
+            let marks = signals.index("ce_fraction");
+            term("1", "ce_packets / acked_packets".to_owned(), Arc::new(move |o| o.values.get(marks)))
+        },
+    },
+    TermKind {
         name: "utilization",
         help: "A rate over the path's capacity.",
         formula: "min(of / base, max); 0 where base is 0",

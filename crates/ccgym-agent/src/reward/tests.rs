@@ -12,6 +12,11 @@ use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 /// 100 ms in which 18 of 20 packets arrive (2.16 Mbit/s) and two are lost (0.24 Mbit/s); the round trip is 50 ms, the
 /// smallest was 40 ms; delivery-rate samples say 3.24 Mbit/s; the link gives 4.32 Mbit/s to two flows.
 fn value(term: Value) -> f64 {
+    value_beside(term, 0.4)
+}
+
+/// The same where the rates of the path's flows differ so much.
+fn value_beside(term: Value, rate_spread: f64) -> f64 {
     let mut spec = json!({"weight": 1.0});
     spec.as_object_mut().expect("object").extend(term.as_object().expect("object").clone());
     let spec: RewardSpec = serde_json::from_value(json!({"terms": [spec]})).expect("a reward");
@@ -39,8 +44,7 @@ fn value(term: Value) -> f64 {
     memory.digest(&done, true);
     let mut values = Values::new(&expressions);
     values.update(&expressions, &View { m: &done, memory: &memory }, false);
-    let truth =
-        GroundTruth { link_rate: 4.32e6, fair_share: 2.16e6, flows: 2, rate_spread: 0.4, ..GroundTruth::default() };
+    let truth = GroundTruth { link_rate: 4.32e6, fair_share: 2.16e6, flows: 2, rate_spread, ..GroundTruth::default() };
     let mut terms = [f64::NAN];
     let sum = reward.compute(&Outcome { memory: &memory, values: &values, truth: &truth }, &mut terms);
     assert_eq!(sum, terms[0]);
@@ -72,6 +76,12 @@ fn each_kind_by_hand() {
         let got = value(term.clone());
         assert!((got - expected).abs() < 1e-9, "{term}: {got}, by hand {expected}");
     }
+}
+
+/// On real paths the rates of other flows are not known.
+#[test]
+fn what_is_not_known_is_not_rewarded() {
+    assert_eq!(value_beside(json!({"term": "unfairness"}), f64::NAN), 0.0);
 }
 
 #[test]

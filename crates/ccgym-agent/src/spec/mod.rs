@@ -51,6 +51,10 @@ pub struct AgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub min_rtt_window: Option<u32>,
+    /// Whether its packets are sent ECN-capable, with ECT(0): queues that can then mark them instead of dropping, and the
+    /// signals `ce_packets` and `ce_fraction` count the marks. Over a base scheme that scheme has to react to marks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ecn: bool,
     /// Expert whose labels it can imitate; no effect on what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert: Option<ExpertSpec>,

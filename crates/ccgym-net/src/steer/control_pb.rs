@@ -117,4 +117,6 @@ pub struct Summary {
     pub sent_packets: u64,
     #[prost(double, optional, tag = "9")]
     pub utilization: ::core::option::Option<f64>,
+    #[prost(double, optional, tag = "10")]
+    pub fair_share_ratio: ::core::option::Option<f64>,
 }

@@ -80,7 +80,12 @@ impl EpisodeTracker {
         let truth = self.truth.over(self.flow, interval.start, now);
 
         let mut reward_terms = vec![0.0; agent.spec().reward.terms.len()];
-        let reward = agent.reward(&truth, &mut reward_terms);
+        let mut reward = agent.reward(&truth, &mut reward_terms);
+        // What a flow saw before its first decision is not rewarded.
+        if first {
+            reward = 0.0;
+            reward_terms.fill(0.0);
+        }
         let mut statistics = vec![0.0; COLUMNS.len()];
         write_stats(now, interval, agent.rejected_actions(), &mut statistics);
         let mut truths = vec![0.0; TRUTH_COLUMNS.len()];

@@ -84,6 +84,7 @@ impl From<episode::Summary> for Summary {
             loss: summary.loss,
             sent_packets: summary.sent_packets,
             utilization: summary.utilization,
+            fair_share_ratio: summary.fair_share_ratio,
         }
     }
 }
@@ -112,6 +113,13 @@ mod tests {
             }
             assert_eq!(found, [action(0), action(300), action(u64::MAX)], "pieces of {cut}");
         }
+    }
+
+    #[test]
+    fn a_summary_is_told_whole() {
+        let summary = episode::Summary { fair_share_ratio: Some(0.5), utilization: Some(0.25), ..Default::default() };
+        let told = Summary::from(summary);
+        assert_eq!((told.utilization, told.fair_share_ratio), (Some(0.25), Some(0.5)));
     }
 
     #[test]

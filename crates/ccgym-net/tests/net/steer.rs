@@ -241,8 +241,8 @@ fn an_environment_is_told_what_the_simulator_tells() {
         let told = environment.newest().clone();
         assert_eq!((told.sequence, told.time_ns, told.awaiting, told.held), (count, now.0, true, false));
         assert_eq!(told.observation, observations);
+        assert_eq!((told.reward, &told.reward_terms), (rewards[0], &terms), "0 before the first decision");
         if count > 0 {
-            assert_eq!((told.reward, &told.reward_terms), (rewards[0], &terms));
             assert_eq!(told.statistics, stats);
             batch.truth(&mut truth).unwrap();
             assert_eq!(told.truth, truth);

@@ -2,7 +2,7 @@
 
 use super::Simulator;
 use crate::bounds::{before_next_count, Holding, Interrupt, Stopped, STRIDE};
-use crate::flow::Flow;
+use crate::flow::{Flow, Reply};
 use ccgym_run::recorder::Series;
 
 impl Simulator {
@@ -55,6 +55,10 @@ impl Simulator {
     fn holding(&self, more: usize) -> Holding {
         let held = self.links.iter().map(ccgym_link::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
+        // Replies that cannot cross a direction at once are boxed.
+        let replies = [0, 1].map(|way| self.flows.iter().any(|flow| flow.itinerary.back % 2 == way));
+        let boxed = self.links.iter().enumerate().filter(|(link, _)| replies[link % 2]);
+        let boxed = boxed.map(|(_, link)| link.under_way()).sum::<usize>() * std::mem::size_of::<Reply>();
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
         let series =
             self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len(), s.links.len()));
@@ -63,7 +67,7 @@ impl Simulator {
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
         Holding {
             flows: self.flows.len() * std::mem::size_of::<Flow>(),
-            in_flight: rings + growth.unwrap_or(0) + waiting,
+            in_flight: rings + growth.unwrap_or(0) + waiting + boxed,
             packets: logs.sum(),
             series,
             link_events: events + self.foreseen,

@@ -45,6 +45,8 @@ impl Simulator {
     /// Carry on what has crossed direction `link` of a link.
     pub(super) fn drain(&mut self, link: usize) {
         while let Some((at, (mut parcel, record), ecn)) = self.links[link].pop_exit() {
+            // One packet may come out as many.
+            self.fuel = self.fuel.saturating_sub(1);
             parcel.mark(ecn);
             match self.flows[parcel.label().0 as usize].itinerary.next[link] {
                 ARRIVED => self.hand_over(at, parcel, record),

@@ -93,6 +93,45 @@ impl Store {
     }
 }
 
+/// A rate that rises over a CoDel that marks: only an agent whose packets are ECN-capable sees marks, and pays for them.
+#[test]
+fn marks_reach_an_agent_that_asks_for_them() {
+    let outcome = |ecn: bool, profile: &str| {
+        let agent: AgentSpec = serde_json::from_value(json!({
+            "name": "marked", "ecn": ecn, "clock": {"kind": "fixed", "interval": 50_000_000},
+            "observation": {"features": [{"signal": "ce_fraction", "clip": [0.0, 1.0]}]},
+            "action": {"map": {"kind": "exponential", "base": 1.05}, "target": "rate"},
+            "reward": {"terms": [{"term": "marks", "weight": -1.0}]},
+            "startup": {"kind": "rate", "rate": 2_400_000},
+        }))
+        .expect("valid JSON");
+        let mut spec = spec(json!([{"scheme": "learned", "profile": profile}]), 10, 1);
+        spec.uplink = serde_json::from_value(json!([
+            {"kind": "link", "schedule": {"kind": "rate", "rate": 3_600_000},
+             "queue": {"kind": "codel", "limit": {"packets": 40}, "ecn": true}},
+            {"kind": "delay", "delay": 30_000_000},
+        ]))
+        .expect("valid JSON");
+        let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
+        let mut store = Store::of(&batch, 1);
+        batch.reset(0, simulator(&agent, &spec), 0, &mut store.observations).unwrap();
+        let (mut seen, mut paid) = (0.0_f32, 0.0);
+        store.actions.fill(1.0);
+        while store.ended[0] == 0 {
+            store.step(&mut batch).unwrap();
+            seen = seen.max(store.observations[0]);
+            paid += store.terms[0];
+            assert!((store.terms[0] + f64::from(store.observations[0])).abs() < 1e-6);
+        }
+        (seen, paid)
+    };
+    for profile in ["udp", "tcp"] {
+        let (seen, paid) = outcome(true, profile);
+        assert!(seen > 0.1 && paid < -0.5, "{profile}: saw {seen}, paid {paid}");
+        assert_eq!(outcome(false, profile), (0.0, 0.0), "{profile}");
+    }
+}
+
 #[test]
 fn stopping_for_decisions_changes_nothing() {
     let udp = |scheme: &str, params: Value| json!([{"scheme": scheme, "params": params, "profile": "udp"}]);

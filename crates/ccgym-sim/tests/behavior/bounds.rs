@@ -92,6 +92,33 @@ fn packets_in_flight_are_bounded() {
     }
 }
 
+/// Sixteen packets for one each way, so 256 acknowledgements: what they hold is counted while they come into being.
+#[test]
+fn copies_are_bounded() {
+    let copies = |count: usize| vec![json!({"kind": "duplicate", "probability": 1.0}); count];
+    let most = 30_000_000;
+    let described = |there: usize, back: usize| {
+        let delay = json!({"kind": "delay", "delay": 20 * MS});
+        let downlink = [copies(back), vec![delay]].concat();
+        let flow = json!({"scheme": "fixed_window", "params": {"cwnd": 100_000}});
+        path(&copies(there), flow, json!({"downlink": downlink, "max_memory": most, "duration": 5000 * MS}))
+    };
+    for (there, back, way) in [(5, 0, "uplink"), (0, 5, "downlink"), (30, 0, "uplink")] {
+        let error = refusal(&described(there, back));
+        assert!(error.to_string().starts_with(way), "{error}");
+    }
+    let mut sim = simulator(&described(4, 4));
+    let before = resident();
+    assert!(memory(sim.run()).contains("packets in flight"));
+    assert!(resident() < before + 4 * most, "it held {} more", resident() - before);
+}
+
+/// Bytes of memory that this process has in use.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap() * 4096
+}
+
 #[test]
 fn what_is_recorded_is_bounded() {
     let recorded = |record: Value, most: u64| {
