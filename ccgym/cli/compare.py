@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     if arguments.draws < 2:
-        raise ConfigError(str(arguments.draws), where="--draws", expected="2 draws or more")
+        raise ConfigError("out-of-range", str(arguments.draws), where="--draws", expected="2 draws or more")
     from ccgym.cli.progress import Progress
     from ccgym.training.comparison import COLUMNS, compare
     from ccgym.training.evaluation import ORACLE

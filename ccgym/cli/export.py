@@ -108,6 +108,7 @@ def _export_run(arguments: argparse.Namespace) -> Exported:
     for option in ("config", "algorithm", "normalize"):
         if getattr(arguments, option) is not None:
             raise ConfigError(
+                "options-conflict",
                 f"--{option} with the run directory {arguments.source}",
                 expected="a file, MODEL.zip or NETWORK.onnx",
                 hint="leave it out: a run directory has its own",
@@ -122,6 +123,7 @@ def _config_of(arguments: argparse.Namespace) -> TrainConfig:
 
     if arguments.config is None:
         raise ConfigError(
+            "option-needed",
             f"{arguments.source} without a configuration",
             where="--config",
             expected="the configuration with its agent: clock, features, action",
@@ -129,7 +131,10 @@ def _config_of(arguments: argparse.Namespace) -> TrainConfig:
         )
     if arguments.model is not None:
         raise ConfigError(
-            f"--model with {arguments.source}", expected="a run directory", hint="leave it out: the file is the model"
+            "options-conflict",
+            f"--model with {arguments.source}",
+            expected="a run directory",
+            hint="leave it out: the file is the model",
         )
     return TrainConfig.load(arguments.config)
 
@@ -140,6 +145,7 @@ def _export_foreign(arguments: argparse.Namespace) -> Exported:
     for option in ("algorithm", "normalize"):
         if getattr(arguments, option) is not None:
             raise ConfigError(
+                "options-conflict",
                 f"--{option} with {arguments.source}",
                 expected="a file MODEL.zip of Stable-Baselines3",
                 hint="leave it out: put what the network needs into its file",

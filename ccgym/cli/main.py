@@ -189,7 +189,10 @@ def _schemes(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row["name"] == args.name]
         if not rows:
             raise SchemeNotFoundError(
-                f"there is no scheme {shown(args.name)}", expected=", ".join(names), hint=did_you_mean(args.name, names)
+                "unknown-scheme",
+                f"there is no scheme {shown(args.name)}",
+                expected=", ".join(names),
+                hint=did_you_mean(args.name, names),
             )
     if args.json:
         say(json.dumps(rows, indent=1, ensure_ascii=False))

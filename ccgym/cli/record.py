@@ -89,7 +89,10 @@ def _record(arguments: argparse.Namespace) -> int:
     config = TrainConfig.load(arguments.config, arguments.overrides)
     if arguments.search_figure is not None and not isinstance(config.environment.paths, GapSearch):
         raise ConfigError(
-            "paths that are not searched", where="--search-figure", expected="a configuration with `kind: gap_search`"
+            "paths-unsuitable",
+            "paths that are not searched",
+            where="--search-figure",
+            expected="a configuration with `kind: gap_search`",
         )
     made = record(
         config,
@@ -119,7 +122,9 @@ def _seeds(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise ConfigError(shown(text), where="--seeds", expected="whole numbers, as in 1,2,3") from None
+        raise ConfigError(
+            "text-malformed", shown(text), where="--seeds", expected="whole numbers, as in 1,2,3"
+        ) from None
 
 
 def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
@@ -175,6 +180,7 @@ def _write(draw: Callable[[], Figure], name: str, file: Path) -> None:
             (save_compact if file.suffix == ".png" else save)(draw(), file)
     except (OSError, ValueError) as error:
         raise PlatformError(
+            "file-unwritable",
             f"the figure cannot be written: {error}",
             where=str(file),
             expected="a .png, .svg or .pdf file in a place that can be written",

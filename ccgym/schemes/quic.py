@@ -41,6 +41,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     names = [PREFIX + name for name in quic.LABELS]
     if algorithm not in quic.LABELS:
         raise SchemeNotFoundError(
+            "unknown-scheme",
             f"quinn has no congestion controller {shown(PREFIX + algorithm)}",
             where=where,
             expected=f"one of {', '.join(names)}",
@@ -48,6 +49,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
         )
     if params:
         raise ConfigError(
+            "unknown-parameter",
             f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
             where=where,
             expected="none: the library's controllers run with its default settings",

@@ -296,7 +296,7 @@ def test_a_find_is_confirmed_by_what_real_packets_show(tmp_path: Path, monkeypat
 
 def test_it_is_said_loudly_where_packets_cannot_be_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
-        raise PlatformError("no namespaces here", expected="root")
+        raise PlatformError("capability-missing", "no namespaces here", expected="root")
 
     monkeypatch.setattr(doctor, "require", refuse)
     results = hunted(tmp_path, evaluations=16, confirm=1)

@@ -66,7 +66,7 @@ class StandIn:
         self.plans.append(plan)
         failure = self.fails(plan)
         if failure:
-            raise RealPathError(failure, where="a step")
+            raise RealPathError("run-failed", failure, where="a step")
         assert halt is not None
         spec = json.loads(json.dumps(plan.spec))
         for flow in spec["flows"]:
@@ -258,7 +258,7 @@ def test_an_interruption_halts_the_run_that_is_under_way(
         assert halt is not None
         if len(stand_in.plans) == 1:
             halted.append(halt.wait(10))
-            raise RealPathError("given up")
+            raise RealPathError("run-abandoned", "given up")
         return StandIn.run(stand_in, plan, halt)
 
     monkeypatch.setattr(real_backend, "run_plan", long_run)
@@ -407,7 +407,7 @@ def test_a_machine_that_cannot_is_an_explained_mistake(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(name: str) -> None:
-        raise PlatformError("rights: none", where=f"backend {name}", hint="be root")
+        raise PlatformError("capability-missing", "rights: none", where=f"backend {name}", hint="be root")
 
     monkeypatch.setattr(doctor, "require", refuse)
     monkeypatch.chdir(tmp_path)

@@ -47,7 +47,7 @@ def test_a_path_that_fails_is_said_once_and_fails_the_benchmark(
 
     def run(path: object, where: str) -> SimpleNamespace:
         if where == "mahimahi":
-            raise RealPathError("no shell")
+            raise RealPathError("run-failed", "no shell")
         return works(path, where)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(real_path, "run", run)

@@ -82,7 +82,7 @@ def test_a_machine_where_nothing_works(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(kind: str, fields: dict[str, Any], timeout_s: float) -> Any:
-        raise RealPathError("no answer within 60 s", where="ccgym doctor")
+        raise RealPathError("no-answer", "no answer within 60 s", where="ccgym doctor")
 
     monkeypatch.setattr(doctor.process, "output_of", fail)
     assert cli(["doctor"]) == 2

@@ -168,7 +168,7 @@ def test_criteria_of_some_schemes_leave_others_without_a_verdict(tmp_path: Path)
 
 
 def test_without_the_flow_alone_a_run_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    failing_where(monkeypatch, lambda _, flows: len(flows) == 1, SimulationError("broken"))
+    failing_where(monkeypatch, lambda _, flows: len(flows) == 1, SimulationError("run-failed", "broken"))
     results = run(tmp_path, "bbr", HARM)
     assert results.outcomes["harm", "bbr"].verdict == "incomplete"
     assert len(results.failures) == 1
@@ -253,7 +253,7 @@ def test_a_failed_run_leaves_its_experiment_open(tmp_path: Path, monkeypatch: py
     failing_where(
         monkeypatch,
         lambda path, flows: flows[0].scheme == "cubic" and path.queue.limit.bdp == 0.2,
-        SimulationError("out of luck"),
+        SimulationError("run-failed", "out of luck"),
     )
     results = run(tmp_path, "cubic,reno")
     (failure,) = results.failures

@@ -149,7 +149,7 @@ def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) 
 def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
         if name == "mahimahi":
-            raise PlatformError("mahimahi: iptables fails", hint="build master")
+            raise PlatformError("capability-missing", "mahimahi: iptables fails", hint="build master")
 
     monkeypatch.setattr(doctor, "require", refuse)
     made = gap(tmp_path, "cubic", runs=1)
@@ -162,7 +162,7 @@ def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pyt
 
 def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
-        raise RealPathError("no answer", where="handshake of flow 0")
+        raise RealPathError("no-answer", "no answer", where="handshake of flow 0")
 
     monkeypatch.setattr(real_backend, "run_plan", fail)
     made = gap(tmp_path, "cubic", "sim,mahimahi", runs=1)
@@ -313,7 +313,7 @@ def test_the_status_says_whether_what_was_asked_for_ran(
 
     def refuse(name: str) -> None:
         if name in absent:
-            raise PlatformError(f"{name}: it is not here", hint="install it")
+            raise PlatformError("capability-missing", f"{name}: it is not here", hint="install it")
 
     def status(place: str, *more: str) -> tuple[int, str, str]:
         code = cli([*words, *more, "--out", str(tmp_path / place)])
@@ -339,7 +339,7 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     assert status("sim", "cubic", "--backends", "sim")[0] == 0
 
     def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
-        raise RealPathError("no answer", where="handshake of flow 0")
+        raise RealPathError("no-answer", "no answer", where="handshake of flow 0")
 
     absent.clear()
     monkeypatch.setattr(real_backend, "run_plan", fail)

@@ -264,7 +264,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     def run(self: Any, *arguments: Any) -> RunRecord:
         calls.append(1)
         if len(calls) <= times:
-            raise PlatformError("the wires burn")
+            raise PlatformError("capability-missing", "the wires burn")
         return real(self, *arguments)
 
     monkeypatch.setattr(simulated.Simulated, "run", run)
