@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, run, say
+from ccgym.cli.common import HelpFormatter, Parser, run, say
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
@@ -44,9 +44,7 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of ``ccgym export``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
-    )
+    made = Parser(prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
     made.add_argument(
         "source",
         metavar="RUN_DIR|MODEL.zip|NETWORK.onnx",
@@ -81,8 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym export`` and return its exit status."""
-    arguments = parser().parse_args(argv)
-    return run(lambda: _export(arguments))
+    return run(lambda: _export(parser().parse_args(argv)))
 
 
 def _export(arguments: argparse.Namespace) -> int:

@@ -205,12 +205,12 @@ def evaluate(expression: str, names: Names) -> Quantity:
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
     except SyntaxError:
-        raise ConfigError("arithmetic", f"$({expression})", expected="arithmetic, like $(2 * owd)") from None
+        raise ConfigError("text-malformed", f"$({expression})", expected="arithmetic, like $(2 * owd)") from None
     try:
         with located(f"$({expression})"):
             value = _value(tree, names)
     except ZeroDivisionError:
-        raise ConfigError("arithmetic", f"$({expression})", expected="no division by zero") from None
+        raise ConfigError("text-malformed", f"$({expression})", expected="no division by zero") from None
     return value
 
 
@@ -240,7 +240,9 @@ def _value(node: ast.expr, names: Names) -> Quantity:
                 "wrong-count", f"{len(node.args)} arguments of {node.func.id}", expected="another number"
             ) from None
     raise ConfigError(
-        "arithmetic", shown(ast.unparse(node)), expected=f"numbers, names, + - * /, parentheses, {', '.join(FUNCTIONS)}"
+        "text-malformed",
+        shown(ast.unparse(node)),
+        expected=f"numbers, names, + - * /, parentheses, {', '.join(FUNCTIONS)}",
     )
 
 

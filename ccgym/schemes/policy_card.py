@@ -195,7 +195,6 @@ class PolicyCard(_Strict):
 
 
 def _refused(error: ConfigError, prefix: str, where: str) -> ConfigError:
-    """The error of a field: the file is where, the field a part of what was found."""
-    missing = error.found.startswith("key ")
-    found = error.found if missing else f"{prefix}{error.where}: {error.found}"
-    return ConfigError("card-invalid", found, where=where, expected=error.expected, hint=_EXPORT_AGAIN)
+    """The error of a field, whose place is the file and the field."""
+    place = where if error.code == "key-missing" else f"{where}: {prefix}{error.where}"
+    return ConfigError("card-invalid", error.found, where=place, expected=error.expected, hint=_EXPORT_AGAIN)

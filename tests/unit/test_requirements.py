@@ -22,6 +22,7 @@ from ccgym.experiments.results import Confirmed, ExperimentResults, Spread, Test
 from ccgym.experiments.results import RunResult as Ran
 from ccgym.experiments.run import Executed, planned
 from ccgym.report.requirements_report import confirmed_table, decisive, markdown, open_table, summary_table
+from tests.refusals import explained, refused
 
 FOUND = load_experiment("rfc9743", quick=True)
 assert isinstance(FOUND, spec.ExperimentSet)
@@ -71,15 +72,15 @@ def test_sections_are_chosen_with_what_they_contain() -> None:
     chosen = ROWS.only(["5.1", "7.9"])
     assert [row.section for row in chosen.rows] == ["5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "7.9"]
     assert {one.name for one in chosen.experiments} == {name for row in chosen.rows for name in row.names}
-    with pytest.raises(ConfigError, match=r"no section '9.9'"):
+    with refused(ConfigError, "unknown-name"):
         ROWS.only(["9.9"])
 
 
 def test_a_row_needs_an_answer_and_marks_a_reason() -> None:
     known = {"section": "1", "title": "a row", "level": "MUST", "asks": "Something."}
-    with pytest.raises(ValidationError, match="without an answer"):
+    with refused(ValidationError, "key-missing at 1"):
         spec.Row.model_validate(known)
-    with pytest.raises(ValidationError, match="without a reason"):
+    with refused(ValidationError, "key-missing at 1"):
         spec.Row.model_validate({**known, "tests": ["a.yaml"]})
 
 
@@ -246,13 +247,11 @@ def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["cubic", "--only", "5.9"], "no section '5.9'"),
-        (["cubic", "--confirm", "-1"], "--confirm"),
-        (["cubicc"], "cubicc"),
+        (["cubic", "--only", "5.9"], "unknown-name at --only"),
+        (["cubic", "--confirm", "-1"], "out-of-range at --confirm"),
+        (["cubicc"], "unknown-scheme at SCHEME"),
     ],
 )
 def test_mistakes_are_explained(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rfc9743", *words]) == 2
-    shown = capsys.readouterr().err
-    assert expected in shown
-    assert "expected" in shown
+    explained(capsys.readouterr().err, expected)
