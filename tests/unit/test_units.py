@@ -202,15 +202,3 @@ def test_formats() -> None:
     assert format_size(Size(packets=94)) == "94p"
     assert format_size(Size(bdp=1.5)) == "1.5bdp"
     assert format_probability(0.0006) == "0.06%"
-
-
-def test_errors_have_a_code_and_four_parts_and_travel() -> None:
-    import pickle
-
-    error = UnitError("unknown-unit", "'5mpbs'", expected="a rate", hint="did you mean 'mbps'?", where="rate")
-    assert str(error) == "rate: '5mpbs'\n  expected: a rate\n  hint: did you mean 'mbps'?"
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.code, str(again)) == (UnitError, "unknown-unit", str(error))
-    assert error.at("--set path").code == "unknown-unit"
-    assert str(error.at("--set path")) == "--set path: " + str(error)
-    assert isinstance(error, ValueError)
