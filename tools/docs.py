@@ -1,4 +1,4 @@
-"""Writes the documentation that follows from a registry; a test fails when it is stale.
+"""Writes the documentation that follows from a registry; lint fails when it is stale.
 
 Only what stands between ``<!-- begin NAME … -->`` and ``<!-- end NAME -->`` is; the rest of a page is written by hand.
 What is written is in ``tools/pages``, a module per page. Run by ``make docs``; ``--check`` only says whether anything

@@ -178,10 +178,4 @@ def test_the_library_is_the_one_that_is_recorded() -> None:
     recorded = UPLOT.parent.joinpath("README.md").read_text()
     sums = dict(re.findall(r"^    ([0-9a-f]{64})  uplot/(\S+)$", recorded, re.MULTILINE))
     assert {hashlib.sha256(file.read_bytes()).hexdigest(): file.name for file in UPLOT.iterdir()} == sums
-    script = (UPLOT / "uPlot.iife.min.js").read_text()
-    version = re.search(r"\(v([\d.]+)\)", script)
-    assert version is not None
-    assert f"| {version[1]} | MIT" in recorded
-    template = Path(explore.__file__).with_name("templates").joinpath("explore.html.j2").read_text()
-    assert f"uPlot {version[1]}, MIT" in template
-    assert "</script" not in script
+    assert "</script" not in (UPLOT / "uPlot.iife.min.js").read_text()

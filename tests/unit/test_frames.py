@@ -50,30 +50,14 @@ def test_a_run_prints_in_a_few_lines(run: RunRecord) -> None:
     text = repr(run)
     assert str(run) == text
     assert len(text) < 500
-    for part in ("3 s", "seed 1", "test", "cubic", "reno", "total"):
-        assert part in text
-    flow = run.flows[0]
-    assert f"{flow.throughput_mbps:.2f} Mbit/s" in text
-    assert f"p95 one-way delay {flow.delay_p95_ms:.2f} ms" in text
-    assert f"loss {100 * (flow.loss or 0):.2f} %" in text
-    assert len(repr(flow)) < 150
-    assert repr(run.flows[1]).startswith("FlowRecord(reno, 1 to 3 s: ")
-    assert len(repr(run.link)) < 150
-
-
-def test_runs_without_packets_print_too() -> None:
+    assert all(len(repr(part)) < 150 for part in (*run.flows, run.link))
     bare = ccgym.simulate(PATH, ["cubic"], 1, record=ccgym.Record(packets=False, series=0))
-    assert f"goodput {bare.flows[0].goodput_mbps:.2f} Mbit/s" in repr(bare)
+    assert len(repr(bare)) < 500
 
 
-def test_results_print_in_a_line_per_scheme(results: ResultSet) -> None:
-    text = repr(results)
-    assert len(text) < 500
-    assert len(text.splitlines()) == 3
-    assert "2 runs" in text
-    assert "test" in text
+def test_results_print_in_a_few_lines(results: ResultSet) -> None:
+    assert len(repr(results)) < 500
     assert len(repr(results.cells[0])) < 200
-    assert repr(results.cells[0]).startswith("CellResult(cubic, run 1, seed ")
     assert len(repr(results.schemes[0])) < 200
 
 

@@ -15,7 +15,6 @@ from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import CcgymError, ConfigError, SimulationError
 from ccgym.evaluation.run import Run, contender, parse_contenders
 from ccgym.evaluation.simulate import Job
-from ccgym.schemes import events
 from ccgym.schemes.groups import GROUPS, expanded
 from ccgym.schemes.reading import parse_scheme, read_scheme
 from tests.refusals import refused
@@ -235,23 +234,6 @@ def test_a_run_process_says_it_as_json(
     said = json.loads(capsys.readouterr().err.rstrip().rpartition("\n")[2])
     assert ended == [2]
     assert (said["code"], said["place"]) == ("scheme-answer-invalid", f"{wrong}:5: Raises.on_ack")
-
-
-def test_the_documented_example_is_the_example() -> None:
-    page = Path(AIMD).parents[1] / "docs" / "python-schemes.md"
-    shown = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    assert shown == Path(AIMD.rpartition(":")[0]).read_text(encoding="utf-8")
-
-
-def test_the_page_has_every_field() -> None:
-    page = (Path(AIMD).parents[1] / "docs" / "python-schemes.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    for event in (events.Ack, events.Interval, events.Loss, events.Start, events.Timeout):
-        word = event.__name__.lower()
-        shown = {
-            name for row in rows for name in re.findall(r"`(\w+)`", row[0]) if {word, "all"} & {*row[1].split(", ")}
-        }
-        assert shown == {name for name in dir(event) if not name.startswith("_")}, word
 
 
 def test_groups() -> None:
