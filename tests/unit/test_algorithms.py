@@ -30,27 +30,12 @@ def test_an_algorithm_without_name_is_ppo() -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        (
-            "algorithm={name: a2c, clip_range: 0.1}",
-            "unknown-key at algorithm.clip_range",
-        ),
-        (
-            "algorithm={name: a2c, critic: privileged, normalize: {observation: true}}",
-            "options-conflict at algorithm",
-        ),
+        ("algorithm={name: a2c, clip_range: 0.1}", "unknown-key at algorithm.clip_range"),
+        ("algorithm={name: a2c, critic: privileged, normalize: {observation: true}}", "options-conflict at algorithm"),
         ("algorithm={name: dager}", "unknown-kind at algorithm"),
-        (
-            "algorithm={name: dagger, beta: 2}",
-            "out-of-range at algorithm.beta",
-        ),
-        (
-            "algorithm={name: dagger, perturbation: {evry: 5}}",
-            "unknown-key at algorithm.perturbation.evry",
-        ),
-        (
-            "algorithm={name: dagger, learning_rate: {cosine: [1]}}",
-            "wrong-type at algorithm.learning_rate",
-        ),
+        ("algorithm={name: dagger, beta: 2}", "out-of-range at algorithm.beta"),
+        ("algorithm={name: dagger, perturbation: {evry: 5}}", "unknown-key at algorithm.perturbation.evry"),
+        ("algorithm={name: dagger, learning_rate: {cosine: [1]}}", "wrong-type at algorithm.learning_rate"),
     ],
 )
 def test_mistakes_name_their_place(override: str, expected: str) -> None:
