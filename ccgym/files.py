@@ -169,6 +169,7 @@ def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
     """The error that says what the disk refused."""
     reason = (error.strerror or str(error)).lower()
     return PlatformError(
+        "file-unwritable",
         f"cannot be written: {reason}",
         where=str(path),
         expected="a place with room that can be written",

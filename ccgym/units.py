@@ -98,11 +98,14 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
     stripped = text.strip()
     match = _NUMBER.match(stripped) if len(stripped) <= MAX_LENGTH else None
     if match is None:
-        raise UnitError(f"{shown(text)} is not a {what}", expected=f"a number and a unit, like {example}")
+        raise UnitError(
+            "quantity-malformed", f"{shown(text)} is not a {what}", expected=f"a number and a unit, like {example}"
+        )
     # `lstrip` keeps "12 mbps"; a comma as decimal separator would leave ",5mbps" as the unit.
     unit = stripped[match.end() :].strip()
     if unit.startswith((",", ".", "_")):
         raise UnitError(
+            "quantity-malformed",
             f"{shown(text)} is not a {what}",
             expected=f"a number and a unit, like {example}",
             hint="write a decimal point, and no separators between digits",
@@ -112,6 +115,7 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
 
 def _refuse_bare(value: object, what: str, units: str, examples: str) -> UnitError:
     return UnitError(
+        "unit-missing",
         f"{shown(value)} has no unit",
         expected=f"a {what} with its unit ({units}), like {examples}",
         hint="only times may be plain numbers, which are seconds; in Python and in YAML write a string",
@@ -120,9 +124,11 @@ def _refuse_bare(value: object, what: str, units: str, examples: str) -> UnitErr
 
 def _whole(value: Fraction, text: object, what: str, limit: int, limit_text: str = "") -> int:
     if value < 0:
-        raise UnitError(f"{shown(text)} is negative", expected=f"a {what} of zero or more")
+        raise UnitError("out-of-range", f"{shown(text)} is negative", expected=f"a {what} of zero or more")
     if value > limit:
-        raise UnitError(f"{shown(text)} is too large", expected=f"a {what} of up to {limit_text or limit}")
+        raise UnitError(
+            "out-of-range", f"{shown(text)} is too large", expected=f"a {what} of up to {limit_text or limit}"
+        )
     return round(value)
 
 
@@ -163,6 +169,7 @@ def parse_rate(value: str | int | float, *, packets: bool = False) -> int:
         prefix = unit[0] if unit[0] in "kKmMgG" else ""
         as_bytes, as_bits = (f"'{_plain(n)}{prefix.casefold()}bps'" for n in (8 * number, number))
         raise UnitError(
+            "unit-ambiguous",
             f"{shown(value)} is in bytes (B), and rates are in bits (b)",
             expected="a rate in bits per second, like '77.72mbps'",
             hint=f"if you mean bytes, write {as_bytes}; if you mean bits, write {as_bits}",
@@ -172,13 +179,14 @@ def parse_rate(value: str | int | float, *, packets: bool = False) -> int:
         factor = PACKET_BITS
     if factor is None:
         raise UnitError(
+            "unknown-unit",
             f"{shown(value)} has the unknown rate unit {shown(unit)}",
             expected="bps, kbps, mbps or gbps (also bit/s, kbit/s, Mbit/s, Gbit/s)" + also,
             hint=did_you_mean(unit, ("bps", "kbps", "mbps", "gbps", "kbit/s", "mbit/s", "gbit/s")),
         )
     rate = _whole(number * factor, value, "rate in bit/s", MAX_RATE_BPS)
     if rate == 0:
-        raise UnitError(f"{shown(value)} is not a link rate", expected="1bps or more")
+        raise UnitError("out-of-range", f"{shown(value)} is not a link rate", expected="1bps or more")
     return rate
 
 
@@ -209,6 +217,7 @@ def parse_time(value: TimeLike) -> int:
                  "m": "min", "minutes": "min", "minute": "min", "usec": "us", "h": "min"}  # fmt: skip
         meant = words.get(unit.casefold())
         raise UnitError(
+            "unknown-unit",
             f"{shown(value)} has the unknown time unit {shown(unit)}",
             expected="ns, us, ms, s or min",
             hint=f"did you mean {meant!r}?" if meant else did_you_mean(unit, ("ns", "us", "ms", "s", "min")),
@@ -233,7 +242,9 @@ def _seconds(value: object) -> Fraction:
     if is_number(value) and math.isfinite(value):
         return Fraction(str(value))
     raise UnitError(
-        f"{shown(value)} is not a time", expected="seconds as a number, or a time with its unit, like '51ms' or '0.5s'"
+        "quantity-malformed",
+        f"{shown(value)} is not a time",
+        expected="seconds as a number, or a time with its unit, like '51ms' or '0.5s'",
     )
 
 
@@ -241,7 +252,7 @@ def parse_positive_time(value: TimeLike) -> int:
     """Read a length of time as :func:`parse_time` does; zero is refused."""
     time = parse_time(value)
     if time == 0:
-        raise UnitError(f"{shown(value)} is not a duration", expected="a time above zero")
+        raise UnitError("out-of-range", f"{shown(value)} is not a duration", expected="a time above zero")
     return time
 
 
@@ -260,14 +271,20 @@ def parse_size(value: str | int | float) -> Size:
     if not unit:
         raise _refuse_bare(value, *_SIZE_WORDS)
     if number <= 0:
-        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}")
+        raise UnitError(
+            "out-of-range", f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}"
+        )
     if unit.casefold() in _PACKET_UNITS:
         if number.denominator != 1:
-            raise UnitError(f"{shown(value)} is not a whole number of packets", expected="a whole number, like '94p'")
+            raise UnitError(
+                "quantity-malformed",
+                f"{shown(value)} is not a whole number of packets",
+                expected="a whole number, like '94p'",
+            )
         return Size(packets=_whole(number, value, "number of packets", 2**32))
     if unit.casefold() == "bdp":
         if number > 10**6:
-            raise UnitError(f"{shown(value)} is too large", expected="up to 1000000bdp")
+            raise UnitError("out-of-range", f"{shown(value)} is too large", expected="up to 1000000bdp")
         return Size(bdp=float(number))
     factor = _BYTE_UNITS.get(unit)
     if factor is None:
@@ -275,13 +292,16 @@ def parse_size(value: str | int | float) -> Size:
         if unit.casefold() in ("b", "kb", "mb", "gb", "kbit", "mbit", "bit", "bits"):
             hint = "bytes have a capital B, as in '30000B' and '64kB'; bits are not used for buffers"
         raise UnitError(
+            "unknown-unit",
             f"{shown(value)} has the unknown size unit {shown(unit)}",
             expected="p (packets), B, kB, MB, KiB, MiB (bytes) or bdp (bandwidth-delay products)",
             hint=hint,
         )
     size = _whole(number * factor, value, "number of bytes", 2**48)
     if size == 0:
-        raise UnitError(f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}")
+        raise UnitError(
+            "out-of-range", f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}"
+        )
     return Size(bytes=size)
 
 
@@ -300,14 +320,15 @@ def parse_probability(value: str | int | float) -> float:
     if isinstance(value, str):
         number, unit = _split(value, "probability", "'1%' or 0.01")
         if unit not in ("", "%"):
-            raise UnitError(f"{shown(value)} has the unknown unit {shown(unit)}", expected=expected)
+            raise UnitError("unknown-unit", f"{shown(value)} has the unknown unit {shown(unit)}", expected=expected)
         probability = float(number / 100 if unit == "%" else number)
     elif is_number(value):
         probability = float(value)
     else:
-        raise UnitError(f"{shown(value)} is not a probability", expected=expected)
+        raise UnitError("out-of-range", f"{shown(value)} is not a probability", expected=expected)
     if probability == 1.0 and (is_whole(value) or (isinstance(value, str) and value.strip() == "1")):
         raise UnitError(
+            "unit-ambiguous",
             f"{shown(value)} could be one per cent or certainty",
             expected=expected,
             hint="write '1%' for one in a hundred, '100%' or 1.0 for always",
@@ -316,7 +337,7 @@ def parse_probability(value: str | int | float) -> float:
         hint = ""
         if not str(value).strip().endswith("%"):
             hint = f"if you mean {probability:g} per cent, write '{probability:g}%'" if 1 < probability <= 100 else ""
-        raise UnitError(f"{shown(value)} is not a probability", expected=expected, hint=hint)
+        raise UnitError("out-of-range", f"{shown(value)} is not a probability", expected=expected, hint=hint)
     return probability
 
 
@@ -364,7 +385,7 @@ def format_size(size: Size) -> str:
         return f"{size.bytes}B"
     if size.bdp is not None:
         return f"{_plain(Fraction(repr(size.bdp)))}bdp"
-    raise UnitError("a size of nothing", expected="packets, bytes or bdp")
+    raise UnitError("exactly-one", "a size of nothing", expected="packets, bytes or bdp")
 
 
 def format_probability(probability: float) -> str:

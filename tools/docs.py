@@ -1,4 +1,4 @@
-"""Writes the documentation that follows from a registry; a test fails when it is stale.
+"""Writes the documentation that follows from a registry; lint fails when it is stale.
 
 Only what stands between ``<!-- begin NAME … -->`` and ``<!-- end NAME -->`` is; the rest of a page is written by hand.
 What is written is in ``tools/pages``, a module per page. Run by ``make docs``; ``--check`` only says whether anything
@@ -12,7 +12,7 @@ import sys
 from functools import partial
 
 import models
-from pages import BLOCKS
+from pages import BLOCKS, errors
 from pages.markdown import ROOT
 
 
@@ -32,6 +32,7 @@ def filled(page: str) -> str:
 PAGES = {
     "ccgym/config/models/__init__.py": models.package,
     **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
+    errors.SNAPSHOT: errors.snapshot,
     **{name: partial(filled, name) for name in BLOCKS},
 }
 

@@ -74,9 +74,11 @@ def _adversary(arguments: argparse.Namespace) -> int:
     from ccgym.experiments.request import Request
 
     if not 0 <= arguments.confirm <= 100:
-        raise ConfigError(str(arguments.confirm), where="--confirm", expected="a whole number from 0 to 100")
+        raise ConfigError(
+            "out-of-range", str(arguments.confirm), where="--confirm", expected="a whole number from 0 to 100"
+        )
     if arguments.jobs is not None and arguments.jobs < 1:
-        raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1")
+        raise ConfigError("out-of-range", str(arguments.jobs), where="--jobs", expected="a whole number from 1")
     budget, rate = arguments.budget, arguments.max_rate
     given: dict[str, Any] = {
         "evaluations": arguments.evaluations,

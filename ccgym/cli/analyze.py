@@ -118,6 +118,7 @@ def analyzed(
     if ours is not None and ours.backend != RECORDED:
         if out not in (None, directory) or config is not None:
             raise ConfigError(
+                "options-conflict",
                 "--out or --config with a directory of ccgym's own",
                 where=str(directory),
                 expected="the directory, and --schemes: its report is made anew in place",

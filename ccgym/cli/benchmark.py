@@ -83,7 +83,13 @@ def _benchmark(arguments: argparse.Namespace) -> int:
         print_table(("part", "what it is"), list(catalogue.parts.items()))
         return 0
     if not arguments.schemes:
-        raise ConfigError("no scheme", where="SCHEME", expected="one or more schemes, such as reno", hint="or --list")
+        raise ConfigError(
+            "argument-missing",
+            "no scheme",
+            where="SCHEME",
+            expected="one or more schemes, such as reno",
+            hint="or --list",
+        )
     schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
     words = ["benchmark", *(one.key for one in schemes), *(["quick"] if arguments.quick else [])]
     out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)

@@ -120,7 +120,10 @@ def _write(out: Path, rows: dict[str, WindowRow]) -> None:
         atomic_write(out, text)
     except OSError as error:
         raise PlatformError(
-            f"the table cannot be written: {error}", where=str(out), expected="a place that can be written"
+            "file-unwritable",
+            f"the table cannot be written: {error}",
+            where=str(out),
+            expected="a place that can be written",
         ) from None
 
 

@@ -52,7 +52,7 @@ def _certificate(args: argparse.Namespace) -> int:
 
     for option in ("episodes", "boxes"):
         if getattr(args, option) < 1:
-            raise ConfigError(str(getattr(args, option)), where=f"--{option}", expected="1 or more")
+            raise ConfigError("out-of-range", str(getattr(args, option)), where=f"--{option}", expected="1 or more")
     policy = _policy(args.policy)
     noise = parse_probability(args.noise)
     found = certify(policy, episodes=args.episodes, boxes=args.boxes, noise=noise, seed=args.seed)
@@ -82,7 +82,7 @@ def _policy(text: str) -> LearnedPolicy:
 
     found = policies.find(text, "POLICY")
     if found is None:
-        raise ConfigError(
+        raise ConfigError("unknown-policy",
             f"no policy is called {text}", where="POLICY",
             expected=f"{', '.join(policies.pretrained())}, a run directory or a .onnx file",
         )  # fmt: skip

@@ -158,7 +158,7 @@ def set_up_logging(verbose: int) -> None:
 
 def _explain(error: CcgymError) -> int:
     """Show an error and return its status. Where rich is what is missing, plain text does."""
-    text = as_typed(f"error: {error}")
+    text = as_typed(f"error[{error.code}]: {error}")
     try:
         error_console().print(text, style="red" if error_console().is_terminal else None)
     except ImportError:
@@ -190,7 +190,9 @@ def missing_package(error: ImportError) -> PlatformError | None:
         if "_core" not in str(error):
             return None
         hint = enter or "install ccgym again"
-        return PlatformError("the native module ccgym._core is missing", expected="a built ccgym", hint=hint)
+        return PlatformError(
+            "installation-broken", "the native module ccgym._core is missing", expected="a built ccgym", hint=hint
+        )
     if not isinstance(error, ModuleNotFoundError):
         return None
     extra = next((extra for extra, packages in _EXTRAS.items() if name in packages), None)
@@ -198,6 +200,7 @@ def missing_package(error: ImportError) -> PlatformError | None:
     if extra == "train" and in_checkout:
         enter = "run `make train` once, or `make setup`; then `. .venv/ccgym.env`"
     return PlatformError(
+        "package-missing",
         f"the package {name} is not installed for {sys.executable}",
         expected=f"the packages of the extra `{extra}`" if extra else "what ccgym depends on",
         hint=install if extra == "ray" else enter or install,
@@ -223,7 +226,7 @@ class Parser(argparse.ArgumentParser):
         unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         options = [option for action in self._actions for option in action.option_strings]
         hint = did_you_mean(unknown[1], options) if unknown else ""
-        raise ConfigError(message, hint=hint or f"{self.prog} --help explains the options")
+        raise ConfigError("command-line", message, hint=hint or f"{self.prog} --help explains the options")
 
 
 def add_repeat_limited(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
@@ -241,7 +244,9 @@ def add_repeat_limited(group: argparse._ArgumentGroup | argparse.ArgumentParser)
 def check_repeat_limited(times: int) -> None:
     """Raise if a run cannot be repeated that often."""
     if not 0 <= times <= 1000:
-        raise ConfigError(str(times), where="--repeat-limited", expected="a whole number from 0 to 1000")
+        raise ConfigError(
+            "out-of-range", str(times), where="--repeat-limited", expected="a whole number from 0 to 1000"
+        )
 
 
 def add_overrides(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
@@ -287,6 +292,7 @@ def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
     if (arguments.trace is None) == (arguments.mahimahi is None):
         choices = f'--trace NAME|FILE, --mahimahi "COMMAND LINE" or {others}'
         raise ConfigError(
+            "exactly-one",
             "--trace and --mahimahi together" if arguments.trace is not None else "no path",
             expected=f"either {choices}" if others else 'either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
             hint="for example --trace 77.72mbps",
@@ -376,4 +382,4 @@ def named_as_typed(error: ConfigError, **options: str) -> ConfigError:
     """
     where = options.get(error.where, error.where).replace("_", "-")
     where = f"--{where}" if where and not where.startswith("-") else where
-    return ConfigError(error.found, expected=error.expected, hint=error.hint, where=where)
+    return ConfigError(error.code, error.found, expected=error.expected, hint=error.hint, where=where)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, error_console, print_table, run, say
+from ccgym.cli.common import HelpFormatter, Parser, error_console, print_table, run, say
 from ccgym.errors import ConfigError
 from ccgym.files import atomic_write
 
@@ -36,9 +36,7 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of ``ccgym compare``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym compare", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
-    )
+    made = Parser(prog="ccgym compare", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
     made.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories of `ccgym train`")
     made.add_argument(
         "--over", metavar="NAME", help="the configuration that others are compared with (default: the first run's)"
@@ -50,13 +48,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym compare`` and return its exit status."""
-    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
-    return run(lambda: _compare(arguments))
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _compare(parser().parse_args(words)))
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     if arguments.draws < 2:
-        raise ConfigError(str(arguments.draws), where="--draws", expected="2 draws or more")
+        raise ConfigError("out-of-range", str(arguments.draws), where="--draws", expected="2 draws or more")
     from ccgym.cli.progress import Progress
     from ccgym.training.comparison import COLUMNS, compare
     from ccgym.training.evaluation import ORACLE

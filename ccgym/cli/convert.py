@@ -73,20 +73,25 @@ def _convert(arguments: argparse.Namespace) -> int:
     target: Path = arguments.target
     if target.suffix in TABLE_FORMATS:
         if arguments.run is not None:
-            raise ConfigError("--run with a table", expected="a table of all runs: its columns say which")
+            raise ConfigError(
+                "options-conflict", "--run with a table", expected="a table of all runs: its columns say which"
+            )
         rows = write_table(arguments.source, target, arguments.table or "flows")
         say(f"{target}: {rows} rows")
         return 0
     if not target.name.endswith(tuple(RUN_FORMATS)):
         raise ConfigError(
+            "unknown-suffix",
             shown(target.name),
             where="TARGET",
             expected=f"a file that ends with {', '.join((*TABLE_FORMATS, *RUN_FORMATS))}",
         )
     if arguments.table is not None:
-        raise ConfigError("--table with a run", expected=f"a file that ends with {', '.join(TABLE_FORMATS)}")
+        raise ConfigError(
+            "options-conflict", "--table with a run", expected=f"a file that ends with {', '.join(TABLE_FORMATS)}"
+        )
     if arguments.at not in ("sender", "receiver"):
-        raise ConfigError(shown(arguments.at), where="--at", expected="sender or receiver")
+        raise ConfigError("unknown-choice", shown(arguments.at), where="--at", expected="sender or receiver")
     opened = PantheonDirectory.open(arguments.source)
     recorded = Recorded.of_files(opened, chosen_run(opened, arguments.run))
     assert recorded is not None, "chosen_run takes one with a log"

@@ -59,7 +59,12 @@ def _describe(args: argparse.Namespace) -> int:
             _print_vocabulary(words)
         return 0
     if args.config is None:
-        raise ConfigError("no configuration", expected="a YAML file, a name like aurora, or --signals", where="config")
+        raise ConfigError(
+            "argument-missing",
+            "no configuration",
+            expected="a YAML file, a name like aurora, or --signals",
+            where="config",
+        )
     description = describe(args.config, args.overrides)
     if args.json:
         say(json.dumps(description, indent=1, ensure_ascii=False))

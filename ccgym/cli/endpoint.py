@@ -185,7 +185,7 @@ def _become(name: str, job: Callable[[Sequence[str]], dict[str, Any]], argv: Seq
 def _endpoint(text: str, name: str) -> str:
     address, colon, port = text.rpartition(":")
     if not colon or not address or not port.isdecimal() or int(port) > 65_535:
-        raise ConfigError(shown(text), where=name, expected="ADDRESS:PORT, as in 127.0.0.1:5001")
+        raise ConfigError("text-malformed", shown(text), where=name, expected="ADDRESS:PORT, as in 127.0.0.1:5001")
     return text
 
 
@@ -195,13 +195,13 @@ def _address(text: str) -> str:
     try:
         return str(ip_address(text))
     except ValueError:
-        raise ConfigError(shown(text), expected="an address of this machine") from None
+        raise ConfigError("text-malformed", shown(text), expected="an address of this machine") from None
 
 
 def _whole(text: str, name: str, low: int = 0) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 19 or int(text) < low:
         expected = f"a whole number, {low} or more" if low else "a whole number, not negative"
-        raise ConfigError(shown(text), where=name, expected=expected)
+        raise ConfigError("out-of-range", shown(text), where=name, expected=expected)
     return int(text)
 
 
@@ -209,5 +209,5 @@ def _time(text: str, name: str) -> int:
     """Nanoseconds of a time with a unit, or of a number of seconds."""
     time_ns = option(name, parse_time, text)
     if time_ns > _MAX_TIME_NS:
-        raise ConfigError(shown(text), where=name, expected="a time, as in 1s or 500ms")
+        raise ConfigError("quantity-malformed", shown(text), where=name, expected="a time, as in 1s or 500ms")
     return time_ns

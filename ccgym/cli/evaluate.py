@@ -231,9 +231,10 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
         return evaluate_experiment(arguments, words, shown_on)
     if arguments.grow and arguments.out is None:
-        raise ConfigError("--grow without --out", expected="the directory to add to, with --out")
+        raise ConfigError("option-needed", "--grow without --out", expected="the directory to add to, with --out")
     if arguments.quick:
         raise ConfigError(
+            "option-needed",
             "--quick without --experiment",
             expected="it with --experiment",
             hint="for one path give --runs and --runtime",
@@ -274,16 +275,19 @@ def _check_choices(arguments: argparse.Namespace) -> None:
 
     if arguments.logs is not None and arguments.logs not in LOGS_POLICIES:
         raise ConfigError(
+            "unknown-choice",
             shown(arguments.logs),
             where="--logs",
             expected=f"one of {', '.join(LOGS_POLICIES)}",
             hint=did_you_mean(arguments.logs, LOGS_POLICIES),
         )
     if arguments.jobs is not None and not 1 <= arguments.jobs <= 1024:
-        raise ConfigError(str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
+        raise ConfigError("out-of-range", str(arguments.jobs), where="--jobs", expected="a whole number from 1 to 1024")
     check_repeat_limited(arguments.repeat_limited)
     if not 0 <= arguments.retries <= 100:
-        raise ConfigError(str(arguments.retries), where="--retries", expected="a whole number from 0 to 100")
+        raise ConfigError(
+            "out-of-range", str(arguments.retries), where="--retries", expected="a whole number from 0 to 100"
+        )
     if arguments.max_memory is not None:
         memory_bytes(arguments.max_memory, "--max-memory")
 
@@ -299,13 +303,18 @@ def _backend(arguments: argparse.Namespace) -> str:
     from ccgym.evaluation.backends import REMOTE, SIMULATED
 
     if arguments.remote is None and arguments.backend == REMOTE:
-        raise ConfigError("--backend remote without --remote", expected="--remote HOST, which names the other machine")
+        raise ConfigError(
+            "option-needed",
+            "--backend remote without --remote",
+            expected="--remote HOST, which names the other machine",
+        )
     if arguments.remote is None:
         return arguments.backend or SIMULATED
     others = {"--trace": arguments.trace, "--mahimahi": arguments.mahimahi, "--backend": arguments.backend}
     for option_name, value in others.items():
         if value not in (None, REMOTE):
             raise ConfigError(
+                "options-conflict",
                 f"{option_name} with --remote",
                 expected="one of the two",
                 hint="between two machines packets take the path that is there",

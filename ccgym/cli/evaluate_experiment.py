@@ -87,7 +87,10 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
         if getattr(arguments, name) is not None:
             option_name = f"--{name.replace('_', '-')}"
             raise ConfigError(
-                f"{option_name} together with {used}", expected=f"{used} without {option_name}", hint=hint
+                "options-conflict",
+                f"{option_name} together with {used}",
+                expected=f"{used} without {option_name}",
+                hint=hint,
             )
     if arguments.experiment is None:
         spec: ExperimentSet | Comparison = _swept_path(arguments)
@@ -95,7 +98,9 @@ def evaluate_experiment(arguments: argparse.Namespace, words: Sequence[str], sho
     else:
         spec = _read(arguments)
     if arguments.budget is not None and spec.kind in ("scorecard", "gap"):
-        raise ConfigError(f"--budget with a {spec.kind}", expected="a path, a sweep, an experiment or a league")
+        raise ConfigError(
+            "options-conflict", f"--budget with a {spec.kind}", expected="a path, a sweep, an experiment or a league"
+        )
     try:
         request = _request(arguments, words, spec)
     except ConfigError as error:
@@ -114,7 +119,10 @@ def _read(arguments: argparse.Namespace) -> ExperimentSet | Comparison:
         return spec
     if not isinstance(spec, ExperimentSet):
         raise ConfigError(
-            f"--sweep with a {spec.kind}", expected="an experiment that names what varies", hint="--sweep with --trace"
+            "options-conflict",
+            f"--sweep with a {spec.kind}",
+            expected="an experiment that names what varies",
+            hint="--sweep with --trace",
         )
     return with_sweeps(spec, parse_sweeps(arguments.sweep))
 
@@ -128,11 +136,14 @@ def _swept_path(arguments: argparse.Namespace) -> ExperimentSet:
     from ccgym.schemes.groups import compared_schemes
 
     if arguments.quick:
-        raise ConfigError("--quick with --sweep", expected="--runs and --runtime, which say how long it takes")
+        raise ConfigError(
+            "options-conflict", "--quick with --sweep", expected="--runs and --runtime, which say how long it takes"
+        )
     sweeps = parse_sweeps(arguments.sweep)
     path = arguments.trace or arguments.mahimahi
     if (arguments.trace is not None) + (arguments.mahimahi is not None) + (PATH in sweeps) != 1:
         raise ConfigError(
+            "exactly-one",
             "no path" if path is None else "more than one path",
             expected='one of --trace NAME|FILE, --mahimahi "COMMAND LINE" and --sweep path=A,B',
             hint="for example --trace 77.72mbps --sweep rtt=20ms,40ms",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, run, say
+from ccgym.cli.common import HelpFormatter, Parser, run, say
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
@@ -44,9 +44,7 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of ``ccgym export``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
-    )
+    made = Parser(prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
     made.add_argument(
         "source",
         metavar="RUN_DIR|MODEL.zip|NETWORK.onnx",
@@ -81,8 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym export`` and return its exit status."""
-    arguments = parser().parse_args(argv)
-    return run(lambda: _export(arguments))
+    return run(lambda: _export(parser().parse_args(argv)))
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -108,6 +105,7 @@ def _export_run(arguments: argparse.Namespace) -> Exported:
     for option in ("config", "algorithm", "normalize"):
         if getattr(arguments, option) is not None:
             raise ConfigError(
+                "options-conflict",
                 f"--{option} with the run directory {arguments.source}",
                 expected="a file, MODEL.zip or NETWORK.onnx",
                 hint="leave it out: a run directory has its own",
@@ -122,6 +120,7 @@ def _config_of(arguments: argparse.Namespace) -> TrainConfig:
 
     if arguments.config is None:
         raise ConfigError(
+            "option-needed",
             f"{arguments.source} without a configuration",
             where="--config",
             expected="the configuration with its agent: clock, features, action",
@@ -129,7 +128,10 @@ def _config_of(arguments: argparse.Namespace) -> TrainConfig:
         )
     if arguments.model is not None:
         raise ConfigError(
-            f"--model with {arguments.source}", expected="a run directory", hint="leave it out: the file is the model"
+            "options-conflict",
+            f"--model with {arguments.source}",
+            expected="a run directory",
+            hint="leave it out: the file is the model",
         )
     return TrainConfig.load(arguments.config)
 
@@ -140,6 +142,7 @@ def _export_foreign(arguments: argparse.Namespace) -> Exported:
     for option in ("algorithm", "normalize"):
         if getattr(arguments, option) is not None:
             raise ConfigError(
+                "options-conflict",
                 f"--{option} with {arguments.source}",
                 expected="a file MODEL.zip of Stable-Baselines3",
                 hint="leave it out: put what the network needs into its file",

@@ -22,7 +22,7 @@ from ccgym.cli import (
     trace,
     tree,
 )
-from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
+from ccgym.cli.common import HelpFormatter, Parser, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
@@ -81,7 +81,7 @@ nothing else in it. In an agent's YAML file, paths: is a distribution from which
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser; its namespace has ``run``, a function of the namespace."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program(),
         description="Congestion-control simulator, environments and evaluation.",
         epilog=_EXAMPLES,
@@ -119,10 +119,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words and words[0] in commands:
         module, _, function = commands[words[0]].partition(":")
         return int(getattr(importlib.import_module(module), function)(words[1:]))
-    args = build_parser().parse_args(words)
-    args.words = words[words.index(args.command) + 1 :]
 
     def body() -> int:
+        args = build_parser().parse_args(words)
+        args.words = words[words.index(args.command) + 1 :]
         set_up_logging(args.verbose)
         return int(args.run(args))
 
@@ -189,7 +189,10 @@ def _schemes(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row["name"] == args.name]
         if not rows:
             raise SchemeNotFoundError(
-                f"there is no scheme {shown(args.name)}", expected=", ".join(names), hint=did_you_mean(args.name, names)
+                "unknown-scheme",
+                f"there is no scheme {shown(args.name)}",
+                expected=", ".join(names),
+                hint=did_you_mean(args.name, names),
             )
     if args.json:
         say(json.dumps(rows, indent=1, ensure_ascii=False))

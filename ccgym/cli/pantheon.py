@@ -171,6 +171,7 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
     given = {key: configured.get(key) if value is None else value for key, value in typed.items()}
     if given["pkill_cleanup"]:
         raise ConfigError(
+            "unsupported",
             "an option that kills programs by their names",
             where="--pkill-cleanup",
             expected="the command without it",
@@ -222,6 +223,7 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
     """The schemes as ``--schemes`` of ``ccgym evaluate`` takes them."""
     if arguments.flows == 0:
         raise ConfigError(
+            "out-of-range",
             "0",
             where="--flows",
             expected="1 flow or more",
@@ -230,6 +232,7 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
     if flows:
         if arguments.flows is not None or arguments.all or arguments.schemes is not None:
             raise ConfigError(
+                "options-conflict",
                 "--flows, --all or --schemes with a configuration file",
                 where=str(arguments.config_file),
                 expected="its flows alone",
@@ -239,7 +242,12 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
     if arguments.all:
         return "pantheon"
     if not (arguments.schemes or "").split():
-        raise ConfigError("no scheme", where=f"test {arguments.mode}", expected='--all, --schemes "A B C" or -c FILE')
+        raise ConfigError(
+            "argument-missing",
+            "no scheme",
+            where=f"test {arguments.mode}",
+            expected='--all, --schemes "A B C" or -c FILE',
+        )
     return ",".join(arguments.schemes.split())
 
 
@@ -251,11 +259,15 @@ def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
         flows = [str(flow["scheme"]) for flow in found["flows"]]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{type(error).__name__}: {reason}", where=str(file), expected=expected) from None
+        raise ConfigError(
+            "file-malformed", f"{type(error).__name__}: {reason}", where=str(file), expected=expected
+        ) from None
     options = {str(key).replace("-", "_"): value for key, value in found.items() if key not in ("flows", "test-name")}
     for key in options:
         if key not in _KEYS:
-            raise ConfigError(shown(key), where=str(file), expected=expected, hint=did_you_mean(key, _KEYS))
+            raise ConfigError(
+                "unknown-key", shown(key), where=str(file), expected=expected, hint=did_you_mean(key, _KEYS)
+            )
     if not flows:
-        raise ConfigError("no flow", where=str(file), expected=expected)
+        raise ConfigError("argument-missing", "no flow", where=str(file), expected=expected)
     return options, flows

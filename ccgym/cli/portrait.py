@@ -80,9 +80,16 @@ def _portrait(arguments: argparse.Namespace) -> int:
     paths = _paths(arguments.trace)
     runtime_ns = option("--runtime", parse_time, arguments.runtime)
     if runtime_ns <= 0:
-        raise ConfigError(shown(arguments.runtime), expected="a positive time, like 30 or 30s", where="--runtime")
+        raise ConfigError(
+            "quantity-malformed",
+            shown(arguments.runtime),
+            expected="a positive time, like 30 or 30s",
+            where="--runtime",
+        )
     if not 0 <= arguments.seed <= MAX_SEED:
-        raise ConfigError(str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed")
+        raise ConfigError(
+            "out-of-range", str(arguments.seed), expected=f"a whole number from 0 to {MAX_SEED}", where="--seed"
+        )
     require_drawing()
     from ccgym.report.figures.portrait import Column, portrait_figure
     from ccgym.report.style import house_style, save
@@ -92,7 +99,9 @@ def _portrait(arguments: argparse.Namespace) -> int:
     outcomes = measure(runs, reduce=Reduction("record", 1, lambda run, record: record))
     for outcome in outcomes:
         if outcome.error is not None:
-            raise SimulationError(outcome.error, where=f"{outcome.run.contender.text}, {outcome.run.path.name}")
+            raise SimulationError(
+                "run-failed", outcome.error, where=f"{outcome.run.contender.text}, {outcome.run.path.name}"
+            )
     records = iter([outcome.data for outcome in outcomes])
     columns = [Column(path, [next(records) for _ in schemes]) for path in paths]
     styles = [scheme.style for scheme in schemes]
@@ -125,7 +134,9 @@ def _paths(text: str) -> list[NetworkPath]:
     # Arguments of mahimahi's queues hold commas.
     parts = [text] if looks_like_mahimahi(text) else [part.strip() for part in text.split(",") if part.strip()]
     if not 1 <= len(parts) <= MAX_PATHS:
-        raise ConfigError(f"{len(parts)} paths", expected=f"1 to {MAX_PATHS}, separated by commas", where="--trace")
+        raise ConfigError(
+            "wrong-count", f"{len(parts)} paths", expected=f"1 to {MAX_PATHS}, separated by commas", where="--trace"
+        )
     with located("--trace"):
         paths = [NetworkPath.from_any(part) for part in parts]
     return paths

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, add_device, add_overrides, console, run, say
+from ccgym.cli.common import STATUS_INTERRUPTED, HelpFormatter, Parser, add_device, add_overrides, console, run, say
 from ccgym.errors import ConfigError, PlatformError, shown
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of ``ccgym record``."""
-    made = argparse.ArgumentParser(
-        prog="ccgym record", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter
-    )
+    made = Parser(prog="ccgym record", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
     made.add_argument("config", metavar="CONFIG", help="a YAML file, or a name, as with `ccgym train`")
     made.add_argument("--seeds", required=True, metavar="1,2,3", help="the seeds to train")
     made.add_argument(
@@ -75,8 +73,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``ccgym record`` and return its exit status."""
-    arguments = parser().parse_args(list(sys.argv[1:] if argv is None else argv))
-    return run(lambda: _record(arguments))
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(lambda: _record(parser().parse_args(words)))
 
 
 def _record(arguments: argparse.Namespace) -> int:
@@ -89,7 +87,10 @@ def _record(arguments: argparse.Namespace) -> int:
     config = TrainConfig.load(arguments.config, arguments.overrides)
     if arguments.search_figure is not None and not isinstance(config.environment.paths, GapSearch):
         raise ConfigError(
-            "paths that are not searched", where="--search-figure", expected="a configuration with `kind: gap_search`"
+            "paths-unsuitable",
+            "paths that are not searched",
+            where="--search-figure",
+            expected="a configuration with `kind: gap_search`",
         )
     made = record(
         config,
@@ -119,7 +120,9 @@ def _seeds(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise ConfigError(shown(text), where="--seeds", expected="whole numbers, as in 1,2,3") from None
+        raise ConfigError(
+            "text-malformed", shown(text), where="--seeds", expected="whole numbers, as in 1,2,3"
+        ) from None
 
 
 def _command(arguments: argparse.Namespace, seeds: Sequence[int]) -> list[str]:
@@ -175,6 +178,7 @@ def _write(draw: Callable[[], Figure], name: str, file: Path) -> None:
             (save_compact if file.suffix == ".png" else save)(draw(), file)
     except (OSError, ValueError) as error:
         raise PlatformError(
+            "file-unwritable",
             f"the figure cannot be written: {error}",
             where=str(file),
             expected="a .png, .svg or .pdf file in a place that can be written",

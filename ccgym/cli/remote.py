@@ -76,6 +76,7 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
     if arguments.remote is None:
         for name in given:
             raise ConfigError(
+                "option-needed",
                 f"--{name.replace('_', '-')} without --remote",
                 expected="it with --remote HOST",
                 hint="it says how packets travel between two machines",
@@ -83,10 +84,13 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
         return None
     host, _, folder = arguments.remote.partition(":")
     if not host.strip() or host.startswith("-") or any(one.isspace() for one in host):
-        raise ConfigError(shown(arguments.remote), where="--remote", expected="HOST or HOST:DIR, as in me@far:ccgym")
+        raise ConfigError(
+            "text-malformed", shown(arguments.remote), where="--remote", expected="HOST or HOST:DIR, as in me@far:ccgym"
+        )
     for name in ("sender", "tunnel_server"):
         if given.get(name, "local") not in SIDES:
             raise ConfigError(
+                "unknown-choice",
                 shown(given[name]),
                 where=f"--{name.replace('_', '-')}",
                 expected="local or remote",
@@ -94,9 +98,12 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
             )
     port = given.pop("tunnel_port", "0")
     if not port.isdecimal() or int(port) > MAX_PORT:
-        raise ConfigError(shown(port), where="--tunnel-port", expected=f"a port from 1 to {MAX_PORT}; 0: any")
+        raise ConfigError(
+            "out-of-range", shown(port), where="--tunnel-port", expected=f"a port from 1 to {MAX_PORT}; 0: any"
+        )
     if given.get("tunnel_server") == "local" and "local_addr" not in given:
         raise ConfigError(
+            "option-needed",
             "--tunnel-server local without --local-addr",
             expected="the address under which the other machine reaches this one",
             hint="--tunnel-server remote, which is the default, needs none",

@@ -69,7 +69,9 @@ def _report(arguments: argparse.Namespace) -> int:
     from ccgym.experiments.spec import ExperimentSet
 
     if not 0 <= arguments.confirm <= 100:
-        raise ConfigError(str(arguments.confirm), where="--confirm", expected="a whole number from 0 to 100")
+        raise ConfigError(
+            "out-of-range", str(arguments.confirm), where="--confirm", expected="a whole number from 0 to 100"
+        )
     spec = load_experiment(EXPERIMENT, quick=arguments.quick)
     assert isinstance(spec, ExperimentSet), "the rows of the RFC are a set of experiments"
     schemes = parse_contenders(arguments.scheme, "SCHEME")

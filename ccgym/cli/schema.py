@@ -87,7 +87,10 @@ def json_schema(kind: str) -> JsonSchemaValue:
 
     if kind not in KINDS:
         raise NotFoundError(
-            f"unknown kind {shown(kind)}", expected=f"one of {', '.join(KINDS)}", hint=did_you_mean(kind, KINDS)
+            "unknown-kind",
+            f"unknown kind {shown(kind)}",
+            expected=f"one of {', '.join(KINDS)}",
+            hint=did_you_mean(kind, KINDS),
         )
     module, _, name = KINDS[kind][0].partition(":")
     model = getattr(importlib.import_module(module), name)

@@ -69,7 +69,7 @@ class _Once(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, name: str | None = None
     ) -> None:
         if getattr(namespace, self.dest) is not None:
-            raise _wrong(f"{name} a second time", "each option once")
+            raise _wrong("duplicate", f"{name} a second time", "each option once")
         setattr(namespace, self.dest, values)
 
 
@@ -150,7 +150,7 @@ def job(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     given = made.parse_args(own)
     for option, value in vars(given).items():
         if value == "":
-            raise _wrong(f"--{option.replace('_', '-')} with nothing", "a value")
+            raise _wrong("argument-missing", f"--{option.replace('_', '-')} with nothing", "a value")
     path = _path(given, own, rest)
     fields: dict[str, Any] = {
         **path.fields(),
@@ -164,7 +164,7 @@ def job(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         fields["seed"] = _whole(given.seed, "--seed", 0, 2**64 - 1)
     for option in ("outside_log", "outside_port"):
         if getattr(given, option) is not None and given.outside is None:
-            raise _wrong(f"--{option.replace('_', '-')} without --outside", "--outside COMMAND too")
+            raise _wrong("option-needed", f"--{option.replace('_', '-')} without --outside", "--outside COMMAND too")
     if given.outside is not None:
         port = None if given.outside_port is None else _whole(given.outside_port, "--outside-port", 0, 65_535)
         fields["outside"] = {"command": given.outside, "log": given.outside_log, "port": port or None}
@@ -183,7 +183,7 @@ def _path(given: argparse.Namespace, own: Sequence[str], rest: Sequence[str]) ->
     for text in given.trace:
         name, _, file = text.partition("=")
         if not name or not file:
-            raise _wrong(f"--trace {shown(text)}", "--trace NAME=FILE")
+            raise _wrong("text-malformed", f"--trace {shown(text)}", "--trace NAME=FILE")
         traces[name] = Path(file)
     logs: dict[Direction, str] = {}
     if given.uplink_log is not None:
@@ -193,21 +193,25 @@ def _path(given: argparse.Namespace, own: Sequence[str], rest: Sequence[str]) ->
     if given.path is None and given.spec is None:
         if logs:
             raise _wrong(
+                "option-needed",
                 "--uplink-log or --downlink-log without --path or --spec",
                 "it behind mm-link",
                 "mm-link UP DOWN --uplink-log=FILE",
             )
         if not rest:
             raise _wrong(
+                "argument-missing",
                 "no path",
                 "--path NAME|FILE, or mahimahi's tools, like `mm-delay 20`",
                 "`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
             )
         return shell_path.from_mahimahi(rest, traces)
     if given.path is not None and given.spec is not None:
-        raise _wrong("--path and --spec", "the path once")
+        raise _wrong("options-conflict", "--path and --spec", "the path once")
     if rest and rest[0] in TOOLS:
-        raise _wrong(f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "the path once")
+        raise _wrong(
+            "options-conflict", f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "the path once"
+        )
     command_line = " ".join(quoted(word) for word in ("ccgym", "shell", *own))
     if given.spec is not None:
         path = shell_path.from_json(Path(given.spec), given.name or "path", traces, logs, command_line)
@@ -235,12 +239,12 @@ def _whole(text: str | None, option: str, low: int, high: int, unit: str = "", d
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal():
-        raise _wrong(f"{option} {shown(text)}", "a whole number, not negative")
+        raise _wrong("out-of-range", f"{option} {shown(text)}", "a whole number, not negative")
     value = int(text[:25])
     if not low <= value <= high:
-        raise _wrong(f"{option} {text[:25]}", f"{low} to {high}{unit}")
+        raise _wrong("out-of-range", f"{option} {text[:25]}", f"{low} to {high}{unit}")
     return value
 
 
-def _wrong(found: str, expected: str, hint: str = "") -> ConfigError:
-    return ConfigError(found, expected=expected, hint=hint, where="ccgym shell")
+def _wrong(code: str, found: str, expected: str, hint: str = "") -> ConfigError:
+    return ConfigError(code, found, expected=expected, hint=hint, where="ccgym shell")

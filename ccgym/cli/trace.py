@@ -164,7 +164,7 @@ def _make(args: argparse.Namespace) -> int:
 def _step(text: str) -> tuple[int, int]:
     start, equals, rate = text.partition("=")
     if not equals:
-        raise ConfigError(shown(text), expected="TIME=RATE, like 3.75s=256mbps", where="--step")
+        raise ConfigError("text-malformed", shown(text), expected="TIME=RATE, like 3.75s=256mbps", where="--step")
     # Only here may a link be shut: a path has a rate.
     closed = rate.strip().casefold() in ("0", "0bps", "0mbps")
     return option("--step", parse_time, start), 0 if closed else option("--step", parse_rate, rate)
@@ -191,6 +191,7 @@ def _write(times: object, output: str | None) -> int:
     folder = Path(output).parent
     if not folder.is_dir():
         raise ConfigError(
+            "folder-missing",
             f"there is no folder {shown(str(folder))}",
             where="--output",
             expected="a file in a folder that is there",

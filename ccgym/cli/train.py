@@ -133,13 +133,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if (arguments.config is None) == (arguments.resume is None):
         given = "both --config and --resume" if arguments.config is not None else "neither --config nor --resume"
-        raise ConfigError(given, expected="one of them", hint="ccgym train --config aurora")
+        raise ConfigError("exactly-one", given, expected="one of them", hint="ccgym train --config aurora")
     if arguments.resume is not None and arguments.run_dir is not None:
-        raise ConfigError("--resume with --run-dir", expected="--resume DIRECTORY alone: the run stays where it is")
+        raise ConfigError(
+            "options-conflict",
+            "--resume with --run-dir",
+            expected="--resume DIRECTORY alone: the run stays where it is",
+        )
     if arguments.cluster is not None:
         return _train_on_cluster(arguments)
     if arguments.seeds is not None or arguments.grid:
         raise ConfigError(
+            "option-needed",
             f"{'--seeds' if arguments.seeds is not None else '--grid'} without --cluster",
             expected="both, or --seed N",
             hint="`ccgym record CONFIG --seeds 1,2,3` trains several seeds on this machine, one after the other",
@@ -192,6 +197,7 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
     for name in ("resume", "run_dir", "seed"):
         if getattr(arguments, name) is not None:
             raise ConfigError(
+                "options-conflict",
                 f"--{name.replace('_', '-')} together with --cluster",
                 expected="--config with --seeds: what was begun in their directories is resumed",
             )
@@ -200,13 +206,18 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
     try:
         seeds = [1] if arguments.seeds is None else [int(word) for word in arguments.seeds.split(",")]
     except ValueError:
-        raise ConfigError(shown(arguments.seeds), where="--seeds", expected="whole numbers, as in 1,2,3") from None
+        raise ConfigError(
+            "text-malformed", shown(arguments.seeds), where="--seeds", expected="whole numbers, as in 1,2,3"
+        ) from None
     grid: dict[str, list[str]] = {}
     for text in arguments.grid:
         key, equals, values = text.partition("=")
         if not equals or not all(values.split(",")) or key in grid:
             raise ConfigError(
-                shown(text), where="--grid", expected="KEY=A,B, as in algorithm.gamma=0.9,0.99, once each"
+                "text-malformed",
+                shown(text),
+                where="--grid",
+                expected="KEY=A,B, as in algorithm.gamma=0.9,0.99, once each",
             )
         grid[key] = values.split(",")
     asked = members(arguments.config, _overrides(arguments), seeds, grid, arguments.runs)
@@ -236,6 +247,7 @@ def _config(arguments: argparse.Namespace) -> TrainConfig:
         key = override.partition("=")[0].strip()
         if key not in RESUMABLE and key.partition(".")[0] not in RESUMABLE:
             raise ConfigError(
+                "resume-changed",
                 f"{shown(key)} with --resume",
                 expected=f"only {', '.join(RESUMABLE)}: a resumed run is the same run",
                 hint=f"start a new one with --config {open_run(Path(arguments.resume)).config} and your settings",

@@ -47,6 +47,7 @@ def _tree(arguments: argparse.Namespace) -> int:
     policy = policies.find(arguments.policy, "POLICY")
     if policy is None:
         raise ConfigError(
+            "unknown-policy",
             shown(arguments.policy),
             where="POLICY",
             expected="a pretrained policy, a run directory or a .onnx file",
@@ -55,6 +56,7 @@ def _tree(arguments: argparse.Namespace) -> int:
     text = policy.native.tree()
     if text is None:
         raise ConfigError(
+            "policy-unsuitable",
             f"{policy.title}, of kind {policy.card.policy.kind}",
             where="POLICY",
             expected="a decision tree",
@@ -67,7 +69,7 @@ def _tree(arguments: argparse.Namespace) -> int:
     from ccgym.report.style import house_style, save
 
     if not 1 <= arguments.levels <= MAX_LEVELS:
-        raise ConfigError(str(arguments.levels), where="--levels", expected=f"1 to {MAX_LEVELS}")
+        raise ConfigError("out-of-range", str(arguments.levels), where="--levels", expected=f"1 to {MAX_LEVELS}")
     file = option("--out", figure_path, str(arguments.out))
     drawn, agent = json.loads(text), policy.describe_agent()
     tree = DecisionTree(

@@ -112,6 +112,7 @@ def newest(given: Path) -> tuple[Path, RunProgress]:
     known = [(directory, progress) for directory, progress in found if progress is not None]
     if not known:
         raise ResultsError(
+            "results-missing",
             "no runs have begun there",
             where=str(given),
             expected="a directory that `ccgym evaluate` or `ccgym train` writes to",
@@ -147,7 +148,9 @@ def _training(directory: Path) -> RunProgress | None:
         updated = (table if rows else config).stat().st_mtime
         before = config.stat().st_mtime
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise ResultsError(f"cannot be read: {error!r}", where=str(directory), expected="a run directory") from None
+        raise ResultsError(
+            "results-damaged", f"cannot be read: {error!r}", where=str(directory), expected="a run directory"
+        ) from None
     done = step >= total and (directory / "final" / "model.json").is_file()
     state: State = "ended" if done else "running" if alive(pid) else "interrupted"
     running = {"training": before} if state == "running" else {}

@@ -109,6 +109,7 @@ def _refused(message: str, where: str = "") -> ConfigError:
     """Read the core's ``PLACE: found FOUND, expected EXPECTED; HINT``; ``where`` replaces its place."""
     match = re.fullmatch(r"([^:]+): found (.*), expected (.*?)(?:; ((?:did you mean|leave it) .*))?", message, re.S)
     if match is None:
-        return ConfigError(message, expected="an agent that the native core accepts", where=where)
+        return ConfigError("agent-invalid", message, expected="an agent that the native core accepts", where=where)
     place, found, expected, hint = match.groups()
-    return ConfigError(found, expected=expected, hint=hint or "", where=where or place)
+    code = "unknown-name" if hint and hint.startswith("did you mean") else "agent-invalid"
+    return ConfigError(code, found, expected=expected, hint=hint or "", where=where or place)

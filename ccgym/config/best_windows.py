@@ -85,10 +85,11 @@ def read_table(file: Path) -> dict[str, WindowRow]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise PlatformError(f"the table cannot be read: {error}", where=str(file)) from None
+        raise PlatformError("file-unreadable", f"the table cannot be read: {error}", where=str(file)) from None
     reader = csv.DictReader(io.StringIO(text))
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise ConfigError(
+            "file-malformed",
             f"columns {', '.join(reader.fieldnames or ())}",
             where=str(file),
             expected=", ".join(COLUMNS),

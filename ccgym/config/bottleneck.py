@@ -97,6 +97,7 @@ class Changing(Strict):
         low, high = self.min.bounds()[0], self.max.bounds()[0]
         if low > high:
             raise ConfigError(
+                "order-wrong",
                 f"{self.min.show(low)} Mbit/s, above the smallest `max`, {self.max.show(high)} Mbit/s",
                 expected="a lower bound below every upper bound",
                 where="min",
@@ -122,7 +123,7 @@ class Staircase(Strict):
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
         if self.period < 2 * self.steps * NS_PER_MS:
-            raise ConfigError(
+            raise ConfigError("out-of-range",
                 f"{format_time(self.period)} for {2 * self.steps} steps", expected="a millisecond or more for each",
                 where="period",
             )  # fmt: skip
@@ -187,10 +188,12 @@ class QueueSize(Strict):
         given += ["unlimited"] if self.unlimited else []
         if len(given) != 1:
             raise ConfigError(
-                " and ".join(given) or "a queue without size", expected="exactly one of packets, bdp and unlimited"
+                "exactly-one",
+                " and ".join(given) or "a queue without size",
+                expected="exactly one of packets, bdp and unlimited",
             )
         if self.bdp is None and (self.round != "up" or self.min_packets != 1):
-            raise ConfigError("round or min_packets without bdp", expected="both with bdp only")
+            raise ConfigError("option-needed", "round or min_packets without bdp", expected="both with bdp only")
         return self
 
 
@@ -201,7 +204,10 @@ def _read_queue(value: Any) -> Any:
         size = parse_size(value)
         if size.bytes is not None:
             raise ConfigError(
-                shown(value), expected="packets, bdp or infinite", hint="`kind: fixed` takes any queue that a path has"
+                "unit-mismatch",
+                shown(value),
+                expected="packets, bdp or infinite",
+                hint="`kind: fixed` takes any queue that a path has",
             )
         return {"packets": size.packets} if size.bdp is None else {"bdp": size.bdp}
     if isinstance(value, (int, float)):
@@ -239,16 +245,22 @@ class Bottleneck(PathDistribution):
     def _sound(self) -> Self:
         if (self.one_way_delay is None) == (self.rtt is None):
             found = "neither one_way_delay nor rtt" if self.rtt is None else "both one_way_delay and rtt"
-            raise ConfigError(found, expected="exactly one of the two")
+            raise ConfigError("exactly-one", found, expected="exactly one of the two")
         if self._delay_number.bounds()[0] < 1.0:
             if self.queue.bdp is not None:
                 raise ConfigError(
+                    "path-without-delay",
                     "a queue in bandwidth-delay products on a path without delay",
                     expected="a delay above zero, or a queue in packets",
                     where="queue",
                 )
             if self.start_rate is not None and self.start_rate.of == "packets_per_rtt":
-                raise ConfigError("packets per RTT without delay", expected="a delay above zero", where="start_rate")
+                raise ConfigError(
+                    "path-without-delay",
+                    "packets per RTT without delay",
+                    expected="a delay above zero",
+                    where="start_rate",
+                )
         return self
 
     @property
@@ -390,6 +402,7 @@ class Ranges(Bottleneck):
         count = 1 if step == 0 else max(1, -(-duration_ns // step))
         if count > MAX_RATE_STEPS:
             raise ConfigError(
+                "too-large",
                 f"{count} changes of the rate in {format_time(duration_ns)}",
                 expected=f"{MAX_RATE_STEPS} or fewer",
                 where="rate",
@@ -489,7 +502,7 @@ class Traces(Bottleneck):
         for key in ("uplink", "downlink"):
             known_names(getattr(self, key), key, resolve_trace)
         if self.downlink and len(self.downlink) != len(self.uplink):
-            raise ConfigError(
+            raise ConfigError("wrong-count",
                 f"{len(self.downlink)} traces", expected=f"{len(self.uplink)}, one for each of `uplink`",
                 where="downlink",
             )  # fmt: skip

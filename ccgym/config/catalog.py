@@ -115,7 +115,7 @@ class TraceEntry(Strict):
     @model_validator(mode="after")
     def _one_origin(self) -> TraceEntry:
         if (self.file is None) == (self.rule is None):
-            raise ConfigError("both or neither of file and rule", expected="exactly one of the two")
+            raise ConfigError("exactly-one", "both or neither of file and rule", expected="exactly one of the two")
         return self
 
 
@@ -216,7 +216,7 @@ class TraceSource:
             status = self.file.stat()
         except (OSError, ValueError) as error:
             raise PathNotFoundError(
-                f"there is no trace file {shown(str(self.file))}", expected="a readable file"
+                "unknown-trace", f"there is no trace file {shown(str(self.file))}", expected="a readable file"
             ) from error
         return _read(str(self.file), status.st_mtime_ns, status.st_size)
 
@@ -237,6 +237,7 @@ class TraceSource:
             digest = hashlib.sha256(text).hexdigest()
             if digest != self.entry.sha256:
                 raise TraceFormatError(
+                    "trace-checksum",
                     f"made with checksum {digest}",
                     expected=self.entry.sha256,
                     hint="the generator or the catalog has changed; one of them is wrong",
@@ -276,7 +277,10 @@ def traces_directory() -> Path:
         if (candidate / CATALOG_FILE).is_file():
             return candidate.resolve()
     raise PlatformError(
-        f"{CATALOG_FILE} is missing", expected=f"it in {candidates[0]} or {candidates[1]}", hint="install ccgym again"
+        "installation-broken",
+        f"{CATALOG_FILE} is missing",
+        expected=f"it in {candidates[0]} or {candidates[1]}",
+        hint="install ccgym again",
     )
 
 
@@ -312,6 +316,7 @@ def path_entry(name: str) -> tuple[str, PathEntry]:
     proper = names.get(name)
     if proper is None:
         raise PathNotFoundError(
+            "unknown-path",
             f"there is no path {shown(name)}",
             expected="a name from `ccgym paths`, a mahimahi command line, or a file",
             hint=did_you_mean(name, names, "`ccgym paths` lists the names"),
@@ -334,7 +339,7 @@ def resolve_trace(reference: str) -> TraceSource:
     if reference in _RECEIVED:
         return _RECEIVED[reference]
     if not reference or "\0" in reference:
-        raise PathNotFoundError(f"there is no trace {shown(reference)}", expected="a name or a file")
+        raise PathNotFoundError("unknown-trace", f"there is no trace {shown(reference)}", expected="a name or a file")
     folder, base = os.path.split(reference)
     name = base.removesuffix(".trace")
     entries = catalog().traces
@@ -345,6 +350,7 @@ def resolve_trace(reference: str) -> TraceSource:
         if name in entries and _same(file.parent, traces_directory()):
             return _from_catalog(name, entries[name])
         raise PathNotFoundError(
+            "unknown-trace",
             f"there is no trace file {shown(reference)}",
             expected="a file",
             hint=f"the catalog has {name!r}: write it without folder" if name in entries else "",
@@ -361,6 +367,7 @@ def resolve_trace(reference: str) -> TraceSource:
         file = Path(recorded.directory, base)
         if not _is_file(file):
             raise PlatformError(
+                "trace-not-installed",
                 f"the recorded trace {base} is not on this machine",
                 expected=f"{file}, from the package {recorded.package}",
                 hint=f"apt-get install {recorded.package}, or put the file into a folder of ${SEARCH_VARIABLE}",
@@ -370,10 +377,14 @@ def resolve_trace(reference: str) -> TraceSource:
         return TraceSource(name, Path(base), None)
     if base in recorded.names:
         raise PathNotFoundError(
-            f"{base!r} is a pair of traces", expected=f"{base}.up or {base}.down", hint="the path of both has that name"
+            "unknown-trace",
+            f"{base!r} is a pair of traces",
+            expected=f"{base}.up or {base}.down",
+            hint="the path of both has that name",
         )
     known = [*entries, *(f"{recorded_name}.{end}" for recorded_name in recorded.names for end in ("up", "down"))]
     raise PathNotFoundError(
+        "unknown-trace",
         f"there is no trace {shown(reference)}",
         expected="a name from `ccgym trace list`, or a file",
         hint=did_you_mean(name, known, "traces are not made from names: `ccgym trace make constant --rate … -o FILE`"),
@@ -424,7 +435,9 @@ def _catalog(file: Path) -> CatalogFile:
     found = file.with_name(FOUND_FILE)
     further = validate(load_yaml(found), FoundPaths).paths if found.is_file() else {}
     if twice := sorted(read.paths.keys() & further.keys()):
-        raise ConfigError(f"the path {twice[0]!r} in {file.name} too", expected="each name once", where=str(found))
+        raise ConfigError(
+            "duplicate", f"the path {twice[0]!r} in {file.name} too", expected="each name once", where=str(found)
+        )
     return read.model_copy(update={"paths": {**read.paths, **further}})
 
 
@@ -434,7 +447,7 @@ def _path_names(file: Path) -> Mapping[str, str]:
     for proper, entry in _catalog(file).paths.items():
         for name in (proper, *entry.aliases):
             if name in names:
-                raise ConfigError(f"the name {name!r} for {names[name]} and {proper}", where=str(file))
+                raise ConfigError("duplicate", f"the name {name!r} for {names[name]} and {proper}", where=str(file))
             names[name] = proper
     return names
 

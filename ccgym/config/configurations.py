@@ -52,6 +52,7 @@ def find_config(config: str | os.PathLike[str], where: str = "config", folders: 
     places = [root / folder for root in (Path(DIRECTORY), PACKAGED) for folder in folders]
     known = sorted({file.stem for place in places for file in place.glob("*.yaml")})
     raise NotFoundError(
+        "unknown-configuration",
         f"no configuration is called {shown(str(config))}",
         expected=f"a YAML file, or one of {', '.join(known)}",
         hint=did_you_mean(given.stem, known),

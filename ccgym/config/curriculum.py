@@ -69,12 +69,12 @@ class Stages(Strict):
     def _in_order(self) -> Self:
         for place, (one, other) in enumerate(zip(self.stages, self.stages[1:], strict=False)):
             if one.until >= other.until:
-                raise ConfigError(
+                raise ConfigError("order-wrong",
                     f"{other.until:g} after {one.until:g}", expected="strictly increasing shares",
                     where=f"stages[{place + 1}].until",
                 )  # fmt: skip
         if self.stages[-1].until != 1.0:
-            raise ConfigError(
+            raise ConfigError("out-of-range",
                 f"{self.stages[-1].until:g} in the last stage", expected="1, the end of the training",
                 where=f"stages[{len(self.stages) - 1}].until",
             )  # fmt: skip
@@ -123,6 +123,7 @@ class Staged:
         stage = state.get("stage")
         if state.get("stages") != len(self.stages) or not isinstance(stage, int) or stage < 0:
             raise ConfigError(
+                "resume-changed",
                 f"the state of a curriculum of {shown(state.get('stages'))} stages",
                 expected=f"one of {len(self.stages)}",
                 hint="the configuration has changed since the checkpoint",

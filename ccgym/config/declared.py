@@ -123,9 +123,11 @@ class OneOf:
             if isinstance(value, dict) and value.get(self.tag) not in kinds:
                 kind, expected = value.get(self.tag), f"{self.tag}: " + ", ".join(kinds)
                 if kind is None:
-                    raise ConfigError(f"{article} {self.what} without `{self.tag}`", expected=expected)
+                    raise ConfigError("key-missing", f"{article} {self.what} without `{self.tag}`", expected=expected)
                 hint = did_you_mean(str(kind), kinds)
-                raise ConfigError(f"unknown {self.what} {shown(kind)}", expected=expected, hint=hint, where=self.tag)
+                raise ConfigError(
+                    "unknown-kind", f"unknown {self.what} {shown(kind)}", expected=expected, hint=hint, where=self.tag
+                )
             return value
 
         reads = BeforeValidator(read)
@@ -185,7 +187,9 @@ class QueueBase(Declared):
         limit = getattr(self, "limit", None)
         if isinstance(limit, Limit) and limit.unlimited:
             kind = getattr(self, "kind", "queue")
-            raise ConfigError(f"{kind} without a limit", expected="a limit like '94p' or '1bdp'", where="limit")
+            raise ConfigError(
+                "key-missing", f"{kind} without a limit", expected="a limit like '94p' or '1bdp'", where="limit"
+            )
         return self
 
 
@@ -204,9 +208,9 @@ class LinkDirectionBase(Declared):
     def _one_schedule(self) -> Self:
         if (self.trace is None) == (self.rate is None):
             found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
-            raise ConfigError(found, expected="exactly one of the two")
+            raise ConfigError("exactly-one", found, expected="exactly one of the two")
         if self.trace is not None and getattr(self, "device_packets", None):
-            raise ConfigError("device_packets with a trace", expected="them only with a rate")
+            raise ConfigError("options-conflict", "device_packets with a trace", expected="them only with a rate")
         return self
 
     @property
@@ -296,6 +300,7 @@ class FeatureBase(OrName):
         usual = USUAL_BOUNDS.get(value["signal"].strip())
         if changed or usual is None:
             raise ConfigError(
+                "key-missing",
                 f"{value['signal']} without clip",
                 expected="clip: [min, max], the bounds of the observation space",
                 hint=f"without one: {', '.join(USUAL_BOUNDS)}, as they are",
@@ -352,6 +357,7 @@ def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
     if not text[:1].isdigit():
         if text == "rate" or text not in kinds:
             raise ConfigError(
+                "unknown-kind",
                 "a start at a rate without rate" if text == "rate" else f"unknown start {shown(value)}",
                 expected=f"a rate like 3mbps, a window like 10p, or one of {', '.join(kinds)}",
                 hint=did_you_mean(text, kinds) if text != "rate" else "",
@@ -401,6 +407,7 @@ def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
         needed = [key for key, field in kinds[name].model_fields.items() if field.is_required()]
         if needed:
             raise ConfigError(
+                "key-missing",
                 f"queue {shown(name)} without {' and '.join(needed)}",
                 expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
                 hint="just a size, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
@@ -424,6 +431,7 @@ def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
     elif name.casefold() in ("l4s", "pi2", "dualq"):
         hint = "did you mean 'dualpi2'?"
     raise ConfigError(
+        "unknown-kind",
         f"unknown queue {shown(name)}",
         expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(kinds)}",
         hint=hint,

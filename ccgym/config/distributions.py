@@ -208,10 +208,10 @@ class Extended(PathDistribution):
     @model_validator(mode="after")
     def _transparent(self) -> Self:
         if self.queue is None and not self.elements:
-            raise ConfigError("paths that nothing is added to", expected="elements, or a queue")
+            raise ConfigError("key-missing", "paths that nothing is added to", expected="elements, or a queue")
         for place, element in enumerate(self.elements):
             if isinstance(element, (Delay, Link)):
-                raise ConfigError(
+                raise ConfigError("paths-unsuitable",
                     f"a {element.kind}", expected="elements that leave rate and base round trip as they are",
                     where=f"elements[{place}]",
                 )  # fmt: skip
@@ -234,7 +234,7 @@ class Extended(PathDistribution):
         if not self.elements:
             return drawn
         if drawn.links:
-            raise ConfigError(
+            raise ConfigError("paths-unsuitable",
                 "elements around several links", where="elements", expected="them around single links",
                 hint="in `kind: links`, each link may be `kind: extended`",
             )  # fmt: skip
@@ -263,7 +263,7 @@ def _with_queue(paths: PathDistribution, queue: QueueSize) -> PathDistribution:
     elif isinstance(paths, Extended):
         changes = {"paths": _with_queue(paths.paths, queue)}
     else:
-        raise ConfigError(
+        raise ConfigError("paths-unsuitable",
             f"paths of kind {getattr(paths, 'kind', type(paths).__name__)}", where="paths",
             expected="ranges, traces or mixtures of them, whose queues can be replaced",
         )  # fmt: skip
@@ -311,10 +311,10 @@ def _read(value: object) -> object:
         if kind is not None:
             refuse_unknown_kind(kind, KINDS)
         elif {"rate", "trace", "mahimahi", "named", "chain", "links"}.isdisjoint(value):
-            raise ConfigError("paths without kind", expected=kinds)
+            raise ConfigError("key-missing", "paths without kind", expected=kinds)
         else:
             hint = "one path is `kind: fixed` with `path:`, drawn numbers are `kind: ranges`"
-            raise ConfigError("paths without kind", expected=kinds, hint=hint)
+            raise ConfigError("key-missing", "paths without kind", expected=kinds, hint=hint)
     return value
 
 
@@ -323,6 +323,7 @@ def refuse_unknown_kind(kind: object, kinds: Iterable[str]) -> None:
     known = tuple(kinds)
     if kind not in known:
         raise ConfigError(
+            "unknown-kind",
             f"unknown kind of paths {shown(kind)}",
             expected=f"kind: {', '.join(known)}",
             hint=did_you_mean(str(kind), known),
@@ -336,6 +337,7 @@ def _one_path(text: str) -> NetworkPath:
     except CcgymError as error:
         hint = did_you_mean(text, presets()) or did_you_mean(text, path_names(), error.hint)
         raise ConfigError(
+            "unknown-path",
             error.found,
             expected=f"paths: one of {', '.join(presets())}, a path like `ccgym paths` lists, or a mapping with kind",
             hint=hint,

@@ -39,12 +39,12 @@ def read_amount(value: Any) -> float:
         try:
             return sign * (parse_time(magnitude) / NS_PER_S)
         except UnitError as error:
-            raise UnitError(
+            raise UnitError(error.code,
                 error.found, expected="a number in the signal's unit, or a quantity like 200ms, 10mbps or 50p",
                 hint=error.hint,
             ) from None  # fmt: skip
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ConfigError(shown(value), expected="a number, or a quantity like 200ms, 10mbps or 50p")
+        raise ConfigError("wrong-type", shown(value), expected="a number, or a quantity like 200ms, 10mbps or 50p")
     return float(value)
 
 
@@ -53,7 +53,9 @@ def read_expression(value: Any) -> str:
     match = _EXPRESSION.fullmatch(value.strip()) if isinstance(value, str) and len(value) <= 200 else None
     if match is None:
         raise ConfigError(
-            shown(value), expected=f"a signal like mean_rtt, or FUNCTION(signal, n) with {', '.join(FUNCTIONS)}"
+            "text-malformed",
+            shown(value),
+            expected=f"a signal like mean_rtt, or FUNCTION(signal, n) with {', '.join(FUNCTIONS)}",
         )
     outer, inner, count = match.groups()
     return outer if inner is None else f"{outer}({inner}, {int(count)})"
@@ -80,20 +82,23 @@ def read_operation(value: Any) -> str:
         match = _OPERATION.fullmatch(_SIGNS.get(text[:1], text[:1]) + text[1:])
     if match is None:
         raise ConfigError(
-            shown(value), expected="an operation: '/2', '*1.25', '+10' or '-10'", hint="quote '*2' in YAML"
+            "text-malformed",
+            shown(value),
+            expected="an operation: '/2', '*1.25', '+10' or '-10'",
+            hint="quote '*2' in YAML",
         )
     sign, amount = match.groups()
     if sign in "*/" and float(amount) == 0.0:
-        raise ConfigError(shown(value), expected="a factor above zero")
+        raise ConfigError("out-of-range", shown(value), expected="a factor above zero")
     return f"{sign}{amount}"
 
 
 def _read_bounds(value: Any) -> tuple[float, float]:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise ConfigError(shown(value), expected="two bounds, like [0, 4]")
+        raise ConfigError("wrong-type", shown(value), expected="two bounds, like [0, 4]")
     low, high = (read_amount(end) for end in value)
     if low >= high:
-        raise ConfigError(f"[{low:g}, {high:g}]", expected="the smaller bound first")
+        raise ConfigError("order-wrong", f"[{low:g}, {high:g}]", expected="the smaller bound first")
     return low, high
 
 

@@ -51,7 +51,7 @@ class GrowingPlan(Strict):
     @model_validator(mode="after")
     def _has_axes(self) -> Self:
         if not isinstance(self.paths, Ranges) or not self.paths.ranges():
-            raise ConfigError(
+            raise ConfigError("paths-unsuitable",
                 self.paths.summary(), expected="a distribution of `kind: ranges` with numbers drawn from ranges",
                 where="paths",
             )  # fmt: skip
@@ -139,7 +139,10 @@ class GapBins(GrowingPlan):
         for place, (one, other) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
             if one >= other:
                 raise ConfigError(
-                    f"{other:g} after {one:g}", expected="strictly increasing gaps", where=f"bounds[{place + 1}]"
+                    "order-wrong",
+                    f"{other:g} after {one:g}",
+                    expected="strictly increasing gaps",
+                    where=f"bounds[{place + 1}]",
                 )
         return self
 
@@ -226,6 +229,7 @@ class Binned:
 def _of_kind(state: Mapping[str, Any], plan: GapSearch | GapBins, parts: list[Any]) -> list[Any]:
     if state.get("kind") != plan.kind or None in parts:
         raise ConfigError(
+            "resume-changed",
             f"the state of a curriculum of kind {shown(state.get('kind'))}",
             expected=f"one of kind {plan.kind}",
             hint="the configuration has changed since the checkpoint",

@@ -122,12 +122,17 @@ def parse_mahimahi(command: str | Sequence[str]) -> list[Mapping[str, Any]]:
     """
     if isinstance(command, str):
         if len(command) > MAX_LENGTH:
-            raise ConfigError(f"a command line of {len(command)} characters", expected=f"at most {MAX_LENGTH}")
+            raise ConfigError(
+                "too-large", f"a command line of {len(command)} characters", expected=f"at most {MAX_LENGTH}"
+            )
         try:
             words = shlex.split(command.replace("\\\r\n", " ").replace("\\\n", " "))
         except ValueError as error:
             raise ConfigError(
-                f"{shown(command)}: {error}", expected="balanced quotation marks", where="mahimahi command"
+                "mahimahi-syntax",
+                f"{shown(command)}: {error}",
+                expected="balanced quotation marks",
+                where="mahimahi command",
             ) from None
     else:
         words = [str(word) for word in command]
@@ -155,7 +160,9 @@ class _Reader:
     def read(self) -> CommandLine:
         shells: list[Shell] = []
         if not self.words:
-            raise ConfigError("an empty command", expected="a chain of mahimahi shells, like 'mm-delay 51'")
+            raise ConfigError(
+                "mahimahi-syntax", "an empty command", expected="a chain of mahimahi shells, like 'mm-delay 51'"
+            )
         while self.at < len(self.words):
             self.tool = ""
             tool = self.words[self.at]
@@ -164,7 +171,7 @@ class _Reader:
                 return CommandLine(tuple(shells), tuple(self.words[self.at :]))
             self.tool = tool
             if len(shells) == MAX_SHELLS:
-                raise self.fail(f"more than {MAX_SHELLS} shells", f"at most {MAX_SHELLS}", at=self.at)
+                raise self.fail("too-large", f"more than {MAX_SHELLS} shells", f"at most {MAX_SHELLS}", at=self.at)
             rest = " ".join(quoted(word) for word in self.words[self.at :])
             self.at += 1
             if tool == "mm-link":
@@ -179,12 +186,12 @@ class _Reader:
                     self.at += 1
         return CommandLine(tuple(shells))
 
-    def fail(self, found: str, expected: str, hint: str = "", *, at: int | None = None) -> ConfigError:
+    def fail(self, code: str, found: str, expected: str, hint: str = "", *, at: int | None = None) -> ConfigError:
         """An error at a word, by default the one just read."""
         index = self.at - 1 if at is None else at
         position = self.places[index] if index < len(self.places) else "after the last"
         place = f"mahimahi command, word {position}" + (f" ({self.tool})" if self.tool else "")
-        return ConfigError(found, expected=expected, hint=hint, where=place)
+        return ConfigError(code, found, expected=expected, hint=hint, where=place)
 
     def check_command(self, word: str, inside: bool) -> None:
         """What is not a tool is the command, unless it looks like a slip, or nothing may run in the path."""
@@ -196,6 +203,7 @@ class _Reader:
                 return
             if not word.startswith("mm-"):
                 raise self.fail(
+                    "mahimahi-syntax",
                     f"the command {shown(' '.join(self.words[self.at :]))}",
                     "a path and nothing that runs in it",
                     "leave the command out: ccgym starts senders and receivers itself",
@@ -203,12 +211,14 @@ class _Reader:
                 )
         what = "option" if word.startswith("-") else "tool"
         more = "a further tool, or the command to run; tools are " if inside and self.with_command else ""
-        raise self.fail(f"unknown {what} {shown(word)}", more + ", ".join(TOOLS), hint, at=self.at)
+        raise self.fail(
+            "mahimahi-unknown-word", f"unknown {what} {shown(word)}", more + ", ".join(TOOLS), hint, at=self.at
+        )
 
     def next(self, what: str) -> str:
         if self.at >= len(self.words):
             self.at += 1
-            raise self.fail("the end of the command", what)
+            raise self.fail("mahimahi-syntax", "the end of the command", what)
         word = self.words[self.at]
         self.at += 1
         return word
@@ -243,9 +253,9 @@ class _Reader:
                 hint = f"write it without unit: mm-delay {number.group()}"
             elif number is not None:
                 hint = "mahimahi knows whole milliseconds only; NetworkPath(rtt=…) takes any time"
-            raise self.fail(f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
+            raise self.fail("mahimahi-value", f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
         if len(word) > 10 or int(word) > _MAX_MS:
-            raise self.fail(f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
+            raise self.fail("mahimahi-value", f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
         return Nanoseconds(int(word) * NS_PER_MS)
 
     def direction(self) -> Direction:
@@ -254,7 +264,9 @@ class _Reader:
             return "uplink"
         if word == "downlink":
             return "downlink"
-        raise self.fail(f"the direction {shown(word)}", "uplink or downlink", did_you_mean(word, _WAYS))
+        raise self.fail(
+            "mahimahi-unknown-word", f"the direction {shown(word)}", "uplink or downlink", did_you_mean(word, _WAYS)
+        )
 
     def probability(self) -> float:
         word = self.next("a loss rate from 0 to 1")
@@ -264,7 +276,7 @@ class _Reader:
             hint = ""
             if per_cent is not None and 0.0 <= per_cent <= 100.0:
                 hint = f"if you mean {per_cent:g} per cent, write {per_cent / 100:g}"
-            raise self.fail(f"the loss rate {shown(word)}", "a fraction from 0 to 1", hint)
+            raise self.fail("mahimahi-value", f"the loss rate {shown(word)}", "a fraction from 0 to 1", hint)
         return value
 
     def seconds(self, what: str) -> Nanoseconds:
@@ -272,7 +284,7 @@ class _Reader:
         value = _number(word)
         if value is None or not 1e-9 <= value <= 1e9:
             hint = "times of this tool are in seconds, without unit" if word[-1:].isalpha() else ""
-            raise self.fail(f"{what} {shown(word)}", "a number of seconds above zero", hint)
+            raise self.fail("mahimahi-value", f"{what} {shown(word)}", "a number of seconds above zero", hint)
         return Nanoseconds(max(1, round(value * NS_PER_S)))
 
     def meter(self) -> None:
@@ -281,7 +293,9 @@ class _Reader:
             if word == "--":
                 return
             if word not in ("--meter-uplink", "--meter-downlink", "-u", "-d"):
-                raise self.fail(f"unknown option {shown(word)}", "--meter-uplink or --meter-downlink")
+                raise self.fail(
+                    "mahimahi-unknown-word", f"unknown option {shown(word)}", "--meter-uplink or --meter-downlink"
+                )
 
     def link(self, command_line: str) -> Shell:
         first = self.at
@@ -300,6 +314,7 @@ class _Reader:
         if len(operands) < 2:
             self.at = len(self.words) if end is None else end
             raise self.fail(
+                "mahimahi-syntax",
                 f"{len(operands)} trace{'' if len(operands) == 1 else 's'}",
                 "two traces: mm-link UPLINK-TRACE DOWNLINK-TRACE",
                 at=first - 1,
@@ -307,7 +322,12 @@ class _Reader:
         up, down = (self.words[index] for index in operands[:2])
         for name in (up, down):
             if name in TOOLS or not name:
-                raise self.fail(f"{shown(name)} as trace", "two traces: mm-link UPLINK-TRACE DOWNLINK-TRACE", at=first)
+                raise self.fail(
+                    "mahimahi-syntax",
+                    f"{shown(name)} as trace",
+                    "two traces: mm-link UPLINK-TRACE DOWNLINK-TRACE",
+                    at=first,
+                )
         # What follows the traces is the inner command; getopt has taken the options out of it.
         inner = operands[2:]
         rest = [*inner, *range(len(self.words) if end is None else end, len(self.words))]
@@ -315,6 +335,7 @@ class _Reader:
             strays = [i for i in range(inner[0], self.at) if self.words[i].startswith("--") and i not in inner]
             if strays and any(self.words[index] == "mm-link" for index in inner):
                 raise self.fail(
+                    "mahimahi-syntax",
                     f"the option {shown(self.words[strays[0]])} behind an inner mm-link",
                     "it before that tool, or `--` before that tool",
                     "mahimahi's outer mm-link would take the option for itself",
@@ -332,7 +353,9 @@ class _Reader:
             log = options.get(f"--{direction}-log")
             if log == "":
                 where = f"mahimahi command (mm-link --{direction}-log)"
-                raise ConfigError("an empty file name", expected="the name of a log file", where=where)
+                raise ConfigError(
+                    "mahimahi-syntax", "an empty file name", expected="the name of a log file", where=where
+                )
             if log is not None:
                 logs[direction] = log
         meters = [option for option in options if option.startswith("--meter")]
@@ -350,7 +373,7 @@ class _Reader:
         name, equals, value = word.partition("=")
         if name in _FLAGS:
             if equals:
-                raise self.fail(f"{shown(word)}", f"{name} without a value")
+                raise self.fail("mahimahi-syntax", f"{shown(word)}", f"{name} without a value")
             options[name] = ""
             return
         if name not in _WITH_VALUE:
@@ -358,7 +381,7 @@ class _Reader:
         if not equals:
             value = self.next(f"a value after {name}")
         if name in options and not name.endswith("-log"):
-            raise self.fail(f"{name} a second time", "each option once")
+            raise self.fail("duplicate", f"{name} a second time", "each option once")
         options[name] = value
 
     def unknown_option(self, name: str, operands: list[int]) -> ConfigError:
@@ -369,11 +392,14 @@ class _Reader:
                 self.at = operands[2]
                 self.check_command(command, True)
             return self.fail(
+                "mahimahi-syntax",
                 f"the option {shown(name)} of the command {shown(command)}",
                 "`--` before a command that has options",
                 f"write: mm-link UP DOWN … -- {command} …; mahimahi too would take the option for its own",
             )
-        return self.fail(f"unknown option {shown(name)}", ", ".join(known), did_you_mean(name, known))
+        return self.fail(
+            "mahimahi-unknown-word", f"unknown option {shown(name)}", ", ".join(known), did_you_mean(name, known)
+        )
 
     def queue(self, direction: Direction, options: Mapping[str, str]) -> dict[str, Any]:
         kind = options.get(f"--{direction}-queue", "infinite")
@@ -381,6 +407,7 @@ class _Reader:
         where = f"mahimahi command (mm-link --{direction}-queue)"
         if kind not in QUEUE_ARGUMENTS:
             raise ConfigError(
+                "mahimahi-unknown-word",
                 f"unknown queue {shown(kind)}",
                 expected=", ".join(QUEUE_ARGUMENTS),
                 hint=did_you_mean(kind, QUEUE_ARGUMENTS),
@@ -391,6 +418,7 @@ class _Reader:
             if arguments is not None:
                 hint = f"did you mean --{direction}-queue=droptail?" if "packets" in arguments else ""
                 raise ConfigError(
+                    "mahimahi-syntax",
                     f"arguments {shown(arguments)}",
                     expected="none: the infinite queue takes none",
                     hint=hint,
@@ -401,6 +429,7 @@ class _Reader:
         limit = {name: given[name] for name in ("packets", "bytes") if name in given}
         if not limit:
             raise ConfigError(
+                "mahimahi-syntax",
                 f"{kind} without a limit",
                 expected="packets=N or bytes=N",
                 hint=f"write --{direction}-queue-args=packets=100",
@@ -410,6 +439,7 @@ class _Reader:
         missing = [name for name in needed if name not in given]
         if missing:
             raise ConfigError(
+                "mahimahi-syntax",
                 f"{kind} without {' and '.join(missing)}",
                 expected=f"{needed[0]}=MS and {needed[1]}=MS, both above zero",
                 where=where,
@@ -428,6 +458,7 @@ def _queue_arguments(kind: str, text: str, where: str) -> dict[str, int]:
             hint = did_you_mean(name, known)
             everything = {argument for names in QUEUE_ARGUMENTS.values() for argument in names}
             raise ConfigError(
+                "mahimahi-unknown-word",
                 f"unknown argument {shown(name)}",
                 expected=", ".join(known),
                 hint=hint or f"mahimahi ignores {'it' if name in everything else 'unknown arguments'} silently",
@@ -435,16 +466,21 @@ def _queue_arguments(kind: str, text: str, where: str) -> dict[str, int]:
             )
         if not equals or not re.fullmatch(r"[0-9]{1,12}", value):
             raise ConfigError(
+                "mahimahi-value",
                 shown(part),
                 expected=f"{name}=N with a whole number",
                 hint="mahimahi cuts decimals" if _number(value) is not None else "",
                 where=where,
             )
         if name in given:
-            raise ConfigError(f"{name} a second time", expected="each argument once", where=where)
+            raise ConfigError("duplicate", f"{name} a second time", expected="each argument once", where=where)
         if int(value) == 0:
             raise ConfigError(
-                shown(part), expected="a number above zero", hint="mahimahi takes 0 for not given", where=where
+                "mahimahi-value",
+                shown(part),
+                expected="a number above zero",
+                hint="mahimahi takes 0 for not given",
+                where=where,
             )
         given[name] = int(value)
     return given

@@ -147,6 +147,7 @@ def _write_queue(queue: AnyQueue) -> tuple[str, str]:
 
 def _inexpressible(found: str, expected: str) -> ConfigError:
     return ConfigError(
+        "mahimahi-inexpressible",
         f"mahimahi cannot express {found}",
         expected=expected,
         hint="the simulator and ccgym's own shells can run this path; mahimahi's cannot",

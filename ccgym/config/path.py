@@ -157,6 +157,7 @@ class NetworkPath(Chain):
         for key in data:
             if key not in cls.ACCEPTED_KEYS:
                 raise ConfigError(
+                    "unknown-key",
                     f"unknown argument {shown(key)}",
                     expected=", ".join(cls.ACCEPTED_KEYS),
                     hint=OTHER_WORDS.get(str(key).casefold()) or did_you_mean(str(key), cls.ACCEPTED_KEYS),
@@ -172,6 +173,7 @@ class NetworkPath(Chain):
         ways = whole or [key for key in ("rate", "trace") if key in given]
         if len(ways) != 1:
             raise ConfigError(
+                "exactly-one",
                 " and ".join(ways) + " together"
                 if ways
                 else "a path without rate, trace, mahimahi, named, chain or links",
@@ -194,10 +196,13 @@ class NetworkPath(Chain):
         elif way == "chain" and isinstance(given["chain"], Iterable):
             chain = tuple(given["chain"])
             if len(chain) > MAX_ELEMENTS:
-                raise ConfigError(f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain")
+                raise ConfigError(
+                    "too-large", f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain"
+                )
             given["chain"] = chain
         if shorthand and given.get("links"):
             raise ConfigError(
+                "options-conflict",
                 f"{' and '.join(shorthand)} next to several links",
                 expected="changes of the links themselves",
                 hint="write them into the path of a link",
@@ -259,6 +264,7 @@ class NetworkPath(Chain):
             value = os.fspath(value)
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(
+                "wrong-type",
                 f"{shown(value)} is not a path",
                 expected="a name, a mahimahi command line, a YAML or trace file, or a mapping",
                 where="path",
@@ -279,6 +285,7 @@ class NetworkPath(Chain):
             return _bare_trace(cls, value)
         except PathNotFoundError as error:
             raise PathNotFoundError(
+                "unknown-path",
                 f"there is neither a path nor a trace {shown(value)}",
                 expected="a name from `ccgym paths`, a mahimahi command line, or a file",
                 hint=did_you_mean(stem, path_names(), error.hint),
@@ -354,6 +361,7 @@ class NetworkPath(Chain):
             if name not in known or name in route[:place]:
                 again = " again" if name in known else ""
                 raise ConfigError(
+                    "unknown-name",
                     f"{shown(name)}{again}",
                     where=f"route[{place}]",
                     expected=f"each of {', '.join(known)} once at most" if known else "no route: the path has one link",
@@ -470,7 +478,7 @@ def _text(given: dict[str, Any], key: str) -> str:
     """Take a text out of the arguments."""
     value = given.pop(key)
     if not isinstance(value, str):
-        raise ConfigError(f"{key}={shown(value)}", expected="a text", where="path")
+        raise ConfigError("wrong-type", f"{key}={shown(value)}", expected="a text", where="path")
     return value
 
 
@@ -479,6 +487,7 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
         raise ConfigError(
+            "wrong-type",
             shown(given),
             where="links",
             expected="paths by name",
@@ -492,6 +501,7 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
             raise error.at(f"links.{name}") from None
         if not name or ":" in name or path.links:
             raise ConfigError(
+                "name-invalid",
                 "a path of several links" if path.links else f"the name {shown(name)}",
                 where=f"links.{name}",
                 expected="one link, with a name without a colon",

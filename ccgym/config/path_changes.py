@@ -36,6 +36,7 @@ def changed(chain: Sequence[AnyElement], changes: Mapping[str, Any], way: str) -
     others = [key for key in changes if key not in CHANGES]
     if others or {"rate", "trace"} <= changes.keys():
         raise ConfigError(
+            "options-conflict",
             f"{', '.join(others or ('rate', 'trace'))} together with {way}",
             expected=f"{way} alone, or with some of {', '.join(CHANGES)}, and of rate and trace one",
             where="path",
@@ -58,7 +59,12 @@ def changed(chain: Sequence[AnyElement], changes: Mapping[str, Any], way: str) -
     if changes.keys() & {"rate", "trace", "queue"}:
         place = _slowest(elements)
         if place is None:
-            raise ConfigError("a path without a link", where="path", expected="a link, whose rate and queue can change")
+            raise ConfigError(
+                "path-without-link",
+                "a path without a link",
+                where="path",
+                expected="a link, whose rate and queue can change",
+            )
         link = elements[place]
         assert isinstance(link, Link)
         elements[place] = link.model_copy(update={"uplink": _link(link.uplink, read, changes)})

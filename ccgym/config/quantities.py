@@ -60,19 +60,21 @@ def parse_steps(value: object, parse: Callable[[Any], _T]) -> _T | tuple[tuple[i
         return parse(value)
     items = list(value)
     if not 1 <= len(items) <= MAX_STEPS:
-        raise ConfigError(f"{len(items)} steps", expected=f"1 to {MAX_STEPS} pairs of time and value")
+        raise ConfigError("wrong-count", f"{len(items)} steps", expected=f"1 to {MAX_STEPS} pairs of time and value")
     steps: list[tuple[int, _T]] = []
     for position, item in enumerate(items):
         if not isinstance(item, (list, tuple)) or len(item) != 2:
             raise ConfigError(
+                "wrong-type",
                 f"step {position + 1} is {shown(item)}",
                 expected="a pair of time and value, like ['3.75s', '256mbps']",
             )
         start = parse_time(item[0])
         if start != 0 and not steps:
-            raise ConfigError(f"a first step at {format_time(start)}", expected="a first step at 0s")
+            raise ConfigError("order-wrong", f"a first step at {format_time(start)}", expected="a first step at 0s")
         if steps and start <= steps[-1][0]:
             raise ConfigError(
+                "order-wrong",
                 f"a step at {format_time(start)} after one at {format_time(steps[-1][0])}",
                 expected="strictly increasing times",
             )
@@ -90,7 +92,7 @@ def format_steps(value: _T | tuple[tuple[int, _T], ...], write: Callable[[_T], s
 def _bytes(value: Any) -> int:
     size = parse_size(value)
     if size.bytes is None:
-        raise ConfigError(f"{shown(value)} is not in bytes", expected="a number of bytes, like '5MB'")
+        raise ConfigError("unit-mismatch", f"{shown(value)} is not in bytes", expected="a number of bytes, like '5MB'")
     return size.bytes
 
 
@@ -98,7 +100,9 @@ def _whole_milliseconds(value: Any) -> int:
     time_ns = parse_positive_time(value)
     if time_ns % NS_PER_MS:
         raise ConfigError(
-            f"a time of {format_time(time_ns)}", expected="whole milliseconds above zero, as mahimahi counts"
+            "out-of-range",
+            f"a time of {format_time(time_ns)}",
+            expected="whole milliseconds above zero, as mahimahi counts",
         )
     return time_ns
 
@@ -201,6 +205,7 @@ class Limit(BaseModel):
             return self
         if bdp_packets <= 0:
             raise ConfigError(
+                "path-without-delay",
                 f"a queue of {self.bdp:g} bandwidth-delay products on a path without delay",
                 expected="a path with an RTT, or a queue in packets or bytes like '100p'",
             )

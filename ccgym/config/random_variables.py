@@ -75,7 +75,7 @@ class Dimension:
 
 def _plain(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ConfigError(shown(value), expected="a number")
+        raise ConfigError("wrong-type", shown(value), expected="a number")
     return float(value)
 
 
@@ -83,7 +83,7 @@ def _packets(value: Any) -> float:
     if isinstance(value, str):
         size = parse_size(value)
         if size.packets is None:
-            raise ConfigError(shown(value), expected="a number of packets, like 94 or '94p'")
+            raise ConfigError("wrong-type", shown(value), expected="a number of packets, like 94 or '94p'")
         return float(size.packets)
     return _plain(value)
 
@@ -255,13 +255,14 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     known = (*DISTRIBUTIONS, *MODIFIERS)
     for key in value:
         if key not in known:
-            raise ConfigError(
+            raise ConfigError("unknown-key",
                 f"unknown key {shown(key)}", expected=", ".join(known), hint=did_you_mean(str(key), known),
                 where=str(key),
             )  # fmt: skip
     given = [name for name in DISTRIBUTIONS if name in value]
     if len(given) != 1:
         raise ConfigError(
+            "exactly-one",
             " and ".join(given) + " together" if given else f"a {dimension.name} without a distribution",
             expected="exactly one of " + ", ".join(DISTRIBUTIONS),
             hint="" if given else f"a constant {dimension.name} is written without braces",
@@ -270,13 +271,20 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     target = value.get("of", "")
     if target and target not in of:
         raise ConfigError(
-            shown(target), expected=" or ".join(of) or "no `of` here", hint=did_you_mean(str(target), of), where="of"
+            "unknown-name",
+            shown(target),
+            expected=" or ".join(of) or "no `of` here",
+            hint=did_you_mean(str(target), of),
+            where="of",
         )
     measured = PLAIN if target else dimension
     unit = value.get("unit")
     if unit is not None and (not isinstance(unit, str) or not measured.bare_unit):
         raise ConfigError(
-            shown(unit), expected="a unit such as packets/s" if measured.bare_unit else "no unit", where="unit"
+            "unknown-unit",
+            shown(unit),
+            expected="a unit such as packets/s" if measured.bare_unit else "no unit",
+            where="unit",
         )
 
     def read(part: Any, key: str) -> float:
@@ -293,21 +301,28 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     else:
         raw = value[distribution]
         if not isinstance(raw, (list, tuple)) or not 1 <= len(raw) <= MAX_CHOICES:
-            raise ConfigError(shown(raw), expected=_expected_list(distribution), where=distribution)
+            raise ConfigError("wrong-type", shown(raw), expected=_expected_list(distribution), where=distribution)
         if distribution != "choice" and len(raw) != 2:
-            raise ConfigError(f"{len(raw)} numbers", expected=_expected_list(distribution), where=distribution)
+            raise ConfigError(
+                "wrong-count", f"{len(raw)} numbers", expected=_expected_list(distribution), where=distribution
+            )
         values = tuple(_plain(part) if distribution == "exp_uniform" else read(part, distribution) for part in raw)
         if distribution != "choice" and values[0] > values[1]:
-            raise ConfigError(f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=distribution)
+            raise ConfigError(
+                "order-wrong", f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=distribution
+            )
         if distribution == "log_uniform" and values[0] <= 0.0:
             raise ConfigError(
-                shown(raw[0]), expected="a bound above zero, since zero has no logarithm", where=distribution
+                "out-of-range",
+                shown(raw[0]),
+                expected="a bound above zero, since zero has no logarithm",
+                where=distribution,
             )
         if distribution == "exp_uniform" and max(map(abs, values)) > 50:
-            raise ConfigError(shown(raw), expected="exponents from -50 to 50", where=distribution)
+            raise ConfigError("out-of-range", shown(raw), expected="exponents from -50 to 50", where=distribution)
     floor = value.get("floor", False)
     if not isinstance(floor, bool):
-        raise ConfigError(shown(floor), expected="true or false", where="floor")
+        raise ConfigError("wrong-type", shown(floor), expected="true or false", where="floor")
     number = RandomVariable(
         measured,
         distribution,
@@ -320,7 +335,9 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
         dict(value),
     )
     if number.weights and distribution != "choice":
-        raise ConfigError(f"weights with {distribution}", expected="weights only with choice", where="weights")
+        raise ConfigError(
+            "option-needed", f"weights with {distribution}", expected="weights only with choice", where="weights"
+        )
     for end in number.bounds():
         _in_range(end, measured, value[distribution], distribution)
     return number
@@ -333,16 +350,21 @@ def _expected_list(distribution: str) -> str:
 def read_weights(value: object, count: int) -> tuple[float, ...]:
     """Read the weights of ``count`` choices. Raises :class:`ConfigError`."""
     if not isinstance(value, (list, tuple)) or len(value) != count:
-        raise ConfigError(shown(value), expected=f"{count} weights, one for each choice", where="weights")
+        raise ConfigError(
+            "wrong-count", shown(value), expected=f"{count} weights, one for each choice", where="weights"
+        )
     weights = tuple(_plain(part) for part in value)
     if min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise ConfigError(shown(value), expected="weights of zero or more, not all zero", where="weights")
+        raise ConfigError(
+            "out-of-range", shown(value), expected="weights of zero or more, not all zero", where="weights"
+        )
     return weights
 
 
 def _in_range(value: float, dimension: Dimension, written: object, where: str = "") -> None:
     if not dimension.floor <= value <= dimension.ceiling:
         raise ConfigError(
+            "out-of-range",
             f"{shown(written)}, which reaches {dimension.write(value)}",
             expected=f"a {dimension.name} from {dimension.write(dimension.floor)} to "
             f"{dimension.write(dimension.ceiling) if math.isfinite(dimension.ceiling) else 'any size'}",

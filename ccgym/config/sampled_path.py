@@ -334,4 +334,6 @@ def known_names(names: Iterable[str], key: str, find: Callable[[str], object]) -
         try:
             find(name)
         except CcgymError as error:
-            raise ConfigError(error.found, expected=error.expected, hint=error.hint, where=f"{key}[{place}]") from None
+            raise ConfigError(
+                error.code, error.found, expected=error.expected, hint=error.hint, where=f"{key}[{place}]"
+            ) from None

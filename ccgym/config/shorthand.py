@@ -76,17 +76,24 @@ def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
         raise config_error(error, Shorthand) from None
     if read.rtt is None:
         raise ConfigError(
-            "no rtt", expected="the round-trip propagation delay, like rtt='15ms'", hint="'0ms' is one", where="path"
+            "argument-missing",
+            "no rtt",
+            expected="the round-trip propagation delay, like rtt='15ms'",
+            hint="'0ms' is one",
+            where="path",
         )
     if read.reverse_rate is not None and read.reverse_trace is not None:
-        raise ConfigError("reverse_rate and reverse_trace", expected="one of the two", where="path")
+        raise ConfigError("options-conflict", "reverse_rate and reverse_trace", expected="one of the two", where="path")
     uplink = _link(given, "", read.queue, device_packets=read.device_packets)
     downlink = None
     if read.reverse_rate is not None or read.reverse_trace is not None:
         downlink = _link(given, "reverse_", read.reverse_queue)
     elif read.reverse_queue is not None:
         raise ConfigError(
-            "reverse_queue without reverse_rate", expected="a rate or trace of the way back", where="path"
+            "option-needed",
+            "reverse_queue without reverse_rate",
+            expected="a rate or trace of the way back",
+            where="path",
         )
     jitter = [] if read.jitter is None else [read.jitter]
     loss = [] if read.loss == 0.0 else [Loss(probability=given["loss"])]

@@ -111,7 +111,7 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
         return _loaded(top, str(path))
     name, where = top.value["extends"].value, f"{top.value['extends'].line}: extends"
     if not isinstance(name, str) or not name:
-        raise ConfigError(shown(name), expected="the name of one YAML file", where=where)
+        raise ConfigError("wrong-type", shown(name), expected="the name of one YAML file", where=where)
     base_path = Path(path).parent / name
     if not base_path.exists() or base_path.samefile(path):
         base_path = packaged_config(name) or base_path
@@ -120,9 +120,10 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
     except ConfigError as error:
         raise error.at(where) from None
     if not isinstance(base, dict):
-        raise ConfigError(f"{base_path} is not a mapping", expected="keys and values", where=where)
+        raise ConfigError("not-a-mapping", f"{base_path} is not a mapping", expected="keys and values", where=where)
     if "extends" in base:
         raise ConfigError(
+            "yaml-feature",
             f"{base_path} extends another file itself",
             expected="one level of `extends`",
             hint="extend that file directly, or copy what you need of it",
@@ -153,7 +154,7 @@ def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterabl
     if loaded.data is None:
         loaded.data = {}
     if not isinstance(loaded.data, dict):
-        raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+        raise ConfigError("not-a-mapping", shown(loaded.data), expected="keys and values", where=loaded.source)
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
             set_value(loaded, key, value, f"set[{shown(key)}]")
@@ -182,7 +183,11 @@ def apply_override(loaded: Loaded, override: str, model: type[BaseModel]) -> Non
     if not equals or not all(name.strip().split(".")):
         near = _key_near(name.strip(), model)
         raise ConfigError(
-            shown(override), expected="key.path=value", hint=f"as in --set {near}=…" if near else "", where="--set"
+            "text-malformed",
+            shown(override),
+            expected="key.path=value",
+            hint=f"as in --set {near}=…" if near else "",
+            where="--set",
         )
     set_value(loaded, name.strip(), parse_yaml(text, where).data, where)
 
@@ -201,7 +206,9 @@ def set_value(loaded: Loaded, name: str, value: Any, where: str) -> None:
     """
     keys = str(name).split(".")
     if not all(keys):
-        raise ConfigError(shown(name), expected="keys separated by dots, like 'agent.action.map.delta'", where=where)
+        raise ConfigError(
+            "text-malformed", shown(name), expected="keys separated by dots, like 'agent.action.map.delta'", where=where
+        )
     node = loaded.data
     place: Place = ()
     for position, key in enumerate(keys):
@@ -210,11 +217,19 @@ def set_value(loaded: Loaded, name: str, value: Any, where: str) -> None:
         if isinstance(node, list):
             if not key.isdecimal() or len(key) > 9 or int(key) >= len(node):
                 raise ConfigError(
-                    f"{dotted(place)} has no item {shown(key)}", expected=f"a number below {len(node)}", where=where
+                    "unknown-key",
+                    f"{dotted(place)} has no item {shown(key)}",
+                    expected=f"a number below {len(node)}",
+                    where=where,
                 )
             step = int(key)
         elif not isinstance(node, dict):
-            raise ConfigError(f"{dotted(place)} is {shown(node)}, which has no keys", expected="a mapping", where=where)
+            raise ConfigError(
+                "not-a-mapping",
+                f"{dotted(place)} is {shown(node)}, which has no keys",
+                expected="a mapping",
+                where=where,
+            )
         place = (*place, step)
         if last:
             node[step] = value
@@ -237,7 +252,7 @@ def config_error(error: ValidationError, model: type[BaseModel], loaded: Loaded 
     rest = f" and {len(others) - MAX_PROBLEMS} others" if len(others) > MAX_PROBLEMS else ""
     more = f"{len(others)} more problem{'s' if len(others) > 1 else ''}: {listed}{rest}"
     hint = f"{first.hint}; {more}" if first.hint else more
-    return type(first)(first.found, expected=first.expected, hint=hint, where=first.where)
+    return type(first)(first.code, first.found, expected=first.expected, hint=hint, where=first.where)
 
 
 def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Loaded | None) -> ConfigError:
@@ -255,17 +270,19 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             steps = tuple(int(word) if word.isdecimal() and len(word) < 9 else word for word in words)
             line = loaded.where((*place, *steps)).partition(": ")[0]
             inner = cause.at(f"{line}: {dotted(place)}" if place else line)
-        found, expected, hint, where = inner.found, inner.expected, inner.hint, inner.where
+        code, found, expected, hint, where = inner.code, inner.found, inner.expected, inner.hint, inner.where
         kind_of_error = type(cause) if isinstance(cause, ConfigError) else ConfigError
     else:
         kind_of_error = ConfigError
         hint = ""
         if kind == "extra_forbidden":
             known = _field_names(model, place[:-1])
+            code = "unknown-key"
             found, expected = f"unknown key {shown(place[-1])}", ", ".join(known) or "no keys"
             elsewhere = _key_near(str(place[-1]), model)
             hint = did_you_mean(str(place[-1]), known, f"did you mean {elsewhere!r}?" if elsewhere else "")
         elif kind == "missing":
+            code = "key-missing"
             found, expected = f"key {shown(place[-1])} is missing", "it to be given"
             parent = value if isinstance(value, dict) else {}
             written = near_miss(str(place[-1]), [str(key) for key in parent if key not in _field_names(model, ())])
@@ -273,18 +290,32 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
         elif kind in ("union_tag_invalid", "literal_error", "enum"):
             choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected", "")))
             tag = context.get("tag", value)
+            code = "unknown-kind" if kind == "union_tag_invalid" else "unknown-choice"
             found, expected = shown(tag), ", ".join(choices)
             hint = did_you_mean(str(tag), choices)
         elif kind == "union_tag_not_found":
+            code = "key-missing"
             found, expected = (
                 f"{shown(value)} without {context.get('discriminator', 'kind')}",
                 "a mapping with that key",
             )
         else:
+            code = _code_of(kind)
             found = shown(value)
             message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
             expected = message.removeprefix("Input should be ").replace("a valid tuple", "a list")
-    return kind_of_error(found, expected=expected, hint=hint, where=where)
+    return kind_of_error(code, found, expected=expected, hint=hint, where=where)
+
+
+def _code_of(kind: str) -> str:
+    """Our code for one of pydantic's kinds of problems with a value."""
+    if kind.startswith(("greater_than", "less_than", "multiple_of", "finite_number")):
+        return "out-of-range"
+    if kind in ("too_short", "too_long"):
+        return "wrong-count"
+    if kind.startswith("string_") and kind != "string_type":
+        return "text-malformed"
+    return "wrong-type"
 
 
 def _field_names(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
@@ -380,17 +411,19 @@ def _read(path: str | os.PathLike[str]) -> str:
         content = read_bytes(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"cannot be read: {reason}", expected="a readable YAML file", where=str(path)) from None
+        raise ConfigError(
+            "file-unreadable", f"cannot be read: {reason}", expected="a readable YAML file", where=str(path)
+        ) from None
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError("not UTF-8", expected="YAML in UTF-8", where=f"{path}:{line}") from None
+        raise ConfigError("not-utf8", "not UTF-8", expected="YAML in UTF-8", where=f"{path}:{line}") from None
 
 
 def _parse(text: str, source: str) -> _Node:
     if len(text) > MAX_FILE_BYTES:
-        raise ConfigError(f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
+        raise ConfigError("too-large", f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _Parser(yaml.parse(text, Loader=loader), source).document()
@@ -399,11 +432,17 @@ def _parse(text: str, source: str) -> _Node:
         where = f"{source}:{mark.line + 1}" if mark is not None else source
         problem = " ".join(part for part in (error.context, error.problem) if part)
         hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
-        raise ConfigError(f"not valid YAML: {problem}", expected="YAML", hint=hint, where=where) from None
+        raise ConfigError(
+            "yaml-syntax", f"not valid YAML: {problem}", expected="YAML", hint=hint, where=where
+        ) from None
     except UnicodeError:
-        raise ConfigError("characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source) from None
+        raise ConfigError(
+            "not-utf8", "characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source
+        ) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source) from None
+        raise ConfigError(
+            "yaml-syntax", f"not valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source
+        ) from None
 
 
 class _Parser:
@@ -417,7 +456,9 @@ class _Parser:
         root: _Node | None = None
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise self.fail(event, "a second document", "one document per file", "remove the line `---`")
+                raise self.fail(
+                    "yaml-feature", event, "a second document", "one document per file", "remove the line `---`"
+                )
             if isinstance(event, yaml.NodeEvent):
                 root = _Node(self.value(event, 0), self.line(event))
         return root or _Node(None, self.source)
@@ -425,8 +466,8 @@ class _Parser:
     def line(self, event: Any) -> str:
         return f"{self.source}:{event.start_mark.line + 1}"
 
-    def fail(self, event: Any, found: str, expected: str, hint: str = "") -> ConfigError:
-        return ConfigError(found, expected=expected, hint=hint, where=self.line(event))
+    def fail(self, code: str, event: Any, found: str, expected: str, hint: str = "") -> ConfigError:
+        return ConfigError(code, found, expected=expected, hint=hint, where=self.line(event))
 
     def value(self, event: Any, depth: int) -> Any:
         """What begins with an event, at this depth of mappings and lists."""
@@ -434,7 +475,7 @@ class _Parser:
         if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event)
         if depth >= MAX_DEPTH:
-            raise self.fail(event, f"more than {MAX_DEPTH} levels", "less nesting")
+            raise self.fail("too-large", event, f"more than {MAX_DEPTH} levels", "less nesting")
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
@@ -448,22 +489,30 @@ class _Parser:
 
     def refuse_marks(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self.fail(event, f"the alias *{event.anchor}", "a value written out", "write the value again")
+            raise self.fail(
+                "yaml-feature", event, f"the alias *{event.anchor}", "a value written out", "write the value again"
+            )
         if event.anchor is not None:
-            raise self.fail(event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used")
+            raise self.fail(
+                "yaml-feature", event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used"
+            )
         if event.tag is not None and event.tag != "!":
-            raise self.fail(event, f"the tag {event.tag}", "no tags", "quote the value if it is a string")
+            raise self.fail(
+                "yaml-feature", event, f"the tag {event.tag}", "no tags", "quote the value if it is a string"
+            )
 
     def key(self, event: Any, mapping: Mapping[str, _Node]) -> str:
         self.refuse_marks(event)
         if not isinstance(event, yaml.ScalarEvent):
-            raise self.fail(event, "a list or mapping as key", "a word as key")
+            raise self.fail("yaml-ambiguous", event, "a list or mapping as key", "a word as key")
         key = str(event.value)
         if not event.style and (not key or key == "<<" or not isinstance(self.plain(event), str)):
-            raise self.fail(event, f"the key {key!r}, which is not a string", "a word as key", "quote the key")
+            raise self.fail(
+                "yaml-ambiguous", event, f"the key {key!r}, which is not a string", "a word as key", "quote the key"
+            )
         if key in mapping:
             hint = f"first given at {mapping[key].line}"
-            raise self.fail(event, f"the key {shown(key)} a second time", "each key once", hint)
+            raise self.fail("duplicate", event, f"the key {shown(key)} a second time", "each key once", hint)
         return key
 
     def scalar(self, event: Any) -> Any:
@@ -472,6 +521,7 @@ class _Parser:
         meant = _TRAPS.get(event.value.casefold())
         if meant:
             raise self.fail(
+                "yaml-ambiguous",
                 event,
                 f"the bare word {event.value}, which YAML 1.1 takes for a boolean",
                 "true, false or a quoted string",
@@ -489,12 +539,14 @@ class _Parser:
         if _INTEGER.fullmatch(text):
             return int(text)
         if _ZERO_LED.fullmatch(text):
-            raise self.fail(event, f"the number {text}", "no leading zeros", "quote it if it is a string")
+            raise self.fail(
+                "yaml-ambiguous", event, f"the number {text}", "no leading zeros", "quote it if it is a string"
+            )
         if _FLOAT.fullmatch(text):
             return float(text)
         if _SEXAGESIMAL.fullmatch(text):
             found = f"{text}, which YAML 1.1 takes for a number to base 60"
-            raise self.fail(event, found, "a quantity with its unit", "or quote it")
+            raise self.fail("yaml-ambiguous", event, found, "a quantity with its unit", "or quote it")
         return text
 
 
@@ -537,6 +589,7 @@ def _merge_named(items: list[_Node], names: list[str | None], over: _Node, place
             continue
         if not isinstance(node.value, dict):
             raise ConfigError(
+                "unknown-name",
                 f"no item {shown(name)} to change",
                 expected=f"one of {', '.join(map(str, names))}, or a new item",
                 hint=did_you_mean(name, [str(one) for one in names]),

@@ -47,6 +47,7 @@ class Server:
         except OSError as error:
             self.close()
             raise PlatformError(
+                "socket-failed",
                 f"the control socket cannot be made: {error}",
                 where=os.fspath(self.path),
                 expected="a folder for temporary files that can hold sockets",
@@ -98,7 +99,7 @@ class Connection:
             except ConnectionResetError:
                 received = b""
             except OSError as error:
-                raise RealPathError(str(error), where=WHERE) from None
+                raise RealPathError("socket-failed", str(error), where=WHERE) from None
             if received:
                 self._bytes += received
             else:
@@ -121,7 +122,9 @@ class Connection:
                 return None
             length = MAX_MESSAGE + 1
         if length > MAX_MESSAGE:
-            raise RealPathError(f"a message of {length} bytes or more", where=WHERE, expected=f"max {MAX_MESSAGE}")
+            raise RealPathError(
+                "protocol-error", f"a message of {length} bytes or more", where=WHERE, expected=f"max {MAX_MESSAGE}"
+            )
         end = start + length
         if end > len(self._bytes):
             return None
@@ -147,11 +150,11 @@ class Connection:
                 except BlockingIOError:
                     # A sender reads at once; if this one does not, it is the run process that has stalled.
                     if not select.select([], [self._socket], [], 10.0)[1]:
-                        raise RealPathError("the sender does not read", where=WHERE) from None
+                        raise RealPathError("run-stalled", "the sender does not read", where=WHERE) from None
         except (BrokenPipeError, ConnectionResetError):
             pass  # what it said last, or that it said nothing, is yet to be received
         except OSError as error:
-            raise RealPathError(str(error), where=WHERE) from None
+            raise RealPathError("socket-failed", str(error), where=WHERE) from None
 
     def close(self) -> None:
         """Hang up: the flow then ends."""
@@ -173,11 +176,14 @@ def _content(body: bytes) -> Message:
     try:
         message = FromSender.FromString(body)
     except DecodeError as error:
-        raise RealPathError(f"no message: {error}", where=WHERE) from None
+        raise RealPathError("protocol-error", f"no message: {error}", where=WHERE) from None
     which = message.WhichOneof("body")
     if which is None:
         raise RealPathError(
-            "a message without content", where=WHERE, hint="is it the same version of ccgym at both ends?"
+            "protocol-error",
+            "a message without content",
+            where=WHERE,
+            hint="is it the same version of ccgym at both ends?",
         )
     content: Message = getattr(message, which)
     return content

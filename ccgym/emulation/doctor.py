@@ -54,7 +54,10 @@ def examine(*, measure: bool = True) -> list[Finding]:
         return TypeAdapter(list[Finding]).validate_python(data)
     except ValidationError:
         raise RealPathError(
-            shown(data), where="ccgym doctor", expected="a list of findings: name, status, found, remedy"
+            "protocol-error",
+            shown(data),
+            where="ccgym doctor",
+            expected="a list of findings: name, status, found, remedy",
         ) from None
 
 
@@ -78,6 +81,7 @@ def require(backend: str) -> None:
     found = obstacle(backend, examine(measure=False))
     if found is not None:
         raise PlatformError(
+            "capability-missing",
             f"{found.name}: {found.found}",
             where=f"backend {backend}",
             expected="a machine on which it works",

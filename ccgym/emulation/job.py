@@ -69,7 +69,9 @@ def become(kind: str, fields: Mapping[str, Any]) -> NoReturn:
     try:
         os.execve(line[0], line, environment_at_start())
     except OSError as error:
-        raise CcgymError(f"{line[0]} cannot be started: {error.strerror}", where=f"ccgym {kind}") from error
+        raise CcgymError(
+            "program-unstartable", f"{line[0]} cannot be started: {error.strerror}", where=f"ccgym {kind}"
+        ) from error
 
 
 def environment_at_start() -> dict[bytes, bytes]:

@@ -20,6 +20,7 @@ def require_programs(shells: Iterable[Sequence[str]]) -> None:
     missing = [name for name in dict.fromkeys(shell[0] for shell in shells) if shutil.which(name) is None]
     if missing:
         raise PlatformError(
+            "program-missing",
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
             where="backend mahimahi",
             expected="mahimahi's programs in a folder of $PATH",
@@ -38,6 +39,7 @@ def mahimahi_shells(path: NetworkPath, duration_ns: int) -> tuple[tuple[str, ...
         return tuple(map(tuple, path.to_mahimahi_shells(materialize=True, duration=duration)))
     except ConfigError as error:
         raise ConfigError(
+            error.code,
             error.found,
             where=f"backend mahimahi: {error.where}" if error.where else "backend mahimahi",
             expected=error.expected,

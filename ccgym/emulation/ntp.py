@@ -46,6 +46,7 @@ def clock_offset_s(server: str, port: int = PORT) -> float:
             failure = f"its answer is {error}"
     if not answers:
         raise RealPathError(
+            "no-answer",
             failure,
             where=where,
             expected=f"one answer to {TRIES} questions over UDP port {port}",

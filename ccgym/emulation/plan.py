@@ -160,6 +160,7 @@ def refuse_networks(spec: Mapping[str, Any], backend: str) -> None:
     links = bool(spec.get("links"))
     if links or any(flow["reverse"] for flow in spec["flows"]):
         raise ConfigError(
+            "backend-unsuitable",
             "a path of several links" if links else "a flow in the other direction",
             where=f"backend {backend}",
             expected="one path, which the data of all flows crosses in the same direction",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ccgym.emulation import job
 from ccgym.emulation.job import Memory
 from ccgym.emulation.plan import Plan
-from ccgym.errors import RealPathError, shown
+from ccgym.errors import RealPathError, known_code, shown
 
 if TYPE_CHECKING:
     from ccgym._core import SimResult
@@ -138,7 +138,7 @@ class RunProcess:
             self._process.wait(timeout=TURN_S)
         if halt is not None and halt.is_set():
             self.end()
-            raise RealPathError("the run was given up", where=f"backend {self._name}")
+            raise RealPathError("run-abandoned", "the run was given up", where=f"backend {self._name}")
         if time.monotonic() > deadline:
             raise self._stalled(slack_s)
 
@@ -164,6 +164,7 @@ class RunProcess:
             return error
         how = f"signal {-status} ({_signal_name(-status)})" if status < 0 else f"status {status}"
         return RealPathError(
+            "run-failed",
             f"the run process ended with {how}{_quoted(text)}",
             where=f"backend {self._name}",
             expected="a result, or an error that explains itself",
@@ -177,6 +178,7 @@ class RunProcess:
         error = native_error(text)
         last = f"its last step: {error.where}: {error.found}" if error is not None else _quoted(text).lstrip("; ")
         return RealPathError(
+            "run-stalled",
             f"the run process {self._process.pid} did not end within {waited:.0f} s" + (f"; {last}" if last else ""),
             where=f"backend {self._name}",
             expected=f"the end of a run of {self._duration_s:g} s within {slack_s:g} s after it",
@@ -203,6 +205,7 @@ class RunProcess:
             return RunOutcome(result, dict(json.loads(report)))
         except (OSError, TypeError, ValueError) as error:
             raise RealPathError(
+                "protocol-error",
                 f"the result cannot be read: {error}{_quoted(self._error_text())}",
                 where=f"backend {self._name}",
                 expected="what the run process writes at its end",
@@ -232,7 +235,8 @@ def native_error(text: str) -> RealPathError | None:
     if not isinstance(data, Mapping) or "found" not in data:
         return None
     expected, hint, place = (str(data.get(part) or "") for part in ("expected", "hint", "place"))
-    return RealPathError(str(data["found"]), expected=expected, hint=hint, where=place)
+    code = known_code(data.get("code"), "run-failed")
+    return RealPathError(code, str(data["found"]), expected=expected, hint=hint, where=place)
 
 
 def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) -> Any:
@@ -254,16 +258,20 @@ def output_of(kind: str, fields: Mapping[str, Any], timeout_s: float = SLACK_S) 
             pass_fds=(document.fd,),
         )
     except subprocess.TimeoutExpired:
-        raise RealPathError(f"no answer within {timeout_s:g} s", where=where, expected="an answer") from None
+        raise RealPathError(
+            "no-answer", f"no answer within {timeout_s:g} s", where=where, expected="an answer"
+        ) from None
     finally:
         document.close()
     if done.returncode not in (0, 1):
         error = native_error(done.stderr)
-        raise error or RealPathError(f"status {done.returncode}{_quoted(done.stderr)}", where=where)
+        raise error or RealPathError("run-failed", f"status {done.returncode}{_quoted(done.stderr)}", where=where)
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise RealPathError(f"{shown(done.stdout)}{_quoted(done.stderr)}", where=where, expected="JSON") from None
+        raise RealPathError(
+            "protocol-error", f"{shown(done.stdout)}{_quoted(done.stderr)}", where=where, expected="JSON"
+        ) from None
 
 
 def _quoted(text: str) -> str:

@@ -83,6 +83,7 @@ def ask(words: Sequence[str], timeout_s: float, where: str, hint: str = "") -> A
         )
     except OSError as error:
         raise RealPathError(
+            "program-unstartable",
             f"{words[0]} cannot be started: {error.strerror}",
             where=where,
             expected="a program that can be executed",
@@ -99,6 +100,7 @@ def ask(words: Sequence[str], timeout_s: float, where: str, hint: str = "") -> A
     if late:
         said = answer.last_lines()
         raise RealPathError(
+            "no-answer",
             f"`{shlex.join(words)}` did not end within {timeout_s:g} s" + (f"; it said last: {said}" if said else ""),
             where=where,
             expected="an answer; it was killed",

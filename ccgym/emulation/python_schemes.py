@@ -80,17 +80,21 @@ def make(key: str, source: PythonSource) -> type:
         exec(compile(source.text, source.file, "exec", dont_inherit=True), module.__dict__)
     except SyntaxError as error:
         raise ConfigError(
-            f"{error.msg}: {(error.text or '').strip()}", where=f"{source.file}:{error.lineno}", expected="Python"
+            "scheme-unimportable",
+            f"{error.msg}: {(error.text or '').strip()}",
+            where=f"{source.file}:{error.lineno}",
+            expected="Python",
         ) from None
     except Exception as error:
         line = _line_of(error, source.file)
         raise ConfigError(
-            _said(error), where=_place(source.file, line), expected="a file that can be imported"
+            "scheme-unimportable", _said(error), where=_place(source.file, line), expected="a file that can be imported"
         ) from error
     made = getattr(module, source.name, None)
     if not isinstance(made, type):
         classes = [name for name, one in vars(module).items() if isinstance(one, type) and has_methods(one)]
         raise ConfigError(
+            "unknown-class",
             f"no class {source.name}",
             where=source.file,
             expected=f"one of {', '.join(classes)}" if classes else f"a class with {', '.join(METHODS[1:])}",
@@ -98,6 +102,7 @@ def make(key: str, source: PythonSource) -> type:
         )
     if not has_methods(made):
         raise ConfigError(
+            "unknown-class",
             f"class {source.name} handles no event",
             where=_place(source.file, getattr(made, "__firstlineno__", None)),
             expected=f"at least one of {', '.join(METHODS[1:])}",
@@ -141,6 +146,7 @@ def explained(failure: BaseException) -> CcgymError:
     lines = _assignments(source.text, source.name, method, attribute)
     found = f"{attribute} is {value}" if value != "None" else f"{attribute} is None, and so is pacing_rate_bps"
     return SimulationError(
+        "scheme-answer-invalid",
         f"{found} after {method}",
         where=f"{_place(source.file, lines[-1] if lines else _first_line(made, method))}: {name}",
         expected=EXPECTED[attribute],
@@ -153,6 +159,7 @@ def exception_in(source: PythonSource, made: type, method: str, error: BaseExcep
     line = _line_of(error, source.file)
     text = linecache.getline(source.file, line).strip() if line else ""
     return SimulationError(
+        "scheme-raised",
         _said(error),
         where=f"{_place(source.file, line or _first_line(made, method))}: {source.name}.{method}",
         expected="no exception",
@@ -163,7 +170,13 @@ def exception_in(source: PythonSource, made: type, method: str, error: BaseExcep
 def end_process(failure: BaseException) -> NoReturn:
     """Say what a failure was, as run processes do, and end the process."""
     error = explained(failure)
-    fields = {"place": error.where, "found": error.found, "expected": error.expected, "hint": error.hint}
+    fields = {
+        "code": error.code,
+        "place": error.where,
+        "found": error.found,
+        "expected": error.expected,
+        "hint": error.hint,
+    }
     sys.stderr.write(f"\n{json.dumps(fields)}\n")
     sys.stderr.flush()
     os._exit(STATUS_ERROR)

@@ -93,6 +93,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
         )
     except (TypeError, ValueError) as error:
         raise RealPathError(
+            "protocol-error",
             f"the halves of the result do not fit together: {error}",
             where=f"remote {hosts.remote_path}",
             expected="what the run processes of one version write",
@@ -158,12 +159,16 @@ def server_address(hosts: Hosts) -> str:
     where = "--local-addr" if local else "--remote-addr"
     if name is None:
         raise ConfigError(
-            "no address", where=where, expected="the address under which the other machine reaches this one"
+            "remote-unreachable",
+            "no address",
+            where=where,
+            expected="the address under which the other machine reaches this one",
         )
     try:
         return str(socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_DGRAM)[0][4][0])
     except OSError as error:
         raise ConfigError(
+            "remote-unreachable",
             f"{shown(name)} has no IPv4 address: {error.strerror or error}",
             where=where,
             expected="a name or an address that can be reached over UDP",
@@ -179,6 +184,7 @@ def ssh_address(hosts: Hosts) -> str:
         return found["hostname"]
     except (OSError, subprocess.SubprocessError, KeyError) as error:
         raise ConfigError(
+            "remote-unreachable",
             f"`{shlex.join(words)}` does not tell the address of {hosts.host}: {error}",
             where="--remote-addr",
             expected="the address of the other machine",

@@ -24,7 +24,7 @@ from ccgym.config.hosts import SSH, Hosts
 from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.job import Memory
 from ccgym.emulation.process import GRACE_S, TURN_S
-from ccgym.errors import CcgymError, PlatformError, RealPathError, shown
+from ccgym.errors import CcgymError, PlatformError, RealPathError, known_code, shown
 
 COMMAND: Final = "tunnel-end"
 """The command that is run on the other machine."""
@@ -72,6 +72,7 @@ class RemoteEnd:
         except OSError as error:
             self._errors.close()
             raise PlatformError(
+                "program-unstartable",
                 f"{hosts.ssh_words[0]} cannot be started: {error.strerror}",
                 where="--ssh",
                 expected="a program that runs a command on another machine, as ssh does",
@@ -98,6 +99,7 @@ class RemoteEnd:
         own = greeting()["version"]
         if said.get("version") != own:
             raise RealPathError(
+                "version-mismatch",
                 f"ccgym {said.get('version')} is there",
                 where=self._where,
                 expected=f"ccgym {own}, as here",
@@ -137,9 +139,10 @@ class RemoteEnd:
                 break
             watch()
             if halt is not None and halt.is_set():
-                raise RealPathError("the run was given up", where=self._where)
+                raise RealPathError("run-abandoned", "the run was given up", where=self._where)
             if time.monotonic() > deadline:
                 raise RealPathError(
+                    "no-answer",
                     f"no word within {timeout_s:.0f} s{self._quoted()}",
                     where=self._where,
                     expected=f"its {kind}",
@@ -149,14 +152,16 @@ class RemoteEnd:
             raise self._gone()
         if "error" in message:
             error = message["error"]
+            code = known_code(error.get("code"), "run-failed")
             raise RealPathError(
+                code,
                 str(error["found"]),
                 where=f"{self._where}: {error['where']}" if error["where"] else self._where,
                 expected=str(error["expected"]),
                 hint=str(error["hint"]),
             )
         if kind not in message:
-            raise RealPathError(shown(dict(message)), where=self._where, expected=f"its {kind}")
+            raise RealPathError("protocol-error", shown(dict(message)), where=self._where, expected=f"its {kind}")
         return message[kind]
 
     def end(self) -> None:
@@ -193,6 +198,7 @@ class RemoteEnd:
         if status == _SSH_FAILED:
             meaning = next((words for sign, words in _REFUSED if sign in said), "SSH did not connect")
             return RealPathError(
+                "remote-unreachable",
                 f"{meaning}{self._quoted()}",
                 where=self._where,
                 expected=f"that `{self._trial}` works by itself",
@@ -200,6 +206,7 @@ class RemoteEnd:
             )
         if status in _NOT_FOUND:
             return RealPathError(
+                "program-missing",
                 f"there is no {program}{self._quoted()}",
                 where=self._where,
                 expected="ccgym, in the checkout that HOST:DIR names or on the search path of the user",
@@ -207,12 +214,14 @@ class RemoteEnd:
             )
         if COMMAND in said:
             return RealPathError(
+                "version-mismatch",
                 f"{program} there does not know what to do{self._quoted()}",
                 where=self._where,
                 expected="the same version of ccgym as here",
                 hint="bring both machines to the same version",
             )
         return RealPathError(
+            "run-failed",
             f"it ended with status {status}{self._quoted()}",
             where=self._where,
             expected="a result, or an error that explains itself",
@@ -270,4 +279,10 @@ def unpacked_half(text: str) -> bytes:
 
 def described(error: CcgymError) -> dict[str, str]:
     """An error as it travels."""
-    return {"where": error.where, "found": error.found, "expected": error.expected, "hint": error.hint}
+    return {
+        "code": error.code,
+        "where": error.where,
+        "found": error.found,
+        "expected": error.expected,
+        "hint": error.hint,
+    }

@@ -137,10 +137,10 @@ def from_json(
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         found = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise ConfigError(found, where=where, expected=expected, hint=hint) from None
+        raise ConfigError("file-unreadable", found, where=where, expected=expected, hint=hint) from None
     wrong = _not_a_path(data)
     if wrong is not None:
-        raise ConfigError(wrong, where=where, expected=expected, hint=hint)
+        raise ConfigError("file-malformed", wrong, where=where, expected=expected, hint=hint)
     files = {name: Path(given) for name, given in data.get("traces", {}).items()}
     elements = {direction: data[direction] for direction in DIRECTIONS}
     path = ShellPath(f"the path {file}", f"[{label}] ", elements, {**files, **traces})
@@ -175,6 +175,7 @@ def _add_links(path: ShellPath, logs: Mapping[Direction, str], command_line: str
             continue
         if not links:
             raise ConfigError(
+                "path-without-link",
                 "no link in that direction",
                 where=f"ccgym shell --{direction}-log",
                 expected="a path with a link, whose log that is",

@@ -70,7 +70,7 @@ class EpisodeBatch(ABC):
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
             """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
-            raise ConfigError(str(error), where="agent") from None
+            raise ConfigError("agent-invalid", str(error), where="agent") from None
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
         """Names, with units, of an interval's statistics."""
@@ -203,10 +203,13 @@ class EpisodeBatch(ABC):
 
     def _not_running(self) -> ConfigError:
         if self._closed:
-            return ConfigError("step() after close()", expected="reset() first, which starts a new episode")
+            return ConfigError(
+                "call-order", "step() after close()", expected="reset() first, which starts a new episode"
+            )
         never = any(episode is None for episode in self.episodes)
         which = np.flatnonzero(self.ended != RUNNING).tolist()
         return ConfigError(
+            "call-order",
             "step() before reset()" if never else "step() after the end of the episode",
             where=f"environments {which}" if self.count > 1 else "",
             expected="reset() at the start, and again when an episode was truncated",
@@ -252,7 +255,7 @@ class EpisodeBatch(ABC):
 
     def _check_begun(self, index: int) -> None:
         if self.episodes[index] is None:
-            raise ConfigError("no episode has begun", expected="reset() first")
+            raise ConfigError("call-order", "no episode has begun", expected="reset() first")
 
     @abstractmethod
     def refresh_privileged(self) -> Numbers:
@@ -285,7 +288,7 @@ class EpisodeBatch(ABC):
     def _check_taught(self) -> None:
         if self.settings.agent.expert is None:
             raise ConfigError(
-                "an agent without expert", where="agent.expert", expected="an expert, such as best_window"
+                "no-expert", "an agent without expert", where="agent.expert", expected="an expert, such as best_window"
             )
 
     def privileged_info(self, row: int) -> dict[str, float]:
@@ -307,6 +310,7 @@ def check_options(options: Mapping[str, Any] | None, known: Sequence[str] = OPTI
     for name in options or ():
         if name not in known:
             raise ConfigError(
+                "unknown-argument",
                 f"unknown option {shown(name)}",
                 where="options",
                 expected=" or ".join(map(repr, known)),

@@ -50,13 +50,14 @@ class EnvironmentBase:
         """
         if len(settings.learners) > 1 and not several:
             raise ConfigError(
+                "several-learners",
                 f"{len(settings.learners)} flows that learn",
                 where="environment.learners",
                 expected="one",
                 hint="ccgym.envs.parallel_env has several; here set={'environment.learners': 1} leaves one",
             )
         if count < 1:
-            raise ConfigError(shown(count), where="num_envs", expected="1 or more")
+            raise ConfigError("out-of-range", shown(count), where="num_envs", expected="1 or more")
         check_render_mode(render_mode)
         self.settings = settings
         self.render_mode = render_mode
@@ -131,7 +132,11 @@ class EnvironmentBase:
 
     def _picture(self, row: int) -> Any:
         if self.render_mode is None:
-            raise ConfigError("render() without render_mode", expected="render_mode='rgb_array' or 'ansi' at the start")
+            raise ConfigError(
+                "argument-missing",
+                "render() without render_mode",
+                expected="render_mode='rgb_array' or 'ansi' at the start",
+            )
         return self._batch.histories[row].render(self.render_mode)
 
     # --- Copies -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ try:
     from pettingzoo import ParallelEnv
 except ImportError:
     raise PlatformError(
+        "package-missing",
         "PettingZoo is not installed",
         where="ccgym.envs.parallel_env",
         expected="the extra `train`",
@@ -72,7 +73,9 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
         **arguments: Unpack[Arguments],
     ) -> None:
         if "learner" in arguments:
-            raise ConfigError("learner", expected="agents=[{…}, {…}], one mapping per flow that learns")
+            raise ConfigError(
+                "unknown-argument", "learner", expected="agents=[{…}, {…}], one mapping per flow that learns"
+            )
         settings = Settings.read(config, **arguments)
         settings = replace(settings, learners=_learners(agents, settings.learners))
         self._made_with = {"agents": settings.learners, "render_mode": render_mode}
@@ -124,6 +127,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
             agent = self.possible_agents[row]
             if agent not in actions:
                 raise ConfigError(
+                    "action-shape",
                     f"actions for {', '.join(actions) or 'no agent'}",
                     where="actions",
                     expected=f"one for {agent}, which is due",
@@ -195,6 +199,7 @@ def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[Learne
                 raise error.at(f"agents[{place}]") from None
     else:
         raise ConfigError(
+            "wrong-type",
             shown(agents),
             where="agents",
             expected="a number of flows, or a list of mappings like [{}, {'start': '5s'}]",
@@ -202,6 +207,9 @@ def _learners(agents: object, defaults: tuple[LearnerFlow, ...]) -> tuple[Learne
     for place, flow in enumerate(flows):
         if flow.probability < 1:
             raise ConfigError(
-                f"probability {flow.probability:g}", where=f"agents[{place}]", expected="1: agents always take part"
+                "out-of-range",
+                f"probability {flow.probability:g}",
+                where=f"agents[{place}]",
+                expected="1: agents always take part",
             )
     return tuple(flows)

@@ -185,7 +185,9 @@ class RealBatch(EpisodeBatch):
             ConfigError: It has not.
         """
         if not self._summaries[index]:
-            raise ConfigError("an episode under way", expected="its end: only then is it known what it came to")
+            raise ConfigError(
+                "call-order", "an episode under way", expected="its end: only then is it known what it came to"
+            )
         return self._summaries[index]
 
     @override
@@ -219,6 +221,7 @@ class RealBatch(EpisodeBatch):
         self._check_taught()
         knows = "an expert that needs the ground truth" if self._native.expert_truths else "an expert"
         return ConfigError(
+            "backend-unsuitable",
             f"{knows}, on a real path",
             where="agent.expert",
             expected="the simulator: labels are given where time waits for them",

@@ -150,6 +150,7 @@ class RealEpisode:
             self.close()
             length = json.loads(episode.spec)["duration"]
             raise ConfigError(
+                "out-of-range",
                 f"the episode ends after {format_time(length)}, before the first decision",
                 where="duration",
                 expected="a longer one",
@@ -183,6 +184,7 @@ class RealEpisode:
                 return None
             if time.monotonic() > deadline:
                 raise RealPathError(
+                    "no-answer",
                     f"no learning flow has connected for {START_S:g} s",
                     where="starting the run process",
                     hint="`ccgym doctor` tells what this machine can do",
@@ -204,6 +206,7 @@ class RealEpisode:
             connection = self._accept()
         if sorted(found) != list(range(count)):
             raise RealPathError(
+                "protocol-error",
                 f"flows {sorted(found)} have connected",
                 where="starting the run process",
                 expected=f"the first {count} flows",
@@ -221,11 +224,14 @@ class RealEpisode:
             if not connection.is_open:
                 return None
             if time.monotonic() > deadline:
-                raise RealPathError("no first message", where="the sender's control socket", expected="Hello")
+                raise RealPathError(
+                    "protocol-error", "no first message", where="the sender's control socket", expected="Hello"
+                )
             if not wait_for([connection], POLL_S):
                 self._check_process()
         if not isinstance(message, Hello) or message.version != VERSION:
             raise RealPathError(
+                "version-mismatch",
                 f"{type(message).__name__} of version {getattr(message, 'version', '?')}",
                 where="the sender's control socket",
                 expected=f"Hello of version {VERSION}",
@@ -235,6 +241,7 @@ class RealEpisode:
         sizes = (hello.observation_size, hello.action_size, hello.reward_terms, hello.statistics, hello.truth)
         if sizes != self._shape:
             raise RealPathError(
+                "version-mismatch",
                 f"an agent {hello.agent!r} with arrays of {sizes}",
                 where="the sender's control socket",
                 expected=f"{self._shape} numbers of observation, action, reward, statistics and ground truth",
@@ -264,6 +271,7 @@ class RealEpisode:
                 raise self._failure()
             if time.monotonic() > deadline:
                 raise RealPathError(
+                    "run-stalled",
                     f"no decision interval has closed for {limit_s:g} s",
                     where="waiting for the sender",
                     expected="an interval, as the agent's clock has it",
@@ -318,6 +326,7 @@ class RealEpisode:
         if status:
             return self._process.failure(status)
         return RealPathError(
+            "run-failed",
             "a flow ended without its summary" if status is None else "the run process ended by itself",
             where="waiting for the sender",
             expected="an interval, or the end of the episode",

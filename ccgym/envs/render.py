@@ -34,6 +34,7 @@ def check_render_mode(mode: str | None) -> None:
     """Raise :class:`ConfigError` unless there is such a mode."""
     if mode is not None and mode not in RENDER_MODES:
         raise ConfigError(
+            "unknown-choice",
             f"render_mode {shown(mode)}",
             where="render_mode",
             expected=", ".join(RENDER_MODES),
@@ -123,6 +124,7 @@ class History:
             from matplotlib.figure import Figure
         except ImportError:
             raise PlatformError(
+                "package-missing",
                 "matplotlib is not installed",
                 where="render_mode='rgb_array'",
                 expected="the extra `report`",

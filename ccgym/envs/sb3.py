@@ -23,6 +23,7 @@ try:
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError:
     raise PlatformError(
+        "package-missing",
         "stable-baselines3 is not installed",
         where="ccgym.envs.SB3LinkVecEnv",
         expected="the extra `train`",
@@ -91,7 +92,9 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
     ) -> None:
         settings = Settings.read(config, **arguments)
         if not autoreset and num_envs > 1:
-            raise ConfigError("autoreset=False", where=f"{num_envs} environments", expected="a single one")
+            raise ConfigError(
+                "wrong-count", "autoreset=False", where=f"{num_envs} environments", expected="a single one"
+            )
         spaces = self._setup(
             settings, num_envs, threads=threads, render_mode=render_mode, journal=journal, several=True
         )
@@ -178,7 +181,11 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """
         batch = self._batch
         if not isinstance(batch, SimulatedBatch) or not self.rolls:
-            raise ConfigError("rollout()", expected="the simulator, actions of a box, automatic resets, no render_mode")
+            raise ConfigError(
+                "backend-unsuitable",
+                "rollout()",
+                expected="the simulator, actions of a box, automatic resets, no render_mode",
+            )
         space = self.action_space
         assert isinstance(space, Box)
         names = len(batch.privileged_names)
@@ -304,6 +311,7 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         chosen = list(self._get_indices(indices))
         if len(set(chosen)) != self.num_envs:
             raise ConfigError(
+                "unsupported",
                 f"{attr_name} for environments {shown(chosen)} only",
                 expected="all of them",
                 hint="make two SB3LinkVecEnv where environments should differ",

@@ -69,7 +69,7 @@ class EpisodeLimits(_Strict):
     @model_validator(mode="after")
     def _limited(self) -> EpisodeLimits:
         if self.steps is None and self.duration is None:
-            raise ConfigError("an episode without end", expected="steps, duration or both")
+            raise ConfigError("key-missing", "an episode without end", expected="steps, duration or both")
         return self
 
 
@@ -85,6 +85,7 @@ def _read_learners(learners: object) -> object:
         return tuple(flows)
     if isinstance(learners, bool) or not isinstance(learners, int) or not 1 <= learners <= MAX_LEARNERS:
         raise ConfigError(
+            "wrong-type",
             shown(learners),
             where="learners",
             expected=f"a number of flows from 1 to {MAX_LEARNERS}, or the fields of each: [{{}}, {{start: 2s}}]",
@@ -131,6 +132,7 @@ class EnvironmentConfig(_Strict):
     def _consistent(self) -> EnvironmentConfig:
         if (self.path is None) == (self.paths is None):
             raise ConfigError(
+                "exactly-one",
                 "path and paths together" if self.path is not None else "neither path nor paths",
                 expected="exactly one of path and paths",
             )
@@ -139,6 +141,7 @@ class EnvironmentConfig(_Strict):
         check_learners(self.flows_that_learn)
         if not isinstance(self.learners, int) and "learner" in self.model_fields_set:
             raise ConfigError(
+                "options-conflict",
                 f"learner, and a list of {len(self.learners)} learners",
                 where="learners",
                 expected="one of them",
@@ -177,6 +180,7 @@ def check_backend(backend: object) -> None:
     """Raise :class:`ConfigError` unless environments run there."""
     if backend not in BACKENDS:
         raise ConfigError(
+            "unknown-backend",
             shown(backend),
             where="backend",
             expected=f"one of {', '.join(map(repr, BACKENDS))}",
@@ -188,6 +192,7 @@ def check_learners(learners: Sequence[LearnerFlow]) -> None:
     """Raise :class:`ConfigError` unless every episode has a flow that learns."""
     if not learners or learners[0].probability < 1:
         raise ConfigError(
+            "out-of-range",
             f"probability {learners[0].probability:g}" if learners else "an empty list",
             where="learners[0]" if learners else "learners",
             expected="a first learner that takes part in every episode",
@@ -203,6 +208,7 @@ def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
         reason = choice.origin.why_unavailable(choice)
         if reason is not None:
             raise SchemeNotFoundError(
+                "scheme-unavailable",
                 f"{shown(flow.scheme)} is not available: {reason}",
                 where=where,
                 expected="a scheme that this machine has",
@@ -290,6 +296,7 @@ class Settings:
         policy = policies.find(expert.policy, "agent.expert.policy")
         if policy is None:
             raise ConfigError(
+                "unknown-policy",
                 shown(expert.policy),
                 where="agent.expert.policy",
                 expected=f"a pretrained policy ({', '.join(policies.pretrained())}), a run directory or a .onnx file",
@@ -344,18 +351,23 @@ class Settings:
         for name in arguments:
             if name not in Arguments.__annotations__:
                 raise ConfigError(
-                    f"unknown argument {shown(name)}", expected=", ".join(ARGUMENTS), hint=did_you_mean(name, ARGUMENTS)
+                    "unknown-argument",
+                    f"unknown argument {shown(name)}",
+                    expected=", ".join(ARGUMENTS),
+                    hint=did_you_mean(name, ARGUMENTS),
                 )
         given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
         if "path" in given and "paths" in given:
-            raise ConfigError("path and paths together", expected="one of them", where="paths")
+            raise ConfigError("options-conflict", "path and paths together", expected="one of them", where="paths")
         if "backend" in given:
             check_backend(given["backend"])
         keys = given.get("set", {})
         _check_set(keys, [name for name in ("agent", "path", "paths", "flows", "learner") if name in given])
         if isinstance(config, Settings):
             if keys:
-                raise ConfigError("set with settings", expected="set with a configuration, whose keys it changes")
+                raise ConfigError(
+                    "option-needed", "set with settings", expected="set with a configuration, whose keys it changes"
+                )
             settings = config
         else:
             defaults = load_model(_config_file(config), _File, keys)
@@ -387,7 +399,9 @@ def _config_file(config: str | os.PathLike[str]) -> Path:
 def _check_set(set: object, replaced: Sequence[str]) -> None:
     """Raise :class:`ConfigError` for what ``set`` cannot change: another section, or what an argument replaces."""
     if not isinstance(set, Mapping):
-        raise ConfigError(shown(set), where="set", expected="a mapping like {'agent.action.map.delta': 0.05}")
+        raise ConfigError(
+            "wrong-type", shown(set), where="set", expected="a mapping like {'agent.action.map.delta': 0.05}"
+        )
     for key in set:
         section, _, rest = str(key).partition(".")
         if section not in SECTIONS or not rest:
@@ -395,6 +409,7 @@ def _check_set(set: object, replaced: Sequence[str]) -> None:
             if section in AgentConfig.model_fields:
                 hint = f"did you mean 'agent.{key}'?"
             raise ConfigError(
+                "unknown-key",
                 shown(key),
                 where="set",
                 expected="a key of the configuration's section agent or environment, like 'agent.action.map.delta'",
@@ -403,6 +418,7 @@ def _check_set(set: object, replaced: Sequence[str]) -> None:
         argument = section if section == "agent" else rest.partition(".")[0]
         if argument in replaced:
             raise ConfigError(
+                "options-conflict",
                 f"{shown(key)} together with the argument {argument}",
                 where="set",
                 expected="one of the two: the argument replaces what the configuration says",
@@ -428,7 +444,10 @@ def read_agent(agent: object) -> AgentConfig:
     if isinstance(agent, (str, os.PathLike)):
         return load_model(_config_file(agent), _AgentFile).agent
     raise ConfigError(
-        f"{shown(agent)} is not an agent", where="agent", expected="a YAML file, a mapping or an AgentConfig"
+        "wrong-type",
+        f"{shown(agent)} is not an agent",
+        where="agent",
+        expected="a YAML file, a mapping or an AgentConfig",
     )
 
 
@@ -466,7 +485,9 @@ def read_learner(learner: object) -> LearnerFlow:
     if isinstance(learner, LearnerFlow):
         return learner
     if not isinstance(learner, Mapping):
-        raise ConfigError(f"{shown(learner)} is not a flow", where="learner", expected="a mapping like {'start': '1s'}")
+        raise ConfigError(
+            "wrong-type", f"{shown(learner)} is not a flow", where="learner", expected="a mapping like {'start': '1s'}"
+        )
     try:
         return LearnerFlow.model_validate(dict(learner))
     except ValidationError as error:
@@ -477,7 +498,9 @@ def _steps(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(shown(value), where="episode_steps", expected="a whole number of decisions, 1 or more")
+        raise ConfigError(
+            "out-of-range", shown(value), where="episode_steps", expected="a whole number of decisions, 1 or more"
+        )
     return value
 
 

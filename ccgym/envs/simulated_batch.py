@@ -76,7 +76,7 @@ class SimulatedBatch(EpisodeBatch):
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
             raise SimulationError(
-                f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
+                "simulation-refused", f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
             ) from None
         self._native.due(self.due)
 
@@ -192,7 +192,7 @@ class SimulatedBatch(EpisodeBatch):
             ConfigError: The batch keeps no journal, or an episode is not under way.
         """
         if self._journal is None:
-            raise ConfigError("a batch without journal", expected="journal=True when it is made")
+            raise ConfigError("argument-missing", "a batch without journal", expected="journal=True when it is made")
         if not self._running:
             raise self._not_running()
         self._native.open(self._open)
@@ -234,7 +234,9 @@ class SimulatedBatch(EpisodeBatch):
             opened: What :meth:`capture_open` gave.
         """
         if len(states) != self.count:
-            raise ConfigError(f"the state of {len(states)} episodes", expected=f"that of {self.count}")
+            raise ConfigError(
+                "resume-changed", f"the state of {len(states)} episodes", expected=f"that of {self.count}"
+            )
         episodes = [state.episode() for state in states]
         actions = [state.by_learner() for state in states]
         longest = max(len(state.actions) for state in states)

@@ -59,9 +59,10 @@ class ActionReader:
         try:
             given = np.asarray(actions, dtype=np.float32)
         except (TypeError, ValueError):
-            raise ConfigError(shown(actions), where="action", expected="numbers") from None
+            raise ConfigError("wrong-type", shown(actions), where="action", expected="numbers") from None
         if given.shape != shape:
             raise ConfigError(
+                "action-shape",
                 f"{'an array' if row is None else shown(actions)} of shape {given.shape}",
                 where="action",
                 expected=f"shape {shape}" if shape else "one whole number",
@@ -83,11 +84,15 @@ class ActionReader:
         valid = (given >= 0) & (given < self._options) & (given == np.floor(given))
         if not valid.all() and (self._strict or np.isfinite(given).all()):
             raise ConfigError(
-                shown(given.tolist()), where="action", expected=f"whole numbers from 0 to {self._options - 1}"
+                "action-out-of-range",
+                shown(given.tolist()),
+                where="action",
+                expected=f"whole numbers from 0 to {self._options - 1}",
             )
 
     def _not_finite(self, given: Floats) -> ConfigError:
         return ConfigError(
+            "action-not-finite",
             f"{shown(given[~np.isfinite(given)].tolist())} among the actions",
             where="action",
             expected="finite numbers",

@@ -125,7 +125,9 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         else:
             seeds = list(seed)
         if len(seeds) != self.num_envs:
-            raise ConfigError(f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}, one per environment")
+            raise ConfigError(
+                "wrong-count", f"{len(seeds)} seeds", where="seed", expected=f"{self.num_envs}, one per environment"
+            )
         check_options(options, (*OPTIONS, "reset_mask"))
         mask = self._mask(options)
         options = {name: value for name, value in (options or {}).items() if name in OPTIONS}
@@ -143,6 +145,7 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
         mask = np.asarray(options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             raise ConfigError(
+                "wrong-type",
                 shown(mask),
                 where="options['reset_mask']",
                 expected=f"{self.num_envs} booleans, one or more of them true",

@@ -108,9 +108,11 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise ConfigError(str(self.runs), where="runs", expected="at least 1")
+            raise ConfigError("out-of-range", str(self.runs), where="runs", expected="at least 1")
         if self.runtime_ns < NS_PER_S:
-            raise ConfigError(f"{self.runtime_ns / NS_PER_S:g} s", where="runtime", expected="at least 1s")
+            raise ConfigError(
+                "out-of-range", f"{self.runtime_ns / NS_PER_S:g} s", where="runtime", expected="at least 1s"
+            )
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class _Bench:
         outcomes = measure(runs, reduce=_AFTER_START_UP)
         for outcome in outcomes:
             if outcome.error is not None:
-                raise SimulationError(outcome.error, where=outcome.run.name)
+                raise SimulationError("run-failed", outcome.error, where=outcome.run.name)
         return [outcome.data for outcome in outcomes]
 
 
@@ -211,7 +213,9 @@ def search_windows(path: PathLike, search: Search | None = None) -> Found:
     """
     path = NetworkPath.from_any(path)
     if not path.data_links:
-        raise ConfigError("a path without a link", where="path", expected="a bottleneck that a window can fill")
+        raise ConfigError(
+            "path-without-link", "a path without a link", where="path", expected="a bottleneck that a window can fill"
+        )
     search = search or Search()
     bench = _Bench(path, search)
     rtt = path.base_rtt_ms

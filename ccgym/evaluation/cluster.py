@@ -71,6 +71,7 @@ class Cluster:
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             found = str(error).strip().partition("\n")[0]
             raise PlatformError(
+                "cluster-unreachable",
                 f"no Ray cluster answers: {found}",
                 where=f"--cluster {self.address}",
                 expected=f"{AUTO}, or the address that `ray start --head` printed, as in 10.0.0.1:6379",
@@ -106,6 +107,7 @@ class Cluster:
         real = next((run.backend for run in runs if run.real), None)
         if real is not None:
             raise ConfigError(
+                "backend-unsuitable",
                 f"real packets (--backend {real}) on a cluster",
                 where="--cluster",
                 expected="--backend sim: in real time, runs that share a machine would disturb each other, and "
@@ -161,7 +163,9 @@ class Cluster:
                     try:
                         made = ray.get(ref)
                     except ray.exceptions.RayTaskError as error:
-                        raise PlatformError(f"a worker failed: {error}", where=f"--cluster {self.address}") from None
+                        raise PlatformError(
+                            "run-failed", f"a worker failed: {error}", where=f"--cluster {self.address}"
+                        ) from None
                     except ray.exceptions.RayError as error:
                         lost.update(run.digest for run in batch)
                         why = f"lost its worker ({type(error).__name__})"
@@ -230,6 +234,7 @@ def _worker() -> Callable[[str, list[Any], bytes], list[Made | str] | str]:
 
 def _refused(found: str, address: str) -> PlatformError:
     return PlatformError(
+        "version-mismatch",
         found,
         where=f"--cluster {address}",
         expected=f"ccgym {code()} on every machine, as here: another one would come to other results",

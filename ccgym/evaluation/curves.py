@@ -123,6 +123,7 @@ class RunCurves:
             return cls.from_bytes(file.read_bytes())
         except (OSError, ValueError, KeyError) as error:
             raise ResultsError(
+                "results-damaged",
                 f"the curves of a run cannot be read: {error!r}",
                 where=str(file),
                 expected="what `ccgym evaluate` wrote",

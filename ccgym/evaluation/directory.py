@@ -36,6 +36,7 @@ def refuse_other_kinds(directory: Path, kind: Kind, option: str = "--out") -> No
     for other, (file, what) in MARKERS.items():
         if other != kind and (directory / file).exists():
             raise ResultsError(
+                "directory-taken",
                 f"the directory holds {what}",
                 where=str(directory),
                 expected=f"an empty directory, or one that holds {MARKERS[kind][1]}",
@@ -69,6 +70,7 @@ def lock_directory(directory: Path, kind: Kind, inside: str = RUNS_DIRECTORY, op
         holder = lock.read(32).strip()
         lock.close()
         raise ResultsError(
+            "directory-locked",
             f"another process{f' ({holder})' if holder else ''} is writing to this directory",
             where=str(directory),
             expected="one process at a time",
@@ -91,6 +93,7 @@ def _writing(directory: Path, option: str = "--out") -> Iterator[None]:
         yield
     except OSError as error:
         raise ResultsError(
+            "file-unwritable",
             f"the directory cannot be written: {error.strerror}",
             where=str(directory),
             expected="a directory that exists or can be created",
@@ -157,6 +160,7 @@ def _manifest(file: Path) -> dict[str, Any]:
 
 def _foreign(directory: Path, found: str) -> ResultsError:
     return ResultsError(
+        "directory-taken",
         found,
         where=str(directory),
         expected="an empty directory, or one that the same command filled",

@@ -64,6 +64,7 @@ class Experiment:
         check_name(self.backend, "backend")
         if (self.backend == REMOTE) != (hosts_of(self.path) is not None):
             raise ConfigError(
+                "backend-unsuitable",
                 f"{self.path.name or 'a path'} with the backend {self.backend}",
                 where="backend",
                 expected="remote for the path between two machines, and for no other",
@@ -74,6 +75,7 @@ class Experiment:
         check_range("seed", self.seed, 0, MAX_SEED)
         if not 0 < self.runtime_ns <= MAX_RUNTIME_NS:
             raise ConfigError(
+                "out-of-range",
                 format_time(self.runtime_ns) if self.runtime_ns > 0 else f"{self.runtime_ns} ns",
                 where="runtime",
                 expected="more than 0 s and at most a day",
@@ -81,6 +83,7 @@ class Experiment:
         last_start = (self.flows - 1) * self.interval_ns
         if self.interval_ns < 0 or last_start >= self.runtime_ns:
             raise ConfigError(
+                "start-after-end",
                 f"flow {self.flows} would start at {last_start / 1e9:g} s, the run ends at {self.runtime_ns / 1e9:g} s",
                 where="interval",
                 expected="(flows − 1) · interval below the run time",
@@ -88,6 +91,7 @@ class Experiment:
             )
         if not 0 <= self.late_start_ns < self.runtime_ns - last_start:
             raise ConfigError(
+                "start-after-end",
                 f"flows up to {self.late_start_ns / 1e9:g} s late",
                 where="late_start",
                 expected="less than is left of the run",
@@ -97,6 +101,7 @@ class Experiment:
             latest = last_start + self.late_start_ns + max(flow.start_ns for flow in one.flows)
             if latest >= self.runtime_ns:
                 raise ConfigError(
+                    "start-after-end",
                     f"a flow of {one.text} would start at {latest / 1e9:g} s, the run ends at "
                     f"{self.runtime_ns / 1e9:g} s",
                     where="schemes",
@@ -202,6 +207,7 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
     growing = [choice.title for one in schemes for choice in one.choices if not choice.origin.bounded(choice)]
     if growing:
         raise ConfigError(
+            "path-without-link",
             f"{', '.join(growing)} on a path without a link: nothing limits a greedy flow",
             where="path",
             expected="a link, whose rate does",
@@ -212,4 +218,4 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
 def check_range(where: str, value: int, low: int, high: int) -> None:
     """Raise :class:`ConfigError` unless a number lies within its bounds; ``where`` is what it is called."""
     if not low <= value <= high:
-        raise ConfigError(f"{value}", where=where, expected=f"a whole number from {low} to {high}")
+        raise ConfigError("out-of-range", f"{value}", where=where, expected=f"a whole number from {low} to {high}")

@@ -46,6 +46,7 @@ def import_pandas() -> Any:
         import pandas
     except ImportError as error:
         raise PlatformError(
+            "package-missing",
             f"pandas cannot be imported ({error})",
             expected="pandas, which only data frames need",
             hint="pip install 'ccgym[pandas]'; to_csv() and to_json() do without",
@@ -87,6 +88,7 @@ def numbers_from_csv(file: Path, names: Sequence[str]) -> dict[str, npt.NDArray[
         }
     except (OSError, ValueError, IndexError) as error:
         raise ResultsError(
+            "results-damaged",
             f"the series of a run cannot be read: {error}",
             where=str(file),
             expected="what `ccgym evaluate` or `ccgym analyze` wrote",
@@ -100,7 +102,10 @@ def write_csv(file: str | os.PathLike[str], table: Table) -> None:
         Path(file).write_text(to_csv(table), encoding="utf-8")
     except OSError as error:
         raise ResultsError(
-            f"cannot be written: {error.strerror}", where=os.fspath(file), expected="a file in a folder that exists"
+            "file-unwritable",
+            f"cannot be written: {error.strerror}",
+            where=os.fspath(file),
+            expected="a file in a folder that exists",
         ) from None
 
 

@@ -231,13 +231,17 @@ def prepare(
     path = NetworkPath.from_any(path)
     record = Record() if record is None else record
     if not isinstance(record, Record):
-        raise ConfigError(shown(record), where="record", expected="ccgym.Record(packets=…, series=…)")
+        raise ConfigError("wrong-type", shown(record), where="record", expected="ccgym.Record(packets=…, series=…)")
     if isinstance(flows, (str, Mapping)) or not flows:
         raise ConfigError(
-            shown(flows), where="flows", expected="a list with at least one flow", hint="write flows=['cubic']"
+            "wrong-type",
+            shown(flows),
+            where="flows",
+            expected="a list with at least one flow",
+            hint="write flows=['cubic']",
         )
     if not is_whole(seed) or not 0 <= seed <= MAX_SEED:
-        raise ConfigError(shown(seed), where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
+        raise ConfigError("out-of-range", shown(seed), where="seed", expected=f"a whole number from 0 to {MAX_SEED}")
     seed = int(seed)
     with located("duration"):
         duration_ns = parse_positive_time(duration)
@@ -248,6 +252,7 @@ def prepare(
     for place, spec in enumerate(specs):
         if spec.start_ns >= duration_ns:
             raise ConfigError(
+                "start-after-end",
                 f"the flow starts at {spec.start_ns / 1e9:g} s, the run ends at {duration_ns / 1e9:g} s",
                 where=f"flows[{place}].start",
                 expected="a start before the end of the run",
@@ -286,7 +291,9 @@ def memory_bytes(value: str, where: str) -> int:
     with located(where):
         size = parse_size(value).bytes
     if size is None:
-        raise ConfigError(shown(value), where=where, expected="an amount of memory with its unit, like '4GB'")
+        raise ConfigError(
+            "quantity-malformed", shown(value), where=where, expected="an amount of memory with its unit, like '4GB'"
+        )
     return size
 
 

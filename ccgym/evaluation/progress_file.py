@@ -84,7 +84,10 @@ class RunProgress:
             return None
         except (UnreadableError, OSError, TypeError) as error:
             raise ResultsError(
-                f"the file cannot be read: {error}", where=str(file), expected="what ccgym writes while it runs"
+                "results-damaged",
+                f"the file cannot be read: {error}",
+                where=str(file),
+                expected="what ccgym writes while it runs",
             ) from None
         if found.state == "running" and found.host == socket.gethostname() and not alive(found.pid):
             found.state = "interrupted"

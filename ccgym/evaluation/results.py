@@ -238,7 +238,11 @@ def chosen_styles(styles: Iterable[SchemeStyle], schemes: Collection[str] | None
     for name in schemes or ():
         if name not in known:
             raise ConfigError(
-                shown(name), where="--schemes", expected=f"one of {', '.join(known)}", hint=did_you_mean(name, known)
+                "unknown-scheme",
+                shown(name),
+                where="--schemes",
+                expected=f"one of {', '.join(known)}",
+                hint=did_you_mean(name, known),
             )
     return tuple(style for key, style in known.items() if schemes is None or key in schemes)
 
@@ -291,7 +295,7 @@ class ResultSet:
             ResultsError: The series are not there.
         """
         if table not in ("flows", "series"):
-            raise ConfigError(shown(table), where="table", expected="'flows' or 'series'")
+            raise ConfigError("unknown-choice", shown(table), where="table", expected="'flows' or 'series'")
         return series_frame(self) if table == "series" else to_frame(result_table(self))
 
     def to_csv(self, file: str | os.PathLike[str]) -> None:
@@ -392,6 +396,7 @@ class ResultSet:
         """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where it is something else."""
         if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
             raise ResultsError(
+                "results-version",
                 f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
                 expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
                 hint="evaluate again with this version of ccgym, into a new directory",
@@ -406,6 +411,7 @@ class ResultSet:
             return replace(cls.from_dict(read_json(file)), directory=directory)
         except FileNotFoundError:
             raise ResultsError(
+                "results-missing",
                 "there are no results",
                 where=str(file),
                 expected="the output directory of `ccgym evaluate`",
@@ -414,6 +420,7 @@ class ResultSet:
         except (UnreadableError, AttributeError, ValidationError) as error:
             reason = f"it {error}" if isinstance(error, UnreadableError) else repr(error)
             raise ResultsError(
+                "results-damaged",
                 f"the file is damaged: {reason}",
                 where=str(file),
                 expected="what `ccgym evaluate` wrote",
@@ -474,7 +481,9 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
     """
     if results.directory is None:
         raise ResultsError(
-            "these results hold no series", expected="results of a directory, as ResultSet.load() reads them"
+            "not-recorded",
+            "these results hold no series",
+            expected="results of a directory, as ResultSet.load() reads them",
         )
     pandas = import_pandas()
     parts = []
@@ -482,7 +491,10 @@ def series_frame(results: ResultSet) -> pd.DataFrame:
         file = results.directory / series_file(cell.name)
         if not file.exists():
             raise ResultsError(
-                "the file is missing", where=str(file), hint="evaluate again: what is missing is run again"
+                "results-damaged",
+                "the file is missing",
+                where=str(file),
+                hint="evaluate again: what is missing is run again",
             )
         part = pandas.read_csv(file).rename(columns={"scheme": "flow_scheme"})
         part.insert(0, "scheme", cell.scheme)

@@ -125,13 +125,15 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
     for one in expanded(list(given)):
         new = contender(one, where)
         if any(new.key == other.key for other in made):
-            raise ConfigError(f"{shown(new.text)} is there twice", expected="each scheme once", where=where)
+            raise ConfigError(
+                "duplicate", f"{shown(new.text)} is there twice", expected="each scheme once", where=where
+            )
         markers = (new.style.marker, *MARKERS)
         marker = next((one for one in markers if (new.style.color, one) not in taken), new.style.marker)
         taken.add((new.style.color, marker))
         made.append(replace(new, style=replace(new.style, marker=marker)))
     if not made:
-        raise ConfigError("no scheme", where=where, expected="at least one")
+        raise ConfigError("argument-missing", "no scheme", where=where, expected="at least one")
     return tuple(made)
 
 
@@ -140,7 +142,10 @@ def parse_contenders(text: str, where: str = "") -> tuple[Contender, ...]:
     parts = [part for part in text.split(",") if part.strip()]
     if not parts:
         raise ConfigError(
-            f"{shown(text)} names no scheme", expected="names separated by commas, as in cubic,bbr", where=where
+            "argument-missing",
+            f"{shown(text)} names no scheme",
+            expected="names separated by commas, as in cubic,bbr",
+            where=where,
         )
     return contenders(parts, where)
 
@@ -151,7 +156,9 @@ def _parsed(text: str, where: str) -> Contender:
     if len(parts) == 1 and not _START.search(text):
         return contender(parse_scheme(text, where), where)
     if not all(part.strip() for part in parts):
-        raise ConfigError(shown(text), where=where, expected="a scheme on both sides of '+', as in bbr+cubic@5s")
+        raise ConfigError(
+            "text-malformed", shown(text), where=where, expected="a scheme on both sides of '+', as in bbr+cubic@5s"
+        )
     return _made(tuple(_parsed_flow(part.strip(), where) for part in parts), where)
 
 
@@ -172,12 +179,15 @@ def _named(given: Mapping[Any, Any], where: str) -> Contender:
     name, flows = given.get("name"), given.get("flows")
     if unknown or not isinstance(name, str) or not name or isinstance(flows, str) or not isinstance(flows, Sequence):
         raise ConfigError(
+            "unknown-key",
             f"unknown: {', '.join(unknown)}" if unknown else shown(dict(given)),
             where=where,
             expected="{name: …, flows: […]}, and if you like label, color and marker",
         )
     if not re.fullmatch(r"[\w.+-]+", name):
-        raise ConfigError(shown(name), where=f"{where}: name", expected="letters, digits, '_', '.', '+' and '-'")
+        raise ConfigError(
+            "name-invalid", shown(name), where=f"{where}: name", expected="letters, digits, '_', '.', '+' and '-'"
+        )
     made = contender(flows, f"{where}: flows")
     style = replace(
         made.style,
@@ -191,7 +201,7 @@ def _named(given: Mapping[Any, Any], where: str) -> Contender:
 
 def _made(flows: tuple[FlowSpec, ...], where: str) -> Contender:
     if not flows:
-        raise ConfigError("no flow", where=where, expected="at least one")
+        raise ConfigError("argument-missing", "no flow", where=where, expected="at least one")
     text = "+".join(_with_start(flow.choice.text, flow) for flow in flows)
     styles = [flow.choice.style for flow in flows]
     key = "+".join(_with_start(style.key, flow, "_at_") for style, flow in zip(styles, flows, strict=True))

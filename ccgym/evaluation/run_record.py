@@ -265,6 +265,7 @@ class RunRecord(RunNumbers):
         """Pantheon's numbers of all flows together."""
         if self.metrics is None:
             raise ResultsError(
+                "not-recorded",
                 "this run recorded no packets",
                 expected="a run with packets, from which throughput, delay and loss are computed",
                 hint="simulate(..., record=ccgym.Record(packets=True)), which is the default",
@@ -275,6 +276,7 @@ class RunRecord(RunNumbers):
         """ccperf's flow, link and network metrics."""
         if self.ccperf_tables is None:
             raise ResultsError(
+                "not-recorded",
                 "this run recorded no series",
                 expected="a run with series, from which ccperf's metrics are computed",
                 hint="simulate(..., record=ccgym.Record(series='10ms')), which is the default",
@@ -293,6 +295,7 @@ class RunRecord(RunNumbers):
         """
         if self.packets is None:
             raise ResultsError(
+                "not-recorded",
                 "this record holds no packets",
                 expected="a record straight from a simulation with packets",
                 hint="records that were read from JSON hold numbers only; simulate again with the same seed",
@@ -320,7 +323,7 @@ class RunRecord(RunNumbers):
             return to_frame(series_table(self, step))
         if table == "packets":
             return to_frame(packet_table(self))
-        raise ConfigError(shown(table), where="table", expected="'flows', 'series' or 'packets'")
+        raise ConfigError("unknown-choice", shown(table), where="table", expected="'flows', 'series' or 'packets'")
 
     def to_csv(self, file: str | os.PathLike[str], step: TimeLike | None = None) -> None:
         """Write the series as CSV, one row per interval and flow: the table ``"series"`` of :meth:`to_pandas`.
@@ -362,6 +365,7 @@ class RunRecord(RunNumbers):
         """The inverse of :meth:`as_dict`; raises :class:`ResultsError` where something is missing or wrong."""
         if data.get("format") != FORMAT or data.get("version") != FORMAT_VERSION:
             raise ResultsError(
+                "results-version",
                 f"format {shown(data.get('format'))}, version {shown(data.get('version'))}",
                 expected=f"format {FORMAT!r}, version {FORMAT_VERSION}",
                 hint="run it again with this version of ccgym",
@@ -372,6 +376,7 @@ class RunRecord(RunNumbers):
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
             raise ResultsError(
+                "results-damaged",
                 f"the record is damaged: {place}: {first['msg']}",
                 expected="what RunRecord.to_json wrote",
                 hint="run it again",
@@ -389,7 +394,7 @@ class RunRecord(RunNumbers):
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise ResultsError(
-                f"not JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
+                "results-damaged", f"not JSON: {error}", expected="what RunRecord.to_json wrote", hint="run it again"
             ) from error
         return cls.from_dict(data)
 
@@ -427,6 +432,7 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
     """
     if record.series is None:
         raise ResultsError(
+            "not-recorded",
             "this record holds no series",
             expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
             hint="records that were read from JSON hold numbers only; so do runs with Record(series=0)",
@@ -437,6 +443,7 @@ def series_table(record: RunRecord, step: TimeLike | None = None) -> dict[str, A
     every = step_ns // spacing
     if step_ns % spacing:
         raise ConfigError(
+            "out-of-range",
             f"a step of {format_time(step_ns)}",
             where="step",
             expected=f"a multiple of {format_time(spacing)}, the spacing of the recorded series",
@@ -576,6 +583,7 @@ def packet_table(record: RunRecord) -> dict[str, Any]:
     """
     if record.packets is None or record.native is None:
         raise ResultsError(
+            "not-recorded",
             "this record holds no packets",
             expected="a record straight from simulate(), or from simulate_many(..., keep=True)",
             hint="records that were read from JSON hold numbers only; so do runs with Record(packets=False)",

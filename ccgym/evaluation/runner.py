@@ -90,6 +90,7 @@ def run_experiment(
     memory_bytes(max_memory, "max_memory")
     if cluster is not None and logs != "none":
         raise ConfigError(
+            "backend-unsuitable",
             f"packet logs ({logs}) of runs on a cluster",
             where="logs",
             expected="none: they would be written on the machines that make the runs, and are too large to send",

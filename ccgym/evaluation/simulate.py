@@ -93,14 +93,15 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
         raise python_schemes.explained(error) from error
     except MemoryError as error:
         raise SimulationError(
+            "memory-exceeded",
             f"the simulation was stopped: {error}",
             hint="look for what nothing limits (`ccgym path show`), make the run shorter, record less, or allow more "
             "with --max-memory, in Python record=Record(max_memory='8GB')",
         ) from None
     except RuntimeError as error:
-        raise SimulationError(f"the simulation was stopped: {error}") from None
+        raise SimulationError("run-abandoned", f"the simulation was stopped: {error}") from None
     except ValueError as error:
-        raise SimulationError(f"the simulator refused the run: {error}") from error
+        raise SimulationError("simulation-refused", f"the simulator refused the run: {error}") from error
     return run.run_record(result)
 
 

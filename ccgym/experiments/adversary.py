@@ -77,7 +77,9 @@ def run_adversary(spec: AdversarySpec, request: Request, observer: Observer | No
     schemes = request.schemes or ()
     for one in schemes:
         if one.knows_path:
-            raise ConfigError(one.text, where="SCHEME", expected="a scheme that does not know its path")
+            raise ConfigError(
+                "scheme-unsuitable", one.text, where="SCHEME", expected="a scheme that does not know its path"
+            )
         one.refuse("simulator", "SCHEME")
     done, failures = [], []
     with RunStore(request.out) as store:

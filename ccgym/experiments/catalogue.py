@@ -32,6 +32,7 @@ class Catalogue(Strict):
         for name in names:
             if name not in self.parts:
                 raise ConfigError(
+                    "unknown-name",
                     f"no part is called {shown(name)}",
                     expected=", ".join(self.parts),
                     hint=did_you_mean(name, self.parts),

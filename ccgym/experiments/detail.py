@@ -147,6 +147,7 @@ class KeptRun:
             raise
         except (UnreadableError, OSError, KeyError, ValueError) as error:
             raise ResultsError(
+                "results-damaged",
                 f"the kept run cannot be read: {error}",
                 where=str(file),
                 expected="what `ccgym evaluate --experiment` wrote",

@@ -66,7 +66,7 @@ def read_draw(value: object) -> Draw:
         keys = [str(key) for key in value] if isinstance(value, Mapping) else []
         near = next((hint for key in keys if (hint := did_you_mean(key, known))), "")
         expected = f"one of {', '.join(known)}, like {{uniform: [10ms, 20ms]}}"
-        raise ConfigError(shown(value), expected=expected, hint=near)
+        raise ConfigError("key-missing", shown(value), expected=expected, hint=near)
     rest = {key: part for key, part in value.items() if key != "every"}
     period = parse_positive_time(value["every"]) if "every" in value else None
     if GRID in rest:
@@ -76,7 +76,7 @@ def read_draw(value: object) -> Draw:
     ends = next(rest[name] for name in DISTRIBUTIONS if name in rest)
     unit = Quantity.read(ends[0] if isinstance(ends, (list, tuple)) and ends else ends).unit
     if unit not in _DIMENSIONS:
-        raise ConfigError(shown(ends), expected="rates, times or plain numbers")
+        raise ConfigError("unit-mismatch", shown(ends), expected="rates, times or plain numbers")
     number = read_random_variable(rest, _DIMENSIONS[unit])
     sampler = number.sampler()
 
@@ -88,13 +88,15 @@ def read_draw(value: object) -> Draw:
 
 def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
     if unknown := [key for key in value if key not in (GRID, "step")]:
-        raise ConfigError(f"unknown key {shown(unknown[0])}", expected="grid, step, every")
+        raise ConfigError("unknown-key", f"unknown key {shown(unknown[0])}", expected="grid, step, every")
     ends = value[GRID]
     if not isinstance(ends, (list, tuple)) or len(ends) != 2 or "step" not in value:
-        raise ConfigError(shown(dict(value)), expected="{grid: [low, high], step: step}")
+        raise ConfigError("key-missing", shown(dict(value)), expected="{grid: [low, high], step: step}")
     low, high, step = (Quantity.read(one) for one in (*ends, value["step"]))
     if not low.unit == high.unit == step.unit or not 0 < step.value <= high.value - low.value:
-        raise ConfigError(shown(dict(value)), expected="the smaller bound first, and a step between them, in one unit")
+        raise ConfigError(
+            "order-wrong", shown(dict(value)), expected="the smaller bound first, and a step between them, in one unit"
+        )
     first, last = round(low.value / step.value), round(high.value / step.value)
 
     def sample(rng: np.random.Generator, count: int | None) -> Any:
@@ -105,17 +107,25 @@ def _grid(value: Mapping[str, Any], period: int | None) -> Draw:
 
 def _walk(value: Mapping[str, Any], period: int | None) -> Draw:
     if unknown := [key for key in value if key not in (WALK, "start", "noise", "correlation")]:
-        raise ConfigError(f"unknown key {shown(unknown[0])}", expected="walk, start, noise, correlation, every")
+        raise ConfigError(
+            "unknown-key", f"unknown key {shown(unknown[0])}", expected="walk, start, noise, correlation, every"
+        )
     ends = value[WALK]
     if not isinstance(ends, (list, tuple)) or len(ends) != 2 or "noise" not in value or period is None:
-        raise ConfigError(shown(dict(value)), expected="{walk: [low, high], noise: deviation of a step, every: time}")
+        raise ConfigError(
+            "key-missing", shown(dict(value)), expected="{walk: [low, high], noise: deviation of a step, every: time}"
+        )
     low, high, noise = (Quantity.read(one) for one in (*ends, value["noise"]))
     start = Quantity.read(value["start"]) if "start" in value else Quantity((low.value + high.value) / 2, low.unit)
     correlation = Quantity.read(value.get("correlation", 0)).value
     if not low.unit == high.unit == noise.unit == start.unit or not low.value <= start.value <= high.value:
-        raise ConfigError(shown(dict(value)), expected="the smaller bound first, start between them, all in one unit")
+        raise ConfigError(
+            "order-wrong", shown(dict(value)), expected="the smaller bound first, start between them, all in one unit"
+        )
     if not 0 <= correlation <= 1 or noise.value < 0 or low.unit not in _DIMENSIONS:
-        raise ConfigError(shown(dict(value)), expected="a correlation from 0 to 1, and noise of 0 or more")
+        raise ConfigError(
+            "out-of-range", shown(dict(value)), expected="a correlation from 0 to 1, and noise of 0 or more"
+        )
 
     def sample(rng: np.random.Generator, count: int | None) -> Any:
         at, change, walked = start.value, 0.0, []

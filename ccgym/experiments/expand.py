@@ -71,6 +71,7 @@ class Scenario:
                 found.append(flow_spec({"scheme": tested[0].scheme, "params": params, **options}, where))
             else:
                 raise ConfigError(
+                    "scheme-unsuitable",
                     f"{len(tested)} flows in place of one with options",
                     where=where,
                     expected="`scheme: $scheme` alone, or a tested scheme of one flow",
@@ -143,7 +144,7 @@ class Condition:
 
     def _scenario(self, names: Names, rng: np.random.Generator) -> Scenario:
         if self._path is None:
-            raise ConfigError("no path", where=PATH, expected="path or paths")
+            raise ConfigError("key-missing", "no path", where=PATH, expected="path or paths")
         duration_ns = parse_positive_time(substitute("$duration", names))
         with located(PATH):
             if self.distribution:
@@ -170,6 +171,7 @@ def conditions(experiment: spec.Experiment) -> list[Condition]:
         for condition in _conditions(experiment, name, part):
             if condition.key in found:
                 raise ConfigError(
+                    "duplicate",
                     f"two conditions {shown(condition.key)}",
                     expected="conditions that differ in what they sweep over",
                     where=f"scenarios.{name}" if name else "sweep",
@@ -184,7 +186,7 @@ def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> 
         axes.append(_paths(part.paths))
     total = int(np.prod([len(axis) for axis in axes]))
     if total > MAX_CONDITIONS:
-        raise ConfigError(f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
+        raise ConfigError("too-large", f"{total} conditions", expected=f"at most {MAX_CONDITIONS}", where="sweep")
     # The first value of the sweep varies fastest.
     for points in itertools.product(*reversed(axes)):
         chosen = list(reversed(points))
@@ -211,16 +213,16 @@ def _axis(key: str, values: Any) -> list[_Point]:
     names = [name.strip() for name in key.split(",")]
     if isinstance(values, Mapping):
         if len(names) > 1:
-            raise ConfigError(shown(dict(values)), expected="lists of values", where=f"sweep.{key}")
+            raise ConfigError("wrong-type", shown(dict(values)), expected="lists of values", where=f"sweep.{key}")
         return [({key: label}, dict(inner)) for label, inner in values.items()]
     points: list[_Point] = []
     for value in values:
         row = list(value) if len(names) > 1 and isinstance(value, (list, tuple)) else [value]
         if len(row) != len(names):
-            raise ConfigError(shown(value), expected=f"{len(names)} values: {key}", where=f"sweep.{key}")
+            raise ConfigError("wrong-count", shown(value), expected=f"{len(names)} values: {key}", where=f"sweep.{key}")
         points.append((dict(zip(names, row, strict=True)), {}))
     if not points:
-        raise ConfigError("no value", expected="at least one", where=f"sweep.{key}")
+        raise ConfigError("wrong-count", "no value", expected="at least one", where=f"sweep.{key}")
     return points
 
 
@@ -301,7 +303,9 @@ def _check_games(games: spec.Games, metrics: Mapping[str, Any]) -> None:
 def _check_names(used: Iterable[str], known: Mapping[str, Any], where: str) -> None:
     for name in used:
         if name not in known:
-            raise ConfigError(shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where)
+            raise ConfigError(
+                "unknown-name", shown(name), expected=", ".join(known), hint=did_you_mean(name, known), where=where
+            )
 
 
 def run_seed(root: int, experiment: str, condition: str, run: int) -> int:

@@ -63,7 +63,7 @@ class GapSpec(Comparison):
         if backends is None:
             return None
         if not backends:
-            raise ConfigError("no backend", expected=f"some of {', '.join(BACKENDS)}")
+            raise ConfigError("argument-missing", "no backend", expected=f"some of {', '.join(BACKENDS)}")
         for name in backends:
             check_name(name, "")
         return tuple(name for name in BACKENDS if name in backends)
@@ -71,7 +71,9 @@ class GapSpec(Comparison):
     @model_validator(mode="after")
     def _starts_within_the_run(self) -> Self:
         if self.host_start >= self.duration:
-            raise ConfigError(format_time(self.host_start), where="host_start", expected="less than the run time")
+            raise ConfigError(
+                "out-of-range", format_time(self.host_start), where="host_start", expected="less than the run time"
+            )
         return self
 
 
@@ -256,6 +258,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
     observer = observer or Silent()
     if request.backend != SIMULATED:
         raise ConfigError(
+            "options-conflict",
             f"backend {request.backend}",
             where="backend",
             expected=f"none: {spec.name} has a list of backends",
@@ -287,7 +290,11 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
     if not results:
         reasons = [f"{name}: {reason}" for name, reason in {**left_out, **without_runs}.items()]
         raise ConfigError(
-            "nothing ran", where="backends", expected="one or more that work here", hint="; ".join(reasons)
+            "run-failed",
+            "nothing ran",
+            where="backends",
+            expected="one or more that work here",
+            hint="; ".join(reasons),
         )
     gap = Gap(spec, schemes, results, {name: request.out / name for name in results}, left_out, without_runs)
     atomic_write(request.out / GAP_FILE, json.dumps(gap.to_json(), indent=1, ensure_ascii=False) + "\n")

@@ -47,7 +47,11 @@ def load_experiment(
     loaded = _mapping(load_yaml(file))
     if loaded.data.get("kind") == "catalogue":
         raise ConfigError(
-            f"{file.name} is a catalogue", where=where, expected="an experiment", hint="run it by `ccgym benchmark`"
+            "unsupported",
+            f"{file.name} is a catalogue",
+            where=where,
+            expected="an experiment",
+            hint="run it by `ccgym benchmark`",
         )
     comparison = COMPARISONS.get(str(loaded.data.get("kind")))
     if comparison is not None:
@@ -66,7 +70,10 @@ def load_experiment(
                 left_out.append(f"{part.data['title']}: left out, {error}")
         if len({made.games is None for made in experiments}) > 1:
             raise ConfigError(
-                "experiments with and without games", expected="all with games, or none", where=f"{file}: include"
+                "unsupported",
+                "experiments with and without games",
+                expected="all with games, or none",
+                where=f"{file}: include",
             )
         return found.model_copy(
             update={"name": file.stem, "experiments": tuple(experiments), "left_out": tuple(left_out)}
@@ -77,7 +84,7 @@ def load_experiment(
 
 def _mapping(loaded: Loaded) -> Loaded:
     if not isinstance(loaded.data, dict):
-        raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+        raise ConfigError("not-a-mapping", shown(loaded.data), expected="keys and values", where=loaded.source)
     return loaded
 
 

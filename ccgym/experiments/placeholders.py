@@ -72,7 +72,11 @@ class Quantity:
                     return read(value)
                 except UnitError:
                     continue
-        raise UnitError(shown(value), expected="a number, or one with a unit, like 10mbps, 20ms, 1.5bdp or 94p")
+        raise UnitError(
+            "quantity-malformed",
+            shown(value),
+            expected="a number, or one with a unit, like 10mbps, 20ms, 1.5bdp or 94p",
+        )
 
     def plain(self) -> Any:
         """What a path, a flow or a metric reads."""
@@ -101,7 +105,7 @@ def _size(text: str) -> Quantity:
         return Quantity(size.bdp, "bdp")
     if size.packets is not None:
         return Quantity(float(size.packets), "packets")
-    raise UnitError(shown(text), expected="a size in packets or bandwidth-delay products")
+    raise UnitError("unit-mismatch", shown(text), expected="a size in packets or bandwidth-delay products")
 
 
 class Names:
@@ -124,11 +128,16 @@ class Names:
         if name in self._known:
             return self._known[name]
         if name in self._open:
-            raise ConfigError(f"{' → '.join([*self._open, name])}", expected="values that do not need one another")
+            raise ConfigError(
+                "circular", f"{' → '.join([*self._open, name])}", expected="values that do not need one another"
+            )
         if name not in self._raw:
             known = sorted({*self._raw, *self._known})
             raise ConfigError(
-                f"no value is called {shown(name)}", expected=", ".join(known), hint=did_you_mean(name, known)
+                "unknown-name",
+                f"no value is called {shown(name)}",
+                expected=", ".join(known),
+                hint=did_you_mean(name, known),
             )
         self._open.append(name)
         try:
@@ -177,7 +186,7 @@ def _end(text: str, start: int) -> int:
             if at == start + 1:
                 break
             return at + 1
-    raise ConfigError(shown(text), expected="placeholders like $rate or $(2 * owd)")
+    raise ConfigError("text-malformed", shown(text), expected="placeholders like $rate or $(2 * owd)")
 
 
 def _evaluated(placeholder: str, names: Names) -> Any:
@@ -196,12 +205,12 @@ def evaluate(expression: str, names: Names) -> Quantity:
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
     except SyntaxError:
-        raise ConfigError(f"$({expression})", expected="arithmetic, like $(2 * owd)") from None
+        raise ConfigError("text-malformed", f"$({expression})", expected="arithmetic, like $(2 * owd)") from None
     try:
         with located(f"$({expression})"):
             value = _value(tree, names)
     except ZeroDivisionError:
-        raise ConfigError(f"$({expression})", expected="no division by zero") from None
+        raise ConfigError("text-malformed", f"$({expression})", expected="no division by zero") from None
     return value
 
 
@@ -219,6 +228,7 @@ def _value(node: ast.expr, names: Names) -> Quantity:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in FUNCTIONS:
             raise ConfigError(
+                "unknown-name",
                 f"the function {shown(node.func.id)}",
                 expected=", ".join(FUNCTIONS),
                 hint=did_you_mean(node.func.id, FUNCTIONS),
@@ -226,9 +236,13 @@ def _value(node: ast.expr, names: Names) -> Quantity:
         try:
             return FUNCTIONS[node.func.id](*(_value(argument, names) for argument in node.args))
         except TypeError:
-            raise ConfigError(f"{len(node.args)} arguments of {node.func.id}", expected="another number") from None
+            raise ConfigError(
+                "wrong-count", f"{len(node.args)} arguments of {node.func.id}", expected="another number"
+            ) from None
     raise ConfigError(
-        shown(ast.unparse(node)), expected=f"numbers, names, + - * /, parentheses, {', '.join(FUNCTIONS)}"
+        "text-malformed",
+        shown(ast.unparse(node)),
+        expected=f"numbers, names, + - * /, parentheses, {', '.join(FUNCTIONS)}",
     )
 
 
@@ -241,6 +255,7 @@ def _unit(op: ast.operator, left: Quantity, right: Quantity) -> Unit:
         return "" if right.unit else left.unit
     sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}[type(op)]
     raise ConfigError(
+        "unit-mismatch",
         f"{left.unit or 'a number'} {sign} {right.unit or 'a number'}",
         expected="sums of one unit, and multiples",
         hint="plain times in arithmetic have no unit: name them as parameters, like silence: 1s",
@@ -249,7 +264,7 @@ def _unit(op: ast.operator, left: Quantity, right: Quantity) -> Unit:
 
 def _needs(value: Quantity, unit: Unit, function: str) -> float:
     if value.unit != unit:
-        raise ConfigError(f"{function} of {value.unit or 'a number'}", expected=f"a {unit}")
+        raise ConfigError("unit-mismatch", f"{function} of {value.unit or 'a number'}", expected=f"a {unit}")
     return value.value
 
 
@@ -267,7 +282,9 @@ def _ceil(value: Quantity) -> Quantity:
 
 def _max(one: Quantity, other: Quantity) -> Quantity:
     if one.unit != other.unit:
-        raise ConfigError(f"max of {one.unit or 'a number'} and {other.unit or 'a number'}", expected="one unit")
+        raise ConfigError(
+            "unit-mismatch", f"max of {one.unit or 'a number'} and {other.unit or 'a number'}", expected="one unit"
+        )
     return max(one, other, key=lambda quantity: quantity.value)
 
 

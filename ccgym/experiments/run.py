@@ -282,7 +282,9 @@ def _alone(run: Run, scenario: Scenario) -> dict[int, Run]:
     flows = run.contender.flows
     numbers = dict.fromkeys(one.alone for one in scenario.metrics if one.alone is not None)
     if any(number > len(flows) for number in numbers):
-        raise ConfigError(f"flows {list(numbers)}", expected=f"numbers from 1 to {len(flows)}", where="metrics")
+        raise ConfigError(
+            "out-of-range", f"flows {list(numbers)}", expected=f"numbers from 1 to {len(flows)}", where="metrics"
+        )
     return {
         number: replace(
             run,
@@ -326,6 +328,7 @@ def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
     """The schemes, if the request can be met."""
     if request.runtime_ns is not None:
         raise ConfigError(
+            "options-conflict",
             f"runs of {request.runtime_ns / 1e9:g} s",
             where="runtime",
             expected="nothing: the experiment says how long runs are",

@@ -57,6 +57,7 @@ class Sample:
         """
         if record.series is None or record.capacity is None:
             raise SimulationError(
+                "path-without-link",
                 "a run without series, or over a path without a link",
                 expected="a path with a link",
             )

@@ -81,6 +81,7 @@ class ScorecardSpec(Comparison):
             for section in group.sections:
                 if section not in self.sections:
                     raise ConfigError(
+                        "unknown-name",
                         f"section {shown(section)}",
                         where=f"groups.{name}",
                         expected=", ".join(self.sections),

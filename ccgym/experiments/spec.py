@@ -72,7 +72,9 @@ class Reference(Strict):
     @model_validator(mode="after")
     def _another(self) -> Reference:
         if not self.scheme and not self.where:
-            raise ConfigError("a scheme compared with itself", expected="scheme or where", where="criteria")
+            raise ConfigError(
+                "key-missing", "a scheme compared with itself", expected="scheme or where", where="criteria"
+            )
         return self
 
     @property
@@ -113,7 +115,9 @@ class Criterion(Strict):
     @model_validator(mode="after")
     def _one_bound(self) -> Criterion:
         if self.min is None and self.max is None and self.below is None:
-            raise ConfigError("a criterion without a bound", expected="min, max or below", where="criteria")
+            raise ConfigError(
+                "key-missing", "a criterion without a bound", expected="min, max or below", where="criteria"
+            )
         return self
 
     @property
@@ -186,7 +190,9 @@ class Games(Strict):
         wanted = len(self.throughput) if self.rule == "power" else 0
         for name, given in (("delay", self.delay), ("share", self.share)):
             if len(given) != wanted:
-                raise ConfigError(f"{len(given)} metrics", where=f"games.{name}", expected=f"{wanted}, one per window")
+                raise ConfigError(
+                    "wrong-count", f"{len(given)} metrics", where=f"games.{name}", expected=f"{wanted}, one per window"
+                )
         return self
 
     @property
@@ -298,9 +304,11 @@ class Row(Strict):
     @model_validator(mode="after")
     def _says_something(self) -> Row:
         if not (self.tests or self.missing or self.author):
-            raise ConfigError("a row without an answer", expected="tests, missing or author", where=self.section)
+            raise ConfigError(
+                "key-missing", "a row without an answer", expected="tests, missing or author", where=self.section
+            )
         if self.tests and not self.reason:
-            raise ConfigError("marks without a reason", expected="reason", where=self.section)
+            raise ConfigError("key-missing", "marks without a reason", expected="reason", where=self.section)
         return self
 
     @property
@@ -359,7 +367,10 @@ class ExperimentSet(Strict):
             if not any(_within(row.section, wanted) for row in self.rows):
                 known = [row.section for row in self.rows]
                 raise ConfigError(
-                    f"no section {shown(wanted)}", expected=", ".join(known), hint=did_you_mean(wanted, known)
+                    "unknown-name",
+                    f"no section {shown(wanted)}",
+                    expected=", ".join(known),
+                    hint=did_you_mean(wanted, known),
                 )
         rows = tuple(row for row in self.rows if any(_within(row.section, wanted) for wanted in sections))
         names = {name for row in rows for name in row.names}

@@ -45,12 +45,21 @@ def parse_sweeps(given: Iterable[str]) -> dict[str, list[str | float]]:
         name, equals, values = text.partition("=")
         parts = [part.strip() for part in values.split(",")]
         if not equals or not _NAME.fullmatch(name.strip()) or not all(parts):
-            raise ConfigError(shown(text), where=_OPTION, expected="NAME=A,B,C, as in rtt=20ms,40ms,80ms or loss=0%,1%")
+            raise ConfigError(
+                "text-malformed",
+                shown(text),
+                where=_OPTION,
+                expected="NAME=A,B,C, as in rtt=20ms,40ms,80ms or loss=0%,1%",
+            )
         if name.strip() in found:
-            raise ConfigError(f"{name.strip()} twice", where=_OPTION, expected="each name once, with all its values")
+            raise ConfigError(
+                "duplicate", f"{name.strip()} twice", where=_OPTION, expected="each name once, with all its values"
+            )
         repeated = [part for place, part in enumerate(parts) if part in parts[:place]]
         if repeated:
-            raise ConfigError(f"{name.strip()}={repeated[0]} twice", where=_OPTION, expected="each value once")
+            raise ConfigError(
+                "duplicate", f"{name.strip()}={repeated[0]} twice", where=_OPTION, expected="each value once"
+            )
         found[name.strip()] = [_value(part) for part in parts]
     return found
 
@@ -97,6 +106,7 @@ def swept_path(
     for one in sweeps:
         if one not in known and not all(_has_placeholder(raw, one) for raw in described):
             raise ConfigError(
+                "unknown-name",
                 f"nothing here is called {shown(one)}",
                 where=_OPTION,
                 expected=f"{', '.join(known)}, or a name that the path has as ${one}",
@@ -167,6 +177,7 @@ def with_sweeps(source: ExperimentSet, sweeps: Values) -> ExperimentSet:
     for name in sweeps:
         if name not in known:
             raise ConfigError(
+                "unknown-name",
                 f"nothing in {source.name} is called {shown(name)}",
                 where=_OPTION,
                 expected=", ".join(known) or "an experiment that names what varies",

@@ -95,7 +95,9 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
         rest = {key: value for key, value in flow.items() if key != KEY}
         with located(f"[{place}].{KEY}"):
             if twice := [key for key in ("source", "start", "stop") if key in rest]:
-                raise ConfigError(f"{KEY} and {twice[0]}", expected="one of them: transfers bring their own")
+                raise ConfigError(
+                    "options-conflict", f"{KEY} and {twice[0]}", expected="one of them: transfers bring their own"
+                )
             try:
                 transfers = Transfers.model_validate(flow[KEY])
             except ValidationError as error:
@@ -107,7 +109,7 @@ def expanded(flows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> li
 def _copies(flow: Mapping[str, Any], place: int) -> int:
     count = flow[COPIES]
     if not isinstance(count, (int, float)) or isinstance(count, bool) or count != int(count) or KEY in flow:
-        raise ConfigError(f"{COPIES}: {count!r}", expected=f"a number, without {KEY}", where=f"[{place}]")
+        raise ConfigError("wrong-type", f"{COPIES}: {count!r}", expected=f"a number, without {KEY}", where=f"[{place}]")
     if not 1 <= count <= MAX_COPIES:
-        raise ConfigError(f"{count:g} {COPIES}", expected=f"1 to {MAX_COPIES}", where=f"[{place}]")
+        raise ConfigError("out-of-range", f"{count:g} {COPIES}", expected=f"1 to {MAX_COPIES}", where=f"[{place}]")
     return int(count)

@@ -91,7 +91,9 @@ class Runs:
         chosen = next((one for one in test.conditions if wanted.items() <= one.at.items()), None)
         if chosen is None:
             expected = "; ".join(coordinates_text(one.at) for one in test.conditions[:6])
-            raise ConfigError(shown(options.where), where=f"figures of {test.name}: where", expected=expected)
+            raise ConfigError(
+                "unknown-name", shown(options.where), where=f"figures of {test.name}: where", expected=expected
+            )
         found = [
             Shown(style, run, operating_points(run.numbers))
             for style in results.styles

@@ -86,6 +86,7 @@ class Flow(flows.Flow):
         """
         if self.start.distribution != "constant":
             raise ConfigError(
+                "wrong-type",
                 f"the distribution {self.start.describe()} ms",
                 where="start",
                 expected="a time, such as 5s",
@@ -109,6 +110,7 @@ class Flow(flows.Flow):
             return self.extra_rtt
         if self.rtt < base_rtt_ns:
             raise ConfigError(
+                "out-of-range",
                 f"rtt {format_time(self.rtt)} is shorter than the path's {format_time(base_rtt_ns)}",
                 where=where,
                 expected="the path's own round-trip time or more",
@@ -261,6 +263,7 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
         flow = {**flow, "scheme": choice.name, "params": {**choice.params, **flow.get("params", {})}}
     elif not isinstance(flow, Mapping):
         raise ConfigError(
+            "wrong-type",
             f"{shown(flow)} is not a flow",
             where=where,
             expected="a scheme's name, or a mapping like {'scheme': 'reno', 'start': '5s'}",
@@ -289,6 +292,7 @@ def flow_spec(flow: object, where: str = "flow") -> FlowSpec:
         raise error.at(where) from None
     if spec.probability < 1:
         raise ConfigError(
+            "out-of-range",
             f"probability {spec.probability:g}",
             where=where,
             expected="1: the flow takes part",
@@ -307,7 +311,9 @@ def read_flows(flows: object, where: str = "flows") -> tuple[FlowSpec, ...]:
     if flows is None:
         return ()
     if isinstance(flows, (str, Mapping)) or not isinstance(flows, Sequence):
-        raise ConfigError(shown(flows), where=where, expected="a list of flows", hint="write flows=['cubic']")
+        raise ConfigError(
+            "wrong-type", shown(flows), where=where, expected="a list of flows", hint="write flows=['cubic']"
+        )
     read = tuple(read_flow(flow, f"{where}[{place}]") for place, flow in enumerate(flows))
     for place, flow in enumerate(read):
         flow.resolved(f"{where}[{place}]")

@@ -49,6 +49,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     """
     if not kernel_tcp.NAME.fullmatch(algorithm):
         raise ConfigError(
+            "argument-missing",
             f"{shown(PREFIX + algorithm)} names no algorithm of the kernel",
             where=where,
             expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
@@ -56,6 +57,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
         )
     if params:
         raise ConfigError(
+            "unknown-parameter",
             f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
             where=where,
             expected="none: the kernel's algorithms are set up by the system",
@@ -64,6 +66,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     known = {*kernel_tcp.LABELS, *kernel_tcp.available()}
     if algorithm not in known and near_miss(algorithm, known) is not None:
         raise SchemeNotFoundError(
+            "unknown-scheme",
             f"no kernel is known to have {shown(PREFIX + algorithm)}",
             where=where,
             expected=f"one of {', '.join(sorted(known))}",

@@ -32,6 +32,7 @@ def provide_library() -> Path:
     found = _in_package()
     if found is None:
         raise PlatformError(
+            "package-missing",
             "ONNX Runtime is missing, which computes learned policies",
             expected=f"the Python package onnxruntime, or a library named by {LIBRARY_VARIABLE}",
             hint="pip install onnxruntime",

@@ -167,6 +167,7 @@ class OfOthers(Origin, ABC):
         algorithm = self.algorithm(choice)
         if place == "endpoint":
             return ConfigError(
+                "scheme-unsuitable",
                 f"{choice.name} is {self.is_what(choice)}, not a flow over UDP of ours",
                 expected="a scheme of ours",
                 hint=f"{self.elsewhere(choice)}`ccgym evaluate --backend emulated` runs both side by side",
@@ -175,6 +176,7 @@ class OfOthers(Origin, ABC):
             return None
         ours = f"; our own {algorithm} runs anywhere" if algorithm in registry() else ""
         return ConfigError(
+            "scheme-unsuitable",
             f"{choice.name} is {self.is_what(choice)}, which cannot be simulated",
             expected="ccgym's own schemes, or a backend with real packets",
             hint=f"it needs real packets: --backend emulated{ours}",
@@ -422,6 +424,7 @@ class OfPython(OfFile):
         if place in ("simulator", "real path"):
             return None
         return ConfigError(
+            "scheme-unsuitable",
             f"{self.given(choice)} is a scheme in Python",
             expected="a scheme of ccgym's own, or a policy: others do not run here",
             hint="`ccgym evaluate` runs schemes in Python, simulated or with --backend emulated",
@@ -485,6 +488,7 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in NOT_TYPED)
         title = choice.title
         raise ConfigError(
+            "parameter-invalid",
             str(error),
             expected=f"parameters of {title}: {names}" if names else f"no parameters: {title} has none",
             hint=f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE" if names else "",
@@ -503,6 +507,7 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
         given = settings.pop(POLICY, None)
         if not isinstance(given, str) or not given:
             raise ConfigError(
+                "policy-missing",
                 f"{policies.SCHEME} without a policy" if given is None else f"{POLICY} is {shown(given)}",
                 where=where,
                 expected="the name of a policy, a run directory or a .onnx file",
@@ -511,6 +516,7 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
         text = given
     elif POLICY in settings:
         raise ConfigError(
+            "parameter-invalid",
             f"{shown(choice.name)} with a parameter {POLICY}",
             where=where,
             expected="the policy as the name of the scheme, and no other",
@@ -520,6 +526,7 @@ def _resolved(choice: SchemeChoice, where: str) -> SchemeChoice:
         names = [name for name in known if name != policies.SCHEME] + list(policies.pretrained())
         others = ", ".join(origin.typed for origin in ORIGINS if not isinstance(origin, OfRegistry))
         raise SchemeNotFoundError(
+            "unknown-scheme",
             f"no scheme is called {shown(text)}",
             expected=f"one of {', '.join(names)}; or {others}",
             hint=did_you_mean(text, names, "`ccgym schemes` lists them with their parameters"),

@@ -52,7 +52,7 @@ def load(given: object, where: str) -> ParameterFile:
         ConfigError: It cannot be read.
     """
     if not isinstance(given, str) or not given:
-        raise ConfigError(shown(given), where=where, expected="the path of a file")
+        raise ConfigError("wrong-type", shown(given), where=where, expected="the path of a file")
     known = loaded(given)
     if known is not None:
         return known
@@ -60,6 +60,7 @@ def load(given: object, where: str) -> ParameterFile:
         content = read_bytes(Path(given), MAX_FILE_BYTES)
     except (FileNotFoundError, UnreadableError) as error:
         raise ConfigError(
+            "file-unreadable",
             f"the file {shown(given)} cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=where,
             expected="the path of a file, absolute or from the current directory",

@@ -161,6 +161,7 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
         policy = load(known[name], given=name, where=where)
         if at and version != policy.version:
             raise ConfigError(
+                "policy-version",
                 f"version {version} of {name} is not there",
                 where=where,
                 expected=f"{policy.key}, the one that comes with this ccgym",
@@ -184,6 +185,7 @@ def loaded(key: str) -> LearnedPolicy:
     policy = find(key)
     if policy is None:
         raise ConfigError(
+            "policy-missing",
             f"the policy {key} is not loaded",
             expected="a pretrained policy, or one loaded before",
             hint="give the run directory or .onnx file as the scheme's name",
@@ -207,6 +209,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
         network = read_bytes(file, MAX_MODEL_BYTES)
     except (FileNotFoundError, UnreadableError) as error:
         raise ConfigError(
+            "policy-unreadable",
             f"the policy cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=_join(where, str(file)),
             expected="an exported policy: a .onnx file with its card, a .json file, in the same folder",
@@ -216,6 +219,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
     found = hashlib.sha256(network).hexdigest()
     if found != card.onnx_sha256:
         raise ConfigError(
+            "policy-changed",
             f"the file has SHA-256 {found[:16]}…, its card is of {card.onnx_sha256[:16]}…",
             where=_join(where, str(file)),
             expected="network and card of one export",
@@ -258,7 +262,10 @@ class PolicyParts:
         network = read_bytes(policy.file, MAX_MODEL_BYTES)
         if hashlib.sha256(network).hexdigest() != policy.card.onnx_sha256:
             raise ConfigError(
-                "the policy's file was changed since it was loaded", where=str(policy.file), expected="the same file"
+                "policy-changed",
+                "the policy's file was changed since it was loaded",
+                where=str(policy.file),
+                expected="the same file",
             )
         return cls(network, policy.card.to_json(), policy.file, policy.given, policy.source)
 
@@ -299,6 +306,7 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:
         raise ConfigError(
+            "policy-unreadable",
             f"the policy cannot be used: {error}",
             where=_join(where, str(file)),
             expected="a policy that this version of ccgym understands",
@@ -317,15 +325,18 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
         text = read_bytes(card, MAX_CARD_BYTES).decode()
     except FileNotFoundError:
         raise ConfigError(
+            "card-missing",
             f"{file.name} has no card",
             where=_join(where, str(card)),
             expected=f"{card.name}, its card, in the same folder; it says what the network's numbers mean",
             hint="copy both files of the export, or export again: `ccgym export RUN_DIR`",
         ) from None
     except UnreadableError as error:
-        raise ConfigError(f"the card cannot be read: {error}", where=_join(where, str(card))) from None
+        raise ConfigError("card-invalid", f"the card cannot be read: {error}", where=_join(where, str(card))) from None
     except UnicodeDecodeError:
-        raise ConfigError("the card cannot be read: it is not UTF-8", where=_join(where, str(card))) from None
+        raise ConfigError(
+            "card-invalid", "the card cannot be read: it is not UTF-8", where=_join(where, str(card))
+        ) from None
     return PolicyCard.from_json(text, _join(where, str(card)))
 
 
@@ -334,6 +345,7 @@ def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
     files = sorted((directory / EXPORT_DIRECTORY).glob("*.onnx")) or sorted(directory.glob("*.onnx"))
     if not files:
         raise ConfigError(
+            "policy-missing",
             "no policy was exported from this run",
             where=_join(where, str(directory)),
             expected=f"{EXPORT_DIRECTORY}/NAME.onnx with its card",
@@ -341,6 +353,7 @@ def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
         )
     if len(files) > 1:
         raise ConfigError(
+            "policy-ambiguous",
             f"several exported policies: {', '.join(file.name for file in files)}",
             where=_join(where, str(directory)),
             expected="one",
@@ -364,6 +377,7 @@ def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str)
     if digest == exported.get("sha256"):
         return
     raise ConfigError(
+        "policy-stale",
         f"{policy.file.name} was exported from an older {checkpoint.name}",
         where=_join(where, str(directory)),
         expected="the export of the checkpoint that is there now",

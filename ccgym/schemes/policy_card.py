@@ -37,19 +37,19 @@ _EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
 
 def _check_name(text: str) -> str:
     if not NAME_PATTERN.fullmatch(text):
-        raise ConfigError(shown(text), expected="small letters, digits, . _ and -")
+        raise ConfigError("name-invalid", shown(text), expected="small letters, digits, . _ and -")
     return text
 
 
 def _check_digest(text: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ConfigError(shown(text), expected="64 hex digits")
+        raise ConfigError("text-malformed", shown(text), expected="64 hex digits")
     return text
 
 
 def _check_version(text: str) -> str:
     if not text.isprintable():
-        raise ConfigError(shown(text), expected="printable text")
+        raise ConfigError("text-malformed", shown(text), expected="printable text")
     return text
 
 
@@ -166,13 +166,16 @@ class PolicyCard(_Strict):
         try:
             data = parse_json(text)
         except UnreadableError as error:
-            raise ConfigError(f"the card {error}", where=where, hint=_EXPORT_AGAIN) from None
+            raise ConfigError("card-invalid", f"the card {error}", where=where, hint=_EXPORT_AGAIN) from None
         if not isinstance(data, Mapping):
-            raise ConfigError(f"the card is {shown(data)}", where=where, expected="an object", hint=_EXPORT_AGAIN)
+            raise ConfigError(
+                "card-invalid", f"the card is {shown(data)}", where=where, expected="an object", hint=_EXPORT_AGAIN
+            )
         version = data.get("format")
         if version != CARD_FORMAT:
             newer = isinstance(version, int) and version > CARD_FORMAT
             raise ConfigError(
+                "policy-version",
                 f"the card has format {shown(version)}",
                 where=where,
                 expected=f"format {CARD_FORMAT}",
@@ -192,7 +195,6 @@ class PolicyCard(_Strict):
 
 
 def _refused(error: ConfigError, prefix: str, where: str) -> ConfigError:
-    """The error of a field: the file is where, the field a part of what was found."""
-    missing = error.found.startswith("key ")
-    found = error.found if missing else f"{prefix}{error.where}: {error.found}"
-    return ConfigError(found, where=where, expected=error.expected, hint=_EXPORT_AGAIN)
+    """The error of a field, whose place is the file and the field."""
+    place = where if error.code == "key-missing" else f"{where}: {prefix}{error.where}"
+    return ConfigError("card-invalid", error.found, where=place, expected=error.expected, hint=_EXPORT_AGAIN)

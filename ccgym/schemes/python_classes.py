@@ -97,6 +97,7 @@ class PythonScheme:
             except TypeError as error:
                 unknown = next((name for name in params if name not in names), "")
                 raise ConfigError(
+                    "parameter-invalid",
                     f"{self.title}: {error}",
                     where=where,
                     expected=f"parameters of its constructor: {', '.join(names)}" if names else "no parameters",
@@ -141,6 +142,7 @@ def find(text: str, where: str = "") -> PythonScheme:
     file, _, name = text.rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
         raise ConfigError(
+            "argument-missing",
             f"{shown(text)} names no class",
             where=where,
             expected="FILE.py:CLASS, as in examples/aimd.py:AIMD",
@@ -151,7 +153,7 @@ def find(text: str, where: str = "") -> PythonScheme:
     except (FileNotFoundError, UnreadableError, UnicodeDecodeError) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise ConfigError(
-            f"{file} cannot be read: {reason}", where=where, expected="a Python file with a class"
+            "file-unreadable", f"{file} cannot be read: {reason}", where=where, expected="a Python file with a class"
         ) from None
     try:
         return receive(PythonSource(file, name, content))

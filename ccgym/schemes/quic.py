@@ -45,6 +45,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     names = [PREFIX + name for name in known]
     if algorithm not in known:
         raise SchemeNotFoundError(
+            "unknown-scheme",
             f"quinn has no congestion controller {shown(PREFIX + algorithm)}",
             where=where,
             expected=f"one of {', '.join(names)}",
@@ -52,6 +53,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
         )
     if params:
         raise ConfigError(
+            "unknown-parameter",
             f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
             where=where,
             expected="none: the library's controllers run with its default settings",

@@ -24,12 +24,13 @@ def read_scheme(text: str, where: str = "") -> SchemeChoice:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise ConfigError(
+                "text-malformed",
                 f"{shown(setting)} is not a parameter of a scheme",
                 expected="NAME:PARAMETER=VALUE, as in fixed_window:cwnd=100",
                 where=where,
             )
         if key.strip() in params:
-            raise ConfigError(f"parameter {shown(key.strip())} is given twice", where=where)
+            raise ConfigError("duplicate", f"parameter {shown(key.strip())} is given twice", where=where)
         params[key.strip()] = _value(value.strip())
     return SchemeChoice(name.strip(), params)
 

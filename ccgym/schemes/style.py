@@ -83,7 +83,9 @@ def check_label(text: str) -> str:
         ConfigError: It is too long, or holds control characters or a dollar sign, which begins a formula.
     """
     if len(text) > MAX_LABEL or not text.isprintable() or "$" in text:
-        raise ConfigError(shown(text), expected=f"up to {MAX_LABEL} printable characters, none of them $")
+        raise ConfigError(
+            "name-invalid", shown(text), expected=f"up to {MAX_LABEL} printable characters, none of them $"
+        )
     return text
 
 
@@ -94,7 +96,7 @@ def check_text(text: str) -> str:
         ConfigError: It holds control characters.
     """
     if not all(character.isprintable() or character == "\n" for character in text):
-        raise ConfigError(shown(text), expected="printable characters")
+        raise ConfigError("name-invalid", shown(text), expected="printable characters")
     return text
 
 
@@ -106,7 +108,10 @@ def check_color(text: str) -> str:
     """
     if text not in COLOR_NAMES and not _HEX.fullmatch(text):
         raise ConfigError(
-            shown(text), expected="a color name of CSS, or #rrggbb", hint=did_you_mean(text, sorted(COLOR_NAMES))
+            "unknown-choice",
+            shown(text),
+            expected="a color name of CSS, or #rrggbb",
+            hint=did_you_mean(text, sorted(COLOR_NAMES)),
         )
     return text
 
@@ -118,5 +123,5 @@ def check_marker(text: str) -> str:
         ConfigError: It is not a marker.
     """
     if len(text) != 1 or text not in MARKERS:
-        raise ConfigError(shown(text), expected=f"one of matplotlib's markers {MARKERS}")
+        raise ConfigError("unknown-choice", shown(text), expected=f"one of matplotlib's markers {MARKERS}")
     return text

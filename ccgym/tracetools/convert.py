@@ -57,10 +57,14 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
     """
     if form not in FORMATS:
         raise ConfigError(
-            f"format {shown(form)}", expected=", ".join(FORMATS), hint=did_you_mean(form, FORMATS), where=name
+            "unknown-choice",
+            f"format {shown(form)}",
+            expected=", ".join(FORMATS),
+            hint=did_you_mean(form, FORMATS),
+            where=name,
         )
     if time_unit not in get_args(TimeUnit):
-        raise ConfigError(f"time unit {shown(time_unit)}", expected="auto, s or ms", where=name)
+        raise ConfigError("unknown-choice", f"time unit {shown(time_unit)}", expected="auto, s or ms", where=name)
     rows, decimals = _rows(text, _COLUMNS[form], name)
     if form == "kbit-per-ms":
         return _from_work(np.array([row[0] for row in rows]) * 1e3, name)
@@ -68,6 +72,7 @@ def convert(text: str, form: str, *, time_unit: str = "auto", name: str = "input
     times = [row[0] * (1e3 if in_seconds else 1.0) for row in rows]
     if times[-1] - (0 if form == "times" else times[0]) > _MAX_MS:
         raise TraceFormatError(
+            "trace-too-long",
             f"times that span {times[-1]:g} ms",
             expected=f"up to {_MAX_MS} ms",
             hint="times count from 0 at the trace's start; is the time unit right?",
@@ -99,6 +104,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
             values = ()
         if len(values) < columns or not all(0 <= value < 1e18 for value in values):
             raise TraceFormatError(
+                "trace-malformed",
                 shown(raw),
                 expected=f"{columns} number{'s' if columns > 1 else ''} of zero or more",
                 hint="see `ccgym trace convert --help` for the formats",
@@ -108,6 +114,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
             decimals = decimals or "." in fields[0]
         if columns > 1 and values[0] < last:
             raise TraceFormatError(
+                "trace-unsorted",
                 f"{values[0]:g} after {last:g}",
                 expected="a time not before the previous line's",
                 hint="sort the file by time",
@@ -116,7 +123,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
         last = values[0]
         rows.append(values)
     if not rows:
-        raise TraceFormatError("no numbers", expected=f"lines of {columns} numbers", where=name)
+        raise TraceFormatError("trace-empty", "no numbers", expected=f"lines of {columns} numbers", where=name)
     return rows, decimals
 
 
@@ -135,7 +142,7 @@ def _from_rates(rows: list[tuple[float, float]], name: str) -> Times:
     for time, rate in rows:
         start = round(time * 1e6)
         if rate > 1e9:
-            raise TraceFormatError(f"{rate:g} Mbit/s", expected="up to 1e9 Mbit/s", where=name)
+            raise TraceFormatError("trace-too-long", f"{rate:g} Mbit/s", expected="up to 1e9 Mbit/s", where=name)
         if steps and steps[-1][0] == start:
             steps.pop()
         steps.append((start, round(rate * 1e6)))
@@ -143,7 +150,7 @@ def _from_rates(rows: list[tuple[float, float]], name: str) -> Times:
     try:
         return stepped(steps, steps[-1][0] + hold)
     except ConfigError as error:
-        raise TraceFormatError(error.found, expected=error.expected, hint=error.hint, where=name) from None
+        raise TraceFormatError(error.code, error.found, expected=error.expected, hint=error.hint, where=name) from None
 
 
 def _from_work(bits: np.typing.NDArray[np.float64], name: str) -> Times:
@@ -158,16 +165,22 @@ def _affordable(lines: float, name: str) -> int:
     count = math.floor(lines + 1e-9)
     if not 1 <= count <= MAX_LINES:
         raise TraceFormatError(
-            f"{count} packets of 1500 bytes altogether", expected=f"1 to {MAX_LINES} of them", where=name
+            "trace-too-long",
+            f"{count} packets of 1500 bytes altogether",
+            expected=f"1 to {MAX_LINES} of them",
+            where=name,
         )
     return count
 
 
 def _checked(times: np.typing.NDArray[np.float64], name: str) -> Times:
     if (np.diff(times) < 0).any():
-        raise TraceFormatError("decreasing times", expected="times in order", hint="sort the file", where=name)
+        raise TraceFormatError(
+            "trace-unsorted", "decreasing times", expected="times in order", hint="sort the file", where=name
+        )
     if times[-1] < 1:
         raise TraceFormatError(
+            "trace-empty",
             "a last opportunity at 0 ms",
             expected="one after 0 ms, since the last line is the period",
             hint="is the time unit right?",

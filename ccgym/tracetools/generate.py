@@ -68,6 +68,7 @@ def poisson(rate_bps: int, duration_ns: int = DEFAULT_DURATION_NS, *, seed: int,
     """
     if cold_start_ns >= duration_ns:
         raise ConfigError(
+            "out-of-range",
             f"a cold start of {format_time(cold_start_ns)} in a trace of {format_time(duration_ns)}",
             expected="a cold start shorter than the trace",
         )
@@ -99,11 +100,13 @@ def stepped(steps: Sequence[tuple[int, int]], duration_ns: int = DEFAULT_DURATIO
     starts = [start for start, _ in steps]
     if not steps or starts[0] != 0 or any(b <= a for a, b in itertools.pairwise(starts)):
         raise ConfigError(
+            "order-wrong",
             "steps " + ", ".join(format_time(start) for start in starts),
             expected="a first step at 0s, then strictly increasing times",
         )
     if starts[-1] >= duration_ns:
         raise ConfigError(
+            "out-of-range",
             f"a step at {format_time(starts[-1])} in a trace of {format_time(duration_ns)}",
             expected="steps within the trace",
         )
@@ -144,9 +147,13 @@ def cellular(
         ConfigError: A parameter out of range, or too few or too many lines.
     """
     if not 0.0 <= volatility <= 10.0:
-        raise ConfigError(f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the center per √s)")
+        raise ConfigError(
+            "out-of-range", f"a volatility of {volatility!r}", expected="0 to 10 (fraction of the center per √s)"
+        )
     if not 0.0 < outage_escape_hz < math.inf:
-        raise ConfigError(f"an outage escape rate of {outage_escape_hz!r}", expected="more than 0 per second")
+        raise ConfigError(
+            "out-of-range", f"an outage escape rate of {outage_escape_hz!r}", expected="more than 0 per second"
+        )
     end_ms = duration_ns // NS_PER_MS
     lines = _line_count(
         (2 * rate_bps * end_ms + 1000 * PACKET_BITS) // (2000 * PACKET_BITS), rate_bps, duration_ns
@@ -176,12 +183,14 @@ def _line_count(lines: int, rate_bps: int, duration_ns: int) -> int:
     what = f"{format_rate(rate_bps) if rate_bps > 0 else 'a closed link'} for {format_time(duration_ns)}"
     if lines < 2:
         raise ConfigError(
+            "trace-empty",
             f"{what} delivers {lines} packets of 1500 bytes",
             expected="a trace of two lines or more",
             hint="make the trace longer",
         )
     if lines > MAX_LINES:
         raise ConfigError(
+            "trace-too-long",
             f"{what} delivers {lines} packets of 1500 bytes",
             expected=f"a trace of up to {MAX_LINES} lines",
             hint="shorten the trace (it repeats), or give the path a rate instead of a trace",
@@ -194,6 +203,7 @@ def _finish(times_ms: npt.NDArray[np.float64]) -> Times:
     times = np.floor(times_ms).astype(np.uint64)
     if times.size == 0 or times[-1] == 0:
         raise ConfigError(
+            "trace-empty",
             "a trace whose last opportunity is at 0 ms",
             expected="an opportunity after 0 ms, since the last line is the period",
             hint="make the trace longer",
@@ -223,7 +233,7 @@ def _invert(
 def _uniforms(seed: int) -> Iterator[float]:
     """Uniform numbers in [0, 1) with 53 random bits each."""
     if seed < 0:
-        raise ConfigError(f"seed {seed}", expected="a seed of zero or more")
+        raise ConfigError("out-of-range", f"seed {seed}", expected="a seed of zero or more")
     draw: Callable[[int], npt.NDArray[np.uint64]] = np.random.PCG64(seed).random_raw
     while True:
         yield from ((draw(4096) >> np.uint64(11)) * 2.0**-53).tolist()

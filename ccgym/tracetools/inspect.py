@@ -63,10 +63,13 @@ def times_of(trace: TraceLike) -> npt.NDArray[np.uint64]:
     if not isinstance(trace, np.ndarray):
         return np.asarray(trace.times_ms, dtype=np.uint64)
     if trace.ndim != 1 or trace.size == 0 or trace.dtype.kind not in "iu":
-        raise TraceFormatError("an array that is not a trace", expected="one row of whole milliseconds")
+        raise TraceFormatError(
+            "trace-malformed", "an array that is not a trace", expected="one row of whole milliseconds"
+        )
     times = trace.astype(np.int64)
     if times[0] < 0 or times[-1] == 0 or (np.diff(times) < 0).any():
         raise TraceFormatError(
+            "trace-unsorted",
             "times that decrease, are negative, or end at 0",
             expected="non-decreasing milliseconds, the last one above 0",
         )

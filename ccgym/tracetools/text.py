@@ -46,6 +46,7 @@ def trace_from_times(times_ms: npt.ArrayLike, name: str) -> _core.Trace:
     array = np.asarray(times_ms)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" or (array < 0).any():
         raise TraceFormatError(
+            "trace-malformed",
             f"an array of shape {array.shape} and type {array.dtype}",
             expected="one row of whole milliseconds, zero or more",
             where=name,
@@ -80,16 +81,23 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise TraceFormatError(
-                f"{file.stat().st_size} bytes", expected=f"a file of up to {MAX_FILE_BYTES} bytes", where=str(path)
+                "trace-too-long",
+                f"{file.stat().st_size} bytes",
+                expected=f"a file of up to {MAX_FILE_BYTES} bytes",
+                where=str(path),
             )
         return file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise PathNotFoundError(f"there is no file {shown(str(path))}", expected="a readable file") from None
+        raise PathNotFoundError(
+            "unknown-trace", f"there is no file {shown(str(path))}", expected="a readable file"
+        ) from None
     except (OSError, ValueError) as error:
         if isinstance(error, CcgymError):
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise PlatformError(f"cannot be read: {reason}", expected="a readable file", where=str(path)) from None
+        raise PlatformError(
+            "file-unreadable", f"cannot be read: {reason}", expected="a readable file", where=str(path)
+        ) from None
 
 
 def trace_text(times_ms: npt.NDArray[np.uint64]) -> bytes:
@@ -111,8 +119,10 @@ def trace_format_error(error: Exception, name: str) -> TraceFormatError:
     message = str(error)
     parts = _NATIVE_MESSAGE.fullmatch(message)
     if parts is None:
-        return TraceFormatError(message, where="" if message.startswith(name) else name)
-    return TraceFormatError(parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"])
+        return TraceFormatError("trace-malformed", message, where="" if message.startswith(name) else name)
+    return TraceFormatError(
+        "trace-malformed", parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"]
+    )
 
 
 def _native_trace() -> type[_core.Trace]:
@@ -120,6 +130,7 @@ def _native_trace() -> type[_core.Trace]:
         from ccgym._core import Trace
     except ImportError as error:
         raise PlatformError(
+            "installation-broken",
             f"the native module ccgym._core is missing ({error})",
             expected="an installed or built ccgym",
             hint="run `make setup` in the checkout, or `pip install ccgym`",

@@ -90,7 +90,9 @@ class Network:
         self._constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
         self._nodes = list(graph.node)
         if unknown := sorted({node.op_type for node in self._nodes} - _OPERATIONS.keys()):
-            raise ConfigError(f"the operation {unknown[0]}", expected=f"one of {', '.join(_OPERATIONS)}")
+            raise ConfigError(
+                "policy-unsuitable", f"the operation {unknown[0]}", expected=f"one of {', '.join(_OPERATIONS)}"
+            )
 
     def over(self, observation: Form, state: Numbers | None = None) -> Form:
         """The answer: an action, or a score per operation of a discrete policy.

@@ -168,6 +168,7 @@ def settings_of(policy: LearnedPolicy) -> Settings:
     content = policy.card.training.get("config")
     if not isinstance(content, Mapping):
         raise ConfigError(
+            "card-invalid",
             "the card does not say how the policy was trained",
             where=str(card_file(policy.file)),
             expected="training.config, from which paths are drawn",
@@ -247,7 +248,7 @@ def _breaks(action: Mapping[str, Any]) -> dict[str, Breaks]:
             "congested": lambda form: _chosen(form, directions > 0),
             "clean": lambda form: _chosen(form, directions < 0),
         }
-    raise ConfigError(
+    raise ConfigError("agent-unsuitable",
         f"the action map {kind}", where="certificate", expected="signed_multiply, exponential or discrete",
         hint="of other maps an answer does not say whether the rate rises",
     )  # fmt: skip

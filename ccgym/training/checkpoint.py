@@ -137,4 +137,6 @@ def _digest(data: bytes) -> str:
 
 
 def _damaged(directory: Path, reason: str) -> ResultsError:
-    return ResultsError(reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it")
+    return ResultsError(
+        "checkpoint-damaged", reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it"
+    )

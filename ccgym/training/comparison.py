@@ -88,7 +88,7 @@ def compare(
         ResultsError: Runs that cannot be compared: of other agents, or measured on other paths.
     """
     if not runs:
-        raise ConfigError("no runs", expected="one run directory or more")
+        raise ConfigError("argument-missing", "no runs", expected="one run directory or more")
     configs = {place: TrainConfig.load(open_run(place).config) for place in runs}
     first = configs[runs[0]]
     for place, config in configs.items():
@@ -96,7 +96,7 @@ def compare(
     names = list(dict.fromkeys(config.name for config in configs.values()))
     reference = reference or names[0]
     if reference not in names:
-        raise ConfigError(reference, where="--over", expected=f"one of {', '.join(names)}")
+        raise ConfigError("unknown-name", reference, where="--over", expected=f"one of {', '.join(names)}")
     # Before minutes of measuring: a training that has not ended has no final model.
     steps = {config.name: int(read_card(open_run(place), "final").get("step", 0)) for place, config in configs.items()}
     with generators_kept():
@@ -127,7 +127,10 @@ def _require_comparable(place: Path, config: TrainConfig, first: TrainConfig) ->
     for what, of in same.items():
         if of(config) != of(first):
             raise ResultsError(
-                f"another {what} than {first.name} has", where=str(place), expected="runs that differ in training only"
+                "runs-differ",
+                f"another {what} than {first.name} has",
+                where=str(place),
+                expected="runs that differ in training only",
             )
 
 

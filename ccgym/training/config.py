@@ -155,6 +155,7 @@ class TrainConfig(AgentFile, Strict):
         limit = MAX_REAL_PATHS_PER_PROCESSOR * (os.cpu_count() or 1)
         if self.environment.backend in REAL_BACKENDS and self.algorithm.n_envs > limit:
             raise ConfigError(
+                "out-of-range",
                 f"{self.algorithm.n_envs} real paths at once (algorithm.n_envs)",
                 where="environment.backend",
                 expected=f"{limit} or fewer on this machine, preferably one",
@@ -167,6 +168,7 @@ class TrainConfig(AgentFile, Strict):
         environment, algorithm = self.environment, self.algorithm
         if environment.earlier_selves is not None and environment.backend in REAL_BACKENDS:
             raise ConfigError(
+                "backend-unsuitable",
                 f"earlier selves with backend {environment.backend}",
                 where="environment.earlier_selves",
                 expected="the simulator",
@@ -184,6 +186,7 @@ class TrainConfig(AgentFile, Strict):
         }
         for found in (name for name, present in wrong.items() if present):
             raise ConfigError(
+                "several-learners",
                 f"{len(learners)} flows that learn, with {found}",
                 where="environment.learners",
                 expected="ppo with actions that are real numbers, in the simulator, whose rollouts in the native core "
@@ -193,6 +196,7 @@ class TrainConfig(AgentFile, Strict):
         for place, flow in enumerate(learners):
             if flow.stop is not None:
                 raise ConfigError(
+                    "several-learners",
                     "a flow that stops",
                     where=f"environment.learners[{place}].stop",
                     expected="learners that stay to the end: what is decided after it teaches nothing",
@@ -204,6 +208,7 @@ class TrainConfig(AgentFile, Strict):
     def _measurable(self) -> TrainConfig:
         if self.environment.backend in REAL_BACKENDS and isinstance(self.environment.paths, GrowingPlan):
             raise ConfigError(
+                "backend-unsuitable",
                 f"{self.environment.paths.kind} with backend {self.environment.backend}",
                 where="environment.paths",
                 expected="the simulator: hundreds of episodes are measured between updates",
@@ -215,6 +220,7 @@ class TrainConfig(AgentFile, Strict):
     def _taught(self) -> TrainConfig:
         if self.algorithm.needs_expert and self.agent.expert is None:
             raise ConfigError(
+                "no-expert",
                 f"{self.algorithm.name} without an expert",
                 where="agent.expert",
                 expected="an expert, which labels states with what should have been done",
@@ -254,7 +260,7 @@ class TrainConfig(AgentFile, Strict):
     def from_loaded(cls, loaded: Loaded, overrides: Iterable[str] = ()) -> TrainConfig:
         """Validate YAML that was read already; see :meth:`load`."""
         if not isinstance(loaded.data, dict):
-            raise ConfigError(shown(loaded.data), expected="keys and values", where=loaded.source)
+            raise ConfigError("not-a-mapping", shown(loaded.data), expected="keys and values", where=loaded.source)
         for override in overrides:
             apply_override(loaded, override, cls)
         config = validate(loaded, cls)

@@ -79,7 +79,7 @@ def export_policy(
         PlatformError: The files cannot be written.
     """
     if which not in MODELS:
-        raise ConfigError(f"model {shown(which)}", expected=f"one of {', '.join(MODELS)}")
+        raise ConfigError("unknown-choice", f"model {shown(which)}", expected=f"one of {', '.join(MODELS)}")
     trained = load_model(run_dir, which)
     target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
     training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
@@ -156,6 +156,7 @@ def export_foreign(
     target = _target(network.parent, out, name, config.name.lower())
     if target[0].resolve() == network.resolve():
         raise ConfigError(
+            "name-taken",
             f"{target[0]} is the given network",
             expected="another name for what is made of it",
             hint="name the configuration otherwise, or say --name or -o",
@@ -178,7 +179,7 @@ def _export(
 ) -> Exported:
     """Write the policy of the agent that ``config`` deploys, if it passes the comparison."""
     if episodes < 1:
-        raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
+        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="one or more")
     file, name = target
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
@@ -224,6 +225,7 @@ def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tu
     is_valid = NAME_PATTERN.fullmatch(name)
     if not is_valid or name in registry():
         raise ConfigError(
+            "name-taken",
             f"a policy called {shown(name)}",
             expected="a name that no scheme has" if is_valid else "small letters, digits, . _ and -",
             hint="give it another name with --name",
@@ -240,6 +242,7 @@ def _require_bounds(policy: Exportable, agent: Mapping[str, Any]) -> None:
     if not (np.all(policy.bounds[0] == np.float32(low)) and np.all(policy.bounds[1] == np.float32(high))):
         found = ", ".join(f"{a:g} … {b:g}" for a, b in zip(*policy.bounds, strict=True))
         raise ConfigError(
+            "action-out-of-range",
             f"the policy's actions are in {found}",
             expected=f"{low:g} … {high:g}, as the agent's configuration says",
             hint="the configuration was changed after training: train again, or change it back",

@@ -90,6 +90,7 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
     except (FileNotFoundError, UnreadableError, DecodeError, onnx.checker.ValidationError) as error:
         found = error.strerror if isinstance(error, OSError) else str(error).strip().splitlines()[0]
         raise ResultsError(
+            "network-unreadable",
             f"no network can be read: {found}",
             where=str(file),
             expected="an ONNX file, as torch.onnx.export writes one, its weights inside",
@@ -99,6 +100,7 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
     outputs = list(model.graph.output)
     if len(inputs) != len(outputs) or len(inputs) not in (1, 2):
         raise ConfigError(
+            "policy-unsuitable",
             f"{len(inputs)} inputs and {len(outputs)} outputs",
             where=str(file),
             expected="features in and an action out, and a state each if the network has a memory",
@@ -115,6 +117,7 @@ def load_foreign(file: Path, observation_size: int, action_size: int) -> Foreign
     for port, what, size in ((inputs[0], "features", observation_size), (outputs[0], "actions", action_size)):
         if _width(port) not in (0, size):
             raise ConfigError(
+                "shape-mismatch",
                 f"the network has {_width(port)} {what} ({port.name})",
                 where=str(file),
                 expected=f"{size}, as its agent has",
@@ -136,6 +139,7 @@ def _require_float32(file: Path, port: onnx.ValueInfoProto) -> None:
         return
     sizes = ", ".join(one.dim_param or str(one.dim_value) for one in dims)
     raise ConfigError(
+        "policy-unsuitable",
         f"{port.name} is {TensorProto.DataType.Name(kind).lower()} [{sizes}]",
         where=str(file),
         expected="float [batch, numbers]",
@@ -208,7 +212,7 @@ def _constant(file: Path, node: onnx.NodeProto) -> Any:
             return np.asarray(value, dtype=np.float64)
         case {"value_int": value} | {"value_ints": value}:
             return np.asarray(value, dtype=np.int64)
-    raise ConfigError(f"a constant of {shown(sorted(given))}", where=str(file), expected="numbers")
+    raise ConfigError("policy-unsuitable", f"a constant of {shown(sorted(given))}", where=str(file), expected="numbers")
 
 
 _Rewrite = Callable[[onnx.NodeProto, dict[str, Any]], list[onnx.NodeProto]]

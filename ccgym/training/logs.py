@@ -132,6 +132,7 @@ def wall_clock(progress: Path) -> dict[int, float]:
 def unreadable(file: Path, reason: str) -> ResultsError:
     """The error of a table that cannot be read."""
     return ResultsError(
+        "results-damaged",
         f"cannot be read: {reason}",
         where=str(file),
         expected="a table that `ccgym train` wrote",

@@ -72,7 +72,9 @@ def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
         torch.empty(1, device=wanted)
     except (RuntimeError, AssertionError):
         have = ["auto", "cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-        raise ConfigError(f"no device {shown(wanted)}", expected=", ".join(have), where="--device") from None
+        raise ConfigError(
+            "unknown-device", f"no device {shown(wanted)}", expected=", ".join(have), where="--device"
+        ) from None
     return wanted
 
 

@@ -67,6 +67,7 @@ class Parity:
         worst = self.max_abs_difference
         if not worst <= TOLERANCE:
             raise ParityError(
+                "policy-differs",
                 f"the exported policy is {worst:.3g} away from the trained one, in {self.decisions} decisions",
                 where=where,
                 expected=f"{TOLERANCE:g} or less",
@@ -75,6 +76,7 @@ class Parity:
         different = sum(one.outside != one.inside for one in self.trajectories)
         if self.inexact or different:
             raise ParityError(
+                "policy-differs",
                 f"{self.inexact} of {self.decisions} decisions differ from torch's in float64, "
                 f"and {different} of {len(self.trajectories)} trajectories",
                 where=where,
@@ -163,7 +165,7 @@ def trajectory_parity(
     try:
         result = _core.simulate(json.dumps(spec), dict(episode.traces), {exported.key: exported.native})
     except ValueError as error:
-        raise SimulationError(f"the simulator refused the run: {error}") from error
+        raise SimulationError("simulation-refused", f"the simulator refused the run: {error}") from error
     inside = str(json.loads(result.summary())["trajectory_hash"])
     return Trajectories(outside=batch.trajectory_hash(0), inside=inside)
 

@@ -73,7 +73,7 @@ def members(
         ConfigError: A setting is wrong, or a seed is there twice.
     """
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"seeds {list(seeds)}", where="--seeds", expected="one or more, each once")
+        raise ConfigError("wrong-count", f"seeds {list(seeds)}", where="--seeds", expected="one or more, each once")
     made = []
     for values in product(*grid.values()):
         settings = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
@@ -105,7 +105,7 @@ def train_all(asked: Sequence[Member], device: str = "auto") -> list[str]:
     def trial(given: dict[str, Any]) -> dict[str, Any]:
         found = difference(wanted)
         if found is not None:
-            raise PlatformError(found, expected=f"ccgym {wanted}, as the driver has")
+            raise PlatformError("version-mismatch", found, expected=f"ccgym {wanted}, as the driver has")
         train_there(Path(given["directory"]), here, device)
         return {"finished": 1}
 
@@ -136,6 +136,7 @@ def train_there(directory: Path, working: str, device: str) -> None:
     run = RunDirectory(directory)
     if not directory.is_dir() or not Path(working).is_dir():
         raise ConfigError(
+            "folder-missing",
             f"{directory if not directory.is_dir() else working} is not there",
             expected="run directories on a disk that all machines of the cluster share, under one path",
             hint="name such a place with --runs, and start the command on that disk",
@@ -147,7 +148,9 @@ def train_there(directory: Path, working: str, device: str) -> None:
         done = subprocess.run(command, stdout=log, stderr=log, cwd=working, preexec_fn=_end_with_parent, check=False)
     if done.returncode != 0:
         said = (directory / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise SimulationError(f"ended with status {done.returncode}: {' '.join(said[-3:])}", where=str(directory / LOG))
+        raise SimulationError(
+            "run-failed", f"ended with status {done.returncode}: {' '.join(said[-3:])}", where=str(directory / LOG)
+        )
 
 
 def _end_with_parent() -> None:

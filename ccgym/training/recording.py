@@ -169,7 +169,9 @@ def record(
     """
     ordered = _checked(config, seeds, episodes)
     if export is not None and export not in ordered:
-        raise ConfigError(f"seed {export}", expected=f"one of {', '.join(map(str, ordered))}", where="--export")
+        raise ConfigError(
+            "unknown-choice", f"seed {export}", expected=f"one of {', '.join(map(str, ordered))}", where="--export"
+        )
     each = {seed: runs / f"{config.name}-{seed}" for seed in ordered}
     for seed, place in each.items():
         if not _train_one(_with_seed(config, seed), place, say, display, command, device):
@@ -245,15 +247,18 @@ def curves_text(records: Sequence[SeedRecord]) -> str:
 
 def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int) -> list[int]:
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"seeds {shown(list(seeds))}", expected="one or more, each once", where="--seeds")
+        raise ConfigError(
+            "wrong-count", f"seeds {shown(list(seeds))}", expected="one or more, each once", where="--seeds"
+        )
     if ORACLE not in config.evaluation.baselines:
         raise ConfigError(
+            "key-missing",
             f"baselines {', '.join(config.evaluation.baselines) or 'none'}",
             where="evaluation.baselines",
             expected=f"{ORACLE} among them: rewards are recorded as fractions of its",
         )
     if episodes < 1:
-        raise ConfigError(f"{episodes} episodes", where="episodes", expected="one or more")
+        raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="one or more")
     return sorted(seeds)
 
 
@@ -302,6 +307,7 @@ def _essence(config: TrainConfig) -> dict[str, Any]:
 
 def _other(place: Path, found: str, expected: str) -> ResultsError:
     return ResultsError(
+        "runs-differ",
         f"the run there was trained with {found}",
         where=str(place),
         expected=expected,
@@ -321,6 +327,7 @@ def _fraction(measured: Baselines, reward: float) -> float:
     fraction = measured.fraction_of_oracle(reward)
     if fraction is None:
         raise ResultsError(
+            "out-of-range",
             f"the oracle's mean reward is {measured.rewards.get(ORACLE, float('nan')):.4g}",
             expected="one above zero, so that others are fractions of it",
             hint="add a term to the reward that it earns by",

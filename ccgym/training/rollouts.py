@@ -157,6 +157,7 @@ class RolloutEnv(VecEnvWrapper):
             return False
         if not np.array_equal(self._observations, state["observations"].numpy()):
             raise ResultsError(
+                "resume-changed",
                 "the environments no longer do what they did when the checkpoint was written",
                 expected="the same simulator, configuration and traces",
                 hint="resume with the version of ccgym in versions.json, or start a new run",

@@ -80,6 +80,7 @@ class RunDirectory:
         """
         if self.config.exists():
             raise ResultsError(
+                "directory-taken",
                 "there is a training run in this directory already",
                 where=str(self.path),
                 expected="a directory without one",
@@ -107,9 +108,13 @@ class RunDirectory:
             content = read_json(file)
         except (FileNotFoundError, UnreadableError) as error:
             reason = str(error) if isinstance(error, UnreadableError) else "is missing"
-            raise ResultsError(reason, where=str(file), expected="a file that `ccgym train` wrote") from None
+            raise ResultsError(
+                "results-damaged", reason, where=str(file), expected="a file that `ccgym train` wrote"
+            ) from None
         if not isinstance(content, dict):
-            raise ResultsError(shown(content), where=str(file), expected="a file that `ccgym train` wrote")
+            raise ResultsError(
+                "results-damaged", shown(content), where=str(file), expected="a file that `ccgym train` wrote"
+            )
         return content
 
 
@@ -132,7 +137,7 @@ def open_run(path: Path) -> RunDirectory:
         found = "no such directory" if not path.exists() else "no training run: it has no config.yaml"
         newest = sorted(Path(RUNS).glob("*/config.yaml"), key=lambda file: file.stat().st_mtime)
         hint = f"the newest one here is {newest[-1].parent}" if newest else "start one with --config"
-        raise ConfigError(found, where=str(path), expected="a run directory of `ccgym train`", hint=hint)
+        raise ConfigError("run-missing", found, where=str(path), expected="a run directory of `ccgym train`", hint=hint)
     return run
 
 

@@ -121,6 +121,7 @@ def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
         model.policy.load_state_dict(known.model.policy.state_dict())
     except RuntimeError as error:
         raise ConfigError(
+            "shape-mismatch",
             f"the networks of {run_dir} do not fit: {str(error).splitlines()[-1].strip()}",
             where="training.start_from",
             expected="the same agent, algorithm.name, net_arch and critic in both runs",
@@ -134,6 +135,7 @@ def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
     file = run.path / which / CARD
     if not file.is_file():
         raise ResultsError(
+            "results-unfinished",
             "there is no trained model yet",
             where=str(file.parent),
             expected=f"{CARD}, which the first evaluation writes",
@@ -144,6 +146,7 @@ def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
 
 def _damaged(file: Path, reason: str) -> ResultsError:
     return ResultsError(
+        "results-damaged",
         reason,
         where=str(file),
         expected="a model that `ccgym train` wrote",

@@ -79,7 +79,9 @@ def load_sb3(
     """
     name = algorithm or _algorithm_of(file)
     if name not in ALGORITHMS:
-        raise ConfigError(f"algorithm {shown(name)}", where="--algorithm", expected=", ".join(ALGORITHMS))
+        raise ConfigError(
+            "unknown-choice", f"algorithm {shown(name)}", where="--algorithm", expected=", ".join(ALGORITHMS)
+        )
     try:
         with generators_kept():
             model = ALGORITHMS[name].load(file, device="cpu", custom_objects=dict(_NOT_NEEDED))
@@ -102,6 +104,7 @@ def _algorithm_of(file: Path) -> str:
         if marks <= keys:
             return name
     raise ConfigError(
+        "policy-unsuitable",
         "a model of an algorithm that is not known",
         where=str(file),
         expected=f"a model of {', '.join(ALGORITHMS).upper()}",
@@ -120,6 +123,7 @@ def _require_spaces(file: Path, model: BaseAlgorithm, config: TrainConfig) -> No
         for verb, found, expected in pairs:
             if not _same_form(found, expected):
                 raise ConfigError(
+                    "shape-mismatch",
                     f"the model {verb} {_words(found)}",
                     where=str(file),
                     expected=f"{_words(expected)}, as the agent of {config.name} has it",
@@ -158,6 +162,7 @@ def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
     statistics = normalizers.observation_statistics(normalizer)
     if statistics is not None and np.shape(statistics["mean"]) != model.observation_space.shape:
         raise ConfigError(
+            "shape-mismatch",
             f"statistics of {len(statistics['mean'])} features",
             where=str(file),
             expected=f"{_words(model.observation_space)}, as the model observes",
@@ -167,4 +172,10 @@ def _statistics(file: Path, model: BaseAlgorithm) -> dict[str, Any] | None:
 
 
 def _unreadable(file: Path, found: str, expected: str) -> ResultsError:
-    return ResultsError(found, where=str(file), expected=expected, hint="save it again with SB3, or give another file")
+    return ResultsError(
+        "network-unreadable",
+        found,
+        where=str(file),
+        expected=expected,
+        hint="save it again with SB3, or give another file",
+    )

@@ -101,7 +101,9 @@ class TorchPolicy:
             size = self._policy.actor_size
         if normalizer is not None and normalizer.mean.shape != (size,):
             raise ConfigError(
-                f"statistics of {normalizer.mean.size} features", expected=f"{size}, as the policy has inputs"
+                "shape-mismatch",
+                f"statistics of {normalizer.mean.size} features",
+                expected=f"{size}, as the policy has inputs",
             )
         self.shape = NetworkShape(
             kind="mlp" if self.lstm is None else "lstm",
@@ -226,7 +228,7 @@ def _require_exportable(policy: BasePolicy) -> None:
 
 
 def _cannot_export(found: str, expected: str) -> ConfigError:
-    return ConfigError(f"{found} cannot be exported", expected=expected)
+    return ConfigError("policy-unsuitable", f"{found} cannot be exported", expected=expected)
 
 
 def _pack(hidden: torch.Tensor, cell: torch.Tensor) -> Floats:

@@ -201,6 +201,7 @@ class Trainer:
         if checkpoint is None:
             if damages:
                 raise ResultsError(
+                    "checkpoint-damaged",
                     f"no checkpoint can be used: {'; '.join(damages)}",
                     where=str(self.run.checkpoints),
                     expected="a checkpoint as `ccgym train` wrote it",
@@ -223,6 +224,7 @@ class Trainer:
             place = shlex.quote(str(self.run.path))
             more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
             raise ResultsError(
+                "resume-changed",
                 f"the checkpoint of step {checkpoint.step} was trained with another configuration "
                 f"({'; '.join(changed[:6])}{more})",
                 where=str(self.run.config),
@@ -336,6 +338,7 @@ class Trainer:
     def _diverged(self) -> SimulationError:
         """Such weights are not worth a checkpoint."""
         return SimulationError(
+            "learning-diverged",
             f"learning has diverged after {self.step:,} steps: the policy's weights are not finite",
             where=str(self.run.path),
             expected="finite weights",
@@ -378,6 +381,7 @@ class Trainer:
             model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
         except DAMAGE as error:
             raise ResultsError(
+                "resume-changed",
                 f"the checkpoint of step {checkpoint.step} does not fit the configuration: {what_is_damaged(error)}",
                 where=str(self.run.path),
                 expected="the networks that config.yaml describes",

@@ -63,6 +63,7 @@ class TreePolicy(BasePolicy):
     ) -> None:
         if not isinstance(action_space, spaces.Discrete):
             raise ConfigError(
+                "agent-unsuitable",
                 f"actions {action_space}",
                 where="algorithm.name: distill",
                 expected="an agent whose actions are a list of operations, of which a tree chooses one",

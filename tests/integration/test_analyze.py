@@ -15,6 +15,7 @@ from ccgym.evaluation.pantheon.analysis import analyze
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.results import ResultSet
 from tests.differential.pantheon_cases import CASES, statistics
+from tests.refusals import explained
 
 PANTHEONS = ("*_datalink_*.log", "*_acklink_*.log", "*_stats_*.log", "pantheon_metadata.json", "config.yml")
 """What Pantheon has, too, of what an evaluation writes."""
@@ -151,12 +152,12 @@ def test_a_directory_of_ours_is_reported_in_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("pantheon_metadata.json", "{", "pantheon_metadata.json"),
-        ("pantheon_metadata.json", '["cubic"]', "pantheon_metadata.json"),
-        ("config.yml", "schemes: {bbr: {name: BBR, color: reddish, marker: x}}", "reddish"),
-        ("config.yml", "schemes: [bbr]", "config.yml"),
-        ("bbr_datalink_run1.log", "# init timestamp: 1\n1.0 - 15", "bbr_datalink_run1.log:2"),
-        ("bbr_datalink_run1.log", "1.0 + many 1\n", "bbr_datalink_run1.log:1"),
+        ("pantheon_metadata.json", "{", "file-malformed at kept/pantheon_metadata.json"),
+        ("pantheon_metadata.json", '["cubic"]', "file-malformed at kept/pantheon_metadata.json"),
+        ("config.yml", "schemes: {bbr: {name: BBR, color: reddish, marker: x}}", "unknown-choice at kept/config.yml"),
+        ("config.yml", "schemes: [bbr]", "file-malformed at kept/config.yml"),
+        ("bbr_datalink_run1.log", "# init timestamp: 1\n1.0 - 15", "log-malformed at kept/bbr_datalink_run1.log:2"),
+        ("bbr_datalink_run1.log", "1.0 + many 1\n", "log-malformed at kept/bbr_datalink_run1.log:1"),
     ],
 )  # fmt: skip
 def test_damage_is_named(
@@ -167,20 +168,20 @@ def test_damage_is_named(
     kept = _copy(directory, tmp_path / "kept", "bbr_*_run1.log", "pantheon_metadata.json")
     (kept / file).write_text(text)
     assert main([str(kept), "--out", str(tmp_path / "out"), "--no-figures"]) == 2
-    assert said in capsys.readouterr().err.replace("\n", "")
+    explained(capsys.readouterr().err, said)
 
 
 def test_what_is_not_there_is_named(
     evaluated: tuple[ResultSet, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, directory = evaluated
-    assert main([str(tmp_path / "nowhere")]) == 2
-    assert main([str(tmp_path)]) == 2
-    assert main([str(directory), "--schemes", "bbbr", "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert "no such directory" in said
-    assert "no run is in the directory" in said
-    assert "bbr" in said
+    for words, what in (
+        ([str(tmp_path / "nowhere")], f"results-missing at {tmp_path / 'nowhere'}"),
+        ([str(tmp_path)], f"results-missing at {tmp_path}"),
+        ([str(directory), "--schemes", "bbbr", "--out", str(tmp_path / "out")], "unknown-scheme at --schemes"),
+    ):
+        assert main(words) == 2
+        explained(capsys.readouterr().err, what)
 
 
 def test_json_is_what_was_written(

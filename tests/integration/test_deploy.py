@@ -28,6 +28,7 @@ from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model, write_model
 from tests.integration.tiny_agent import DISCRETE, TINY
+from tests.refusals import explained, refused
 
 CONFIG = (
     TINY
@@ -80,7 +81,7 @@ def test_a_run_becomes_a_scheme(
     variant: str, made: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_dir = made(variant)
-    with pytest.raises(ConfigError, match="no policy was exported"):
+    with refused(ConfigError, "policy-missing at -1"):
         parse_scheme(str(run_dir))
     assert cli(["export", str(run_dir)]) == 0
     assert "as torch in float64, bit for bit; 5 trajectories with the same hash" in capsys.readouterr().out
@@ -138,9 +139,8 @@ def test_an_export_that_would_do_something_else_is_refused(
     run_dir, other = made(), exportable(load_model(made(seed=2)))
     right = exportables.build_onnx
     monkeypatch.setattr(exportables, "build_onnx", lambda policy, name: right(other, name))
-    with pytest.raises(ParityError, match="away from the trained one") as caught:
+    with refused(ParityError, "policy-differs at run-mlp-1"):
         export_policy(run_dir)
-    assert caught.value.where == str(run_dir)
     assert not (run_dir / "export").exists()
 
 
@@ -156,7 +156,7 @@ def test_a_small_difference_is_found_out(made: Callable[..., Path], monkeypatch:
         return right(changed, name)
 
     monkeypatch.setattr(exportables, "build_onnx", slightly_off)
-    with pytest.raises(ParityError, match="decisions differ from torch's in float64"):
+    with refused(ParityError, "policy-differs at run-mlp-1"):
         export_policy(run_dir)
 
 
@@ -174,27 +174,27 @@ def test_parity_counts(made: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--model", "last"], "expected: one of best, final"),
-        (["--model", "final"], "there is no trained model yet"),
-        (["--name", "Big Name"], "a policy called 'Big Name'"),
-        (["--name", "cubic"], "a name that no scheme has"),
-        (["--episodes", "0"], "0 episodes"),
+        (["--model", "last"], "unknown-choice"),
+        (["--model", "final"], "results-unfinished at run-mlp-1/final"),
+        (["--name", "Big Name"], "name-taken"),
+        (["--name", "cubic"], "name-taken"),
+        (["--episodes", "0"], "out-of-range at episodes"),
     ],
 )
 def test_wrong_exports(
     arguments: list[str], words: str, made: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli(["export", str(made()), *arguments]) == 2
-    assert words in capsys.readouterr().err
+    explained(capsys.readouterr().err, words)
 
 
 def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli(["export", str(tmp_path)]) == 2
-    assert "no training run" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "run-missing")
 
 
 def test_a_damaged_model_is_refused(made: Callable[..., Path]) -> None:
     run_dir = made()
     (run_dir / "best" / "model.zip").write_bytes(b"PK")
-    with pytest.raises(ResultsError):
+    with refused(ResultsError, "results-damaged at run-mlp-1/best/model.zip"):
         export_policy(run_dir)

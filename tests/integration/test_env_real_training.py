@@ -18,6 +18,7 @@ from ccgym.training.privileged_critic import privileged_features
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model
 from ccgym.training.trainer import Outcome, Trainer
+from tests.refusals import refused
 from tests.unit.fake_run import Behavior, FakeRun
 
 SMALL = (
@@ -100,12 +101,12 @@ def test_training_goes_on_from_another_run_s_policy(fake: Behavior, tmp_path: Pa
         assert weights_hash(fresh.model) == weights_hash(known.model)
         fresh._close()
     assert fake.alive == 0
-    with pytest.raises(ConfigError, match=r"training\.start_from: the networks of .* do not fit"):
+    with refused(ConfigError, "shape-mismatch at training.start_from"):
         train(tmp_path / "unlike", config("algorithm.net_arch=[4]", f"training.start_from={first}"), Quiet())
 
 
 def test_too_many_real_paths_are_refused() -> None:
-    with pytest.raises(ConfigError, match="1000 real paths at once"):
+    with refused(ConfigError, "out-of-range at --set environment.backend=emulated: environment.backend"):
         config(REAL, "algorithm.n_envs=1000")
 
 

@@ -23,6 +23,7 @@ from ccgym.schemes import policies
 from ccgym.training.config import TrainConfig
 from ccgym.training.export import export_sb3
 from tests.integration.tiny_agent import DISCRETE, TINY
+from tests.refusals import explained, refused
 
 BOUNDED = "agent.action.bounds=[-0.5, 2.0]"
 
@@ -111,34 +112,31 @@ def test_mistakes_are_explained(config: Path, tmp_path: Path, capsys: pytest.Cap
     env = environments(settings)
     trained("ppo", env, file)
 
-    def refused(*words: str) -> str:
+    def refuses(what: str, *words: str) -> None:
         assert cli(["export", *words]) == 2
-        return capsys.readouterr().err
+        explained(capsys.readouterr().err, what)
 
-    assert "without a configuration" in refused(str(file))
-    assert "--model with" in refused(str(file), "--config", str(config), "--model", "best")
-    assert "expected: ppo, a2c, sac, td3" in refused(str(file), "--config", str(config), "--algorithm", "dqn")
-    assert "SAC.load" in refused(str(file), "--config", str(config), "--algorithm", "sac")
-    assert "no such file" in refused(str(tmp_path / "none.zip"), "--config", str(config))
-    assert "--algorithm with the run directory" in refused(str(tmp_path), "--algorithm", "ppo")
-    assert "cannot be unpickled" in refused(str(file), "--config", str(config), "--normalize", str(config))
-    assert "expected: a file that SB3's VecNormalize.save" in refused(
-        str(file), "--config", str(config), "--normalize", str(tmp_path / "none.pkl")
-    )
+    given = "--config", str(config)
+    refuses("option-needed at --config", str(file))
+    refuses("options-conflict", str(file), *given, "--model", "best")
+    refuses("unknown-choice at --algorithm", str(file), *given, "--algorithm", "dqn")
+    refuses("network-unreadable at mine.zip", str(file), *given, "--algorithm", "sac")
+    refuses("network-unreadable at none.zip", str(tmp_path / "none.zip"), *given)
+    refuses("options-conflict", str(tmp_path), "--algorithm", "ppo")
+    refuses("network-unreadable at tiny.yaml", str(file), *given, "--normalize", str(config))
+    refuses("network-unreadable at none.pkl", str(file), *given, "--normalize", str(tmp_path / "none.pkl"))
     (tmp_path / "bad.zip").write_bytes(b"PK")
-    assert "not a model of SB3" in refused(str(tmp_path / "bad.zip"), "--config", str(config))
+    refuses("network-unreadable at bad.zip", str(tmp_path / "bad.zip"), *given)
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("data", "{}")
-    assert "not known" in refused(str(tmp_path / "other.zip"), "--config", str(config))
+    refuses("policy-unsuitable at other.zip", str(tmp_path / "other.zip"), *given)
 
     stacked = tmp_path / "stacked.zip"
     trained("ppo", VecFrameStack(env, 2), stacked)
-    error = refused(str(stacked), "--config", str(config))
-    assert "the model observes 18 numbers" in error
-    assert "expected: 9 numbers" in error
+    refuses("shape-mismatch at stacked.zip", str(stacked), *given)
     discrete = TrainConfig.load(config, [DISCRETE])
-    with pytest.raises(ConfigError, match="the model acts by 1 numbers"):
+    with refused(ConfigError, "shape-mismatch at mine.zip"):
         export_sb3(file, discrete)
     q_network = tmp_path / "dqn.zip"
     DQN("MlpPolicy", environments(discrete), buffer_size=10).save(q_network)
-    assert "not known" in refused(str(q_network), "--config", str(config))
+    refuses("policy-unsuitable at dqn.zip", str(q_network), *given)

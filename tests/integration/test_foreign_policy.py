@@ -19,6 +19,7 @@ import ccgym
 from ccgym.cli.main import main as cli
 from ccgym.schemes import policies
 from ccgym.schemes.reading import parse_scheme
+from tests.refusals import explained
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CARD = EXAMPLES / "foreign_policy.yaml"
@@ -107,28 +108,24 @@ def test_a_memory_is_carried_along(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(network: Path, *words: str) -> str:
+    def refuses(what: str, network: Path, *words: str) -> None:
         assert exported(network, *words) == 2
-        return capsys.readouterr().err
+        explained(capsys.readouterr().err, what)
 
-    wide = written(tmp_path, nn.Linear(3, 1), 3)
-    error = refused(wide)
-    assert "the network has 3 features (x)" in error
-    assert "expected: 2, as its agent has" in error
-    assert "the network has 4 actions (y)" in refused(written(tmp_path, nn.Linear(2, 4)))
-    assert "double" in refused(written_in_double(tmp_path))
-    odd = refused(written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.Mish())))
-    assert 'operation "Softplus"' in odd
+    refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(3, 1), 3))
+    refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(2, 4)))
+    refuses("policy-unsuitable at network.onnx", written_in_double(tmp_path))
+    refuses("policy-unreadable", written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.Mish())))
     good = written(tmp_path, nn.Linear(2, 1))
-    assert "is the given network" in refused(good, "-o", str(good))
-    assert "--normalize with" in refused(good, "--normalize", "x.pkl")
-    assert "--model with" in refused(good, "--model", "best")
-    assert "no network can be read" in refused(tmp_path / "none.onnx")
+    refuses("name-taken", good, "-o", str(good))
+    refuses("options-conflict", good, "--normalize", "x.pkl")
+    refuses("options-conflict", good, "--model", "best")
+    refuses("network-unreadable at none.onnx", tmp_path / "none.onnx")
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"PK")
-    assert "no network can be read" in refused(bad)
+    refuses("network-unreadable at bad.onnx", bad)
     assert cli(["export", str(good)]) == 2
-    assert "without a configuration" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "option-needed at --config")
     assert {file.name for file in tmp_path.iterdir()} == {"network.onnx", "bad.onnx"}, "nothing was written"
 
 

@@ -14,6 +14,7 @@ import pytest
 from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.site import main as site
 from tests.browser import Browser, program
+from tests.refusals import explained
 
 EXPERIMENT = """
 title: a link of the test's own
@@ -155,13 +156,13 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 2
-    assert "no results are there" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "results-missing")
     unfinished = tmp_path / "own_link"
     unfinished.mkdir()
     marker = results / "own_link" / "ccgym_experiment.json"
     (unfinished / marker.name).write_bytes(marker.read_bytes())
     assert site([str(unfinished), "--out", str(tmp_path / "site")]) == 2
-    assert "has not ended" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "results-unfinished at own_link")
     assert not (tmp_path / "site").exists()
 
 

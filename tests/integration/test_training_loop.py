@@ -28,6 +28,7 @@ from ccgym.training.evaluation import Baselines, EvaluationResult
 from ccgym.training.rollouts import RolloutEnv
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
+from tests.refusals import refused
 
 # --- A toy task ------------------------------------------------------------------------------------------------------
 
@@ -371,7 +372,7 @@ def test_all_checkpoints_damaged(tmp_path: Path) -> None:
     run(tmp_path, toy_config(steps=128))
     for file in tmp_path.glob("checkpoints/step_*/rl_model.zip"):
         file.write_bytes(b"")
-    with pytest.raises(ResultsError, match="no checkpoint can be used"):
+    with refused(ResultsError, "checkpoint-damaged at checkpoints"):
         run(tmp_path, toy_config(), resume=True)
 
 
@@ -390,7 +391,7 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", write)
-        with pytest.raises(PlatformError, match="no space left on device"):
+        with refused(PlatformError, "file-unwritable at checkpoints/step_256"):
             run(tmp_path, config)
     assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
 
@@ -400,7 +401,7 @@ def test_another_network_does_not_fit(tmp_path: Path) -> None:
     config = toy_config()
     algorithm = config.algorithm.model_copy(update={"net_arch": Layers(pi=(9,), vf=(9,))})
     other = config.model_copy(update={"algorithm": algorithm})
-    with pytest.raises(ResultsError, match="trained with another configuration"):
+    with refused(ResultsError, "resume-changed at config.yaml"):
         run(tmp_path, other, resume=True)
     # Checkpoints once did not hold the configuration; then the networks themselves say it.
     root = tmp_path / "checkpoints"
@@ -409,14 +410,14 @@ def test_another_network_does_not_fit(tmp_path: Path) -> None:
     shutil.rmtree(root)
     root.mkdir()
     write_checkpoint(root, checkpoint, keep=1)
-    with pytest.raises(ResultsError, match="does not fit the configuration"):
+    with refused(ResultsError, "resume-changed"):
         run(tmp_path, other, resume=True)
 
 
 def test_divergence_is_named(tmp_path: Path) -> None:
     config = toy_config()
     algorithm = config.algorithm.model_copy(update={"learning_rate": 1e30, "max_grad_norm": 1e30})
-    with pytest.raises(SimulationError, match="learning has diverged"):
+    with refused(SimulationError, "learning-diverged"):
         run(tmp_path, config.model_copy(update={"algorithm": algorithm}))
 
 
@@ -538,5 +539,5 @@ def test_environments_that_changed_are_noticed(tmp_path: Path) -> None:
     env.reset()
     state = env.capture()
     state["environments"]["arrays"]["obs"][0, 0] += 1
-    with pytest.raises(ResultsError, match="no longer do what they did"):
+    with refused(ResultsError, "resume-changed"):
         env.restore(state)

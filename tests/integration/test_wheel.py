@@ -139,6 +139,7 @@ def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
     assert version != "0+unknown"
 
 
+@pytest.mark.long
 def test_readme_from_top_to_bottom(installed: Installed) -> None:
     commands = commands_of("README.md")
     assert {"evaluate", "portrait", "train"} <= {words[1] for words in commands}

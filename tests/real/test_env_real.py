@@ -17,6 +17,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
 from tests.real_time import TRIES, undecided
+from tests.refusals import refused
 
 pytestmark = pytest.mark.real("netns")
 
@@ -139,7 +140,7 @@ def test_a_run_that_is_killed_is_an_error_and_the_next_one_works() -> None:
         for _ in range(1000):
             env.step([0.0])
 
-    with pytest.raises(RealPathError, match="SIGKILL"):
+    with refused(RealPathError, "run-failed"):
         go_on()
     assert run_processes() == []
     env.reset()
@@ -148,7 +149,7 @@ def test_a_run_that_is_killed_is_an_error_and_the_next_one_works() -> None:
 
 
 def test_an_episode_that_is_too_short_says_so() -> None:
-    with pytest.raises(ConfigError, match="before the first decision"):
+    with refused(ConfigError, "out-of-range at duration"):
         make(duration="50ms").reset(seed=1)
     assert run_processes() == []
 

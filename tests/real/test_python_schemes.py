@@ -9,6 +9,7 @@ import pytest
 from ccgym.config.path import NetworkPath
 from ccgym.errors import RealPathError
 from ccgym.evaluation import backends
+from tests.refusals import refused
 
 pytestmark = pytest.mark.real("netns")
 
@@ -45,10 +46,8 @@ def test_it_sends_what_it_sends_in_the_simulator() -> None:
 def test_a_mistake_ends_the_run_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(WRONG)
-    with pytest.raises(RealPathError) as caught:
+    with refused(RealPathError, f"scheme-answer-invalid at {file}:6: Wrong.on_ack"):
         run(f"{file}:Wrong")
-    assert caught.value.where == f"{file}:6: Wrong.on_ack"
-    assert caught.value.found == "cwnd is -1 after on_ack"
 
 
 def test_one_that_cannot_keep_up_says_so(tmp_path: Path) -> None:

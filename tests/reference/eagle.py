@@ -334,6 +334,7 @@ class Reference:
             value = now["lost_packets"] / now["sent_packets"] if sent and now["sent_packets"] else now["loss_fraction"]
         else:
             raise ConfigError(
+                "unknown-kind",
                 f"the reward term {kind!r}",
                 expected="utilization, throughput, queue_delay or loss",
                 where="agent.reward",

@@ -73,7 +73,7 @@ class FakeRun:
         return self._status
 
     def failure(self, status: int) -> RealPathError:
-        return RealPathError(f"the fake died with {status}", where="faking packets")
+        return RealPathError("run-failed", f"the fake died with {status}", where="faking packets")
 
     def end(self) -> None:
         self._over.set()

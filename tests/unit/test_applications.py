@@ -13,6 +13,7 @@ from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.metrics import NEVER, transfer_metrics
 from ccgym.experiments.metrics import Measured, read_metric
 from ccgym.schemes.flow import flow_spec
+from tests.refusals import refused
 
 PATH = {"rate": "10mbps", "rtt": "40ms", "queue": "50p"}
 
@@ -82,29 +83,29 @@ def test_a_send_buffer_has_metrics() -> None:
 @pytest.mark.parametrize(
     ("flow", "words"),
     [
-        ({"send_buffer": "1MB", "profile": "udp"}, "send_buffer"),
-        ({"send_buffer": "1MB", "source": "5MB"}, "send_buffer"),
+        ({"send_buffer": "1MB", "profile": "udp"}, "simulation-refused"),
+        ({"send_buffer": "1MB", "source": "5MB"}, "simulation-refused"),
         (
             {"source": {"kind": "requests", "size": {"kind": "pareto", "min": "5kB", "shape": 1.3, "max": "1kB"}}},
-            "size",
+            "simulation-refused",
         ),
-        ({"source": {"kind": "poisson", "rate": "0mbps"}}, "source"),
-        ({"source": {"kind": "poisson", "rate": "1mbps", "size": "9kB"}, "profile": "udp"}, "profile tcp or ns3"),
+        ({"source": {"kind": "poisson", "rate": "0mbps"}}, "out-of-range at flows[0]: source.poisson.rate"),
+        ({"source": {"kind": "poisson", "rate": "1mbps", "size": "9kB"}, "profile": "udp"}, "simulation-refused"),
         (
             {"source": {"kind": "requests", "size": {"kind": "table", "sizes": ["1B", "2B"], "fractions": [0.5, 0.9]}}},
-            "end at 1",
+            "simulation-refused",
         ),
     ],
 )
 def test_what_makes_no_sense_is_refused(flow: dict[str, Any], words: str) -> None:
-    with pytest.raises((ConfigError, SimulationError), match=words):
+    with refused((ConfigError, SimulationError), words):
         simulated(flow, "1s")
 
 
 def test_classic_recovery_is_another_trajectory() -> None:
     runs = [ccgym.simulate(PATH, flows=["reno", {"scheme": "reno", "recovery": rule}]) for rule in ("prr", "classic")]
     assert runs[0].trajectory_hash != runs[1].trajectory_hash
-    with pytest.raises(ConfigError, match="recovery"):
+    with refused(ConfigError, "unknown-choice at flow: recovery"):
         flow_spec({"scheme": "reno", "recovery": "newreno"})
 
 
@@ -139,5 +140,5 @@ def test_flows_keep_their_digests() -> None:
 def test_real_paths_refuse_what_they_cannot_do(flow: dict[str, Any]) -> None:
     from ccgym.evaluation.backends import backend
 
-    with pytest.raises(ConfigError, match="simulated only"):
+    with refused(ConfigError, "backend-unsuitable at flows[0]"):
         backend("emulated").run(PATH, [{"scheme": "reno", **flow}], "1s", 1)

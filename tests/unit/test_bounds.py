@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from ccgym import NetworkPath, simulate
-from ccgym.config.declared import MAX_ELEMENTS
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.tracetools.check import check_trace
+from tests.refusals import explained, refused
 
 OPEN = NetworkPath(mahimahi="mm-delay 20")
 LOSSY = NetworkPath(mahimahi="mm-delay 20 mm-loss uplink 0.001")
@@ -36,9 +36,9 @@ def test_a_path_without_a_link_is_remarked_on() -> None:
 
 @pytest.mark.parametrize("scheme", ["cubic", "bbr", "oracle"])
 def test_greedy_flows_without_a_link_are_refused(scheme: str) -> None:
-    with pytest.raises(SimulationError, match="nothing limits a greedy flow"):
+    with refused(SimulationError, "simulation-refused"):
         simulate(OPEN, [scheme], "1s")
-    with pytest.raises(ConfigError, match="nothing limits a greedy flow"):
+    with refused(ConfigError, "path-without-link at path"):
         Experiment(path=OPEN, schemes=(SchemeChoice("fixed_rate"), SchemeChoice(scheme)))
 
 
@@ -47,9 +47,7 @@ def test_evaluate_refuses_before_it_runs(tmp_path: Path, capsys: pytest.CaptureF
 
     out = tmp_path / "out"
     assert main(["--mahimahi", "mm-delay 20", "--schemes", "cubic,fixed_rate", "--no-figures", "--out", str(out)]) == 2
-    said = capsys.readouterr().err.lower()
-    assert "--mahimahi: cubic" in said
-    assert "nothing limits" in said
+    explained(capsys.readouterr().err, "path-without-link at --mahimahi")
     assert not out.exists()
 
 
@@ -72,19 +70,21 @@ def test_flows_that_something_limits_run(path: NetworkPath, flow: object) -> Non
 
 
 def test_memory_is_bounded_by_an_option() -> None:
-    with pytest.raises(SimulationError, match=r"packets in flight .* s of simulated time, expected at most 50\.0 MB"):
+    with refused(SimulationError, "memory-exceeded"):
         simulate(LOSSY, ["bbr"], "2s", record=Record(packets=False, series="0s", max_memory="50MB"))
     wide = NetworkPath(rate="1gbps", rtt="1ms")
-    with pytest.raises(SimulationError, match="packet logs"):
+    with refused(SimulationError, "memory-exceeded"):
         simulate(wide, ["cubic"], "10s", record=Record(max_memory="5MB"))
-    with pytest.raises(SimulationError, match=r"series .* to come in 1000000 s"):
+    with refused(SimulationError, "memory-exceeded"):
         simulate(NetworkPath(rate="12kbps", rtt="1ms"), ["cubic"], "1000000s")
     assert simulate(wide, ["cubic"], "100ms", record=Record(max_memory="1GB")).total.throughput_mbps > 100
 
 
-@pytest.mark.parametrize("size", ["94p", "4", "1bdp"])
-def test_memory_needs_its_unit(size: str) -> None:
-    with pytest.raises(ConfigError, match="max_memory"):
+@pytest.mark.parametrize(
+    ("size", "code"), [("94p", "quantity-malformed"), ("4", "unit-missing"), ("1bdp", "quantity-malformed")]
+)
+def test_memory_needs_its_unit(size: str, code: str) -> None:
+    with refused(ConfigError, f"{code} at max_memory"):
         simulate(NetworkPath(rate="12mbps", rtt="1ms"), ["cubic"], "1s", record=Record(max_memory=size))
 
 
@@ -226,13 +226,13 @@ def test_ctrl_c_ends_it(name: str, tmp_path: Path) -> None:
 
 def test_paths_of_very_many_elements_are_refused() -> None:
     element = {"kind": "loss", "probability": "1%"}
-    for make in (
-        lambda: NetworkPath(mahimahi="mm-delay 1 " * 9_000),
-        lambda: NetworkPath(mahimahi="mm-link 12mbps 12mbps -- " * 4_000),
-        lambda: NetworkPath(rate="5mbps", rtt="1ms", elements=[element] * 20_000),
-        lambda: NetworkPath(chain=[element] * 20_000),
+    for make, what in (
+        (lambda: NetworkPath(mahimahi="mm-delay 1 " * 9_000), "too-large at (mm-delay)"),
+        (lambda: NetworkPath(mahimahi="mm-link 12mbps 12mbps -- " * 4_000), "too-large at (mm-link)"),
+        (lambda: NetworkPath(rate="5mbps", rtt="1ms", elements=[element] * 20_000), "wrong-count at elements"),
+        (lambda: NetworkPath(chain=[element] * 20_000), "too-large at chain"),
     ):
-        with pytest.raises(ConfigError, match=f"{MAX_ELEMENTS} or fewer|at most {MAX_ELEMENTS}"):
+        with refused(ConfigError, what):
             make()
 
 

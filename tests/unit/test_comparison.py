@@ -108,7 +108,6 @@ def test_the_figure_of_searches_shows_every_number() -> None:
     with house_style():
         figure = gap_search_figure({1: rows, 2: rows}, title="a title")
     shown = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_title() for axes in shown] == ["gap, reward per decision", "loss", "rate max, Mbit/s"]
     assert [axes.get_yscale() for axes in shown] == ["linear", "linear", "log"]
     tried, joined = shown[0].collections
     assert (len(tried.get_offsets()), len(joined.get_offsets())) == (8, 4)

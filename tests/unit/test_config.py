@@ -12,6 +12,7 @@ from ccgym.config.path import PathField
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.yaml_loader import MAX_PROBLEMS, Loaded, apply_override, load_model, load_yaml, parse_yaml
 from ccgym.errors import ConfigError, PathNotFoundError, UnitError
+from tests.refusals import refused
 
 
 class Link(BaseModel):
@@ -44,77 +45,84 @@ def test_reads_scalars_by_the_rules_of_yaml_1_2() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "part"),
+    ("text", "what"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "a second time"),
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "first given at x.yaml:3"),
-        ("ecn: yes\n", 1, "write true"),
-        ("ecn: Off\n", 1, "write false"),
-        ("a: [1, no]\n", 1, "bare word no"),
-        ("a: 010\n", 1, "leading zeros"),
-        ("a: 1:30\n", 1, "base 60"),
-        ("a: &x 1\n", 1, "anchor"),
-        ("a: *x\n", 1, "alias"),
-        ("a: !!str 5\n", 1, "tag"),
-        ("a: !!python/name:os.system\n", 1, "tag"),
-        ("<<: {a: 1}\n", 1, "not a string"),
-        ("12: a\n", 1, "quote the key"),
-        ("? [a]\n: 1\n", 1, "as key"),
-        ("a: 1\n---\nb: 2\n", 2, "second document"),
-        ("a:\n\tb: 1\n", 2, "not tabs"),
-        ("a: b: c\n", 1, "not valid YAML"),
-        ("[" * 100, 1, "less nesting"),
+        ("a: 1\nb: 2\na: 3\n", "duplicate at x.yaml:3"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", "duplicate at x.yaml:4"),
+        ("ecn: yes\n", "yaml-ambiguous at x.yaml:1"),
+        ("ecn: Off\n", "yaml-ambiguous at x.yaml:1"),
+        ("a: [1, no]\n", "yaml-ambiguous at x.yaml:1"),
+        ("a: 010\n", "yaml-ambiguous at x.yaml:1"),
+        ("a: 1:30\n", "yaml-ambiguous at x.yaml:1"),
+        ("a: &x 1\n", "yaml-feature at x.yaml:1"),
+        ("a: *x\n", "yaml-feature at x.yaml:1"),
+        ("a: !!str 5\n", "yaml-feature at x.yaml:1"),
+        ("a: !!python/name:os.system\n", "yaml-feature at x.yaml:1"),
+        ("<<: {a: 1}\n", "yaml-ambiguous at x.yaml:1"),
+        ("12: a\n", "yaml-ambiguous at x.yaml:1"),
+        ("? [a]\n: 1\n", "yaml-ambiguous at x.yaml:1"),
+        ("a: 1\n---\nb: 2\n", "yaml-feature at x.yaml:2"),
+        ("a:\n\tb: 1\n", "yaml-syntax at x.yaml:2"),
+        ("a: b: c\n", "yaml-syntax at x.yaml:1"),
+        ("[" * 100, "too-large at x.yaml:1"),
     ],
 )
-def test_refuses_the_traps_of_yaml(text: str, line: int, part: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_refuses_the_traps_of_yaml(
+    text: str,
+    what: str,
+) -> None:
+    with refused(ConfigError, what):
         parse_yaml(text, "x.yaml")
-    assert caught.value.where == f"x.yaml:{line}"
-    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "part"),
+    ("text", "what"),
     [
-        ("link:\n  rate: 5mbps\nruns: many\n", "f.yaml:3: runs", "'many'"),
-        ("link:\n  rate: 5mbps\n  dealy: 3ms\n", "f.yaml:3: link.dealy", "did you mean 'delay'?"),
-        ("runs: 3\n", "f.yaml", "key 'link' is missing"),
-        ("link:\n  rate: 50\n", "f.yaml:2: link.rate", "no unit"),
-        ("link:\n  rate: 5mbps\ntags:\n  - a\n  - [b]\n", "f.yaml:5: tags[1]", "['b']"),
-        ("- 1\n", "f.yaml", "keys and values"),
-        ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: -15\n", "f.yaml:5: path: rtt", "negative"),
-        ("link: {rate: 5mbps}\npath:\n  rate: 5mbps\n  rtt: 1ms\n  queue:\n    kind: codel\n    limt: 9p\n",
-         "f.yaml:7: path", "did you mean 'limit'?"),
+        ("link:\n  rate: 5mbps\nruns: many\n", "wrong-type at f.yaml:3: runs"),
+        ("link:\n  rate: 5mbps\n  dealy: 3ms\n", "unknown-key at f.yaml:3: link.dealy"),
+        ("runs: 3\n", "key-missing at f.yaml"),
+        ("link:\n  rate: 50\n", "unit-missing at f.yaml:2: link.rate"),
+        ("link:\n  rate: 5mbps\ntags:\n  - a\n  - [b]\n", "wrong-type at f.yaml:5: tags[1]"),
+        ("- 1\n", "not-a-mapping at f.yaml"),
+        ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: -15\n", "out-of-range at f.yaml:5: path: rtt"),
+        (
+            "link: {rate: 5mbps}\npath:\n  rate: 5mbps\n  rtt: 1ms\n  queue:\n    kind: codel\n    limt: 9p\n",
+            "unknown-key at f.yaml:7: path: queue.codel.limt",
+        ),
     ],
-)  # fmt: skip
-def test_names_file_line_and_key(tmp_path: Path, text: str, where: str, part: str) -> None:
+)
+def test_names_file_line_and_key(tmp_path: Path, text: str, what: str) -> None:
     file = write(tmp_path, "f.yaml", text)
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, what):
         load_model(file, Experiment)
-    assert caught.value.where.startswith(str(tmp_path / where))
-    assert part in str(caught.value)
 
 
 def test_names_further_problems(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", "link: {rate: 5}\nruns: x\nfoo: 1\n")
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, "unit-missing at f.yaml:1: link.rate") as caught:
         load_model(file, Experiment)
-    assert f"2 more problems: {file}:2: runs: 'x'; {file}:3: foo: unknown key 'foo'" in caught.value.hint
+    assert all(f"{file}:{place}: " in caught.value.hint for place in ("2: runs", "3: foo"))
 
 
 def test_does_not_list_problems_without_end(tmp_path: Path) -> None:
     unknown = "".join(f"key{place}: 1\n" for place in range(MAX_PROBLEMS + 4))
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, "unknown-key at f.yaml:2: key0") as caught:
         load_model(write(tmp_path, "f.yaml", "link: {rate: 5mbps}\n" + unknown), Experiment)
-    assert f"'key{MAX_PROBLEMS}' and 3 others" in caught.value.hint
+    assert caught.value.hint.count("f.yaml:") == MAX_PROBLEMS
 
 
 def test_a_mapping_sets_single_keys(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", "link: {rate: 5mbps}\nruns: 2\ntags: [a, b]\n")
     by_words = load_model(file, Experiment, ["link.rate=7mbps", "tags.1=c"])
     assert load_model(file, Experiment, {"link.rate": "7mbps", "tags.1": "c"}) == by_words
-    for name in ("tags.2", "link.rate.x", "link..rate", "", 5):
-        with pytest.raises(ConfigError, match=r"set\["):
+    for name, what in (
+        ("tags.2", "unknown-key at set['tags.2']"),
+        ("link.rate.x", "not-a-mapping at set['link.rate.x']"),
+        ("link..rate", "text-malformed at set['link..rate']"),
+        ("", "text-malformed at set['']"),
+        (5, "unknown-key at set[5]: 5"),
+    ):
+        with refused(ConfigError, what):
             load_model(file, Experiment, {name: 1})
 
 
@@ -141,13 +149,13 @@ def test_extends_one_level(tmp_path: Path) -> None:
     assert loaded.data == {"algorithm": {"name": "b", "y": 2}, "agent": {"name": "b", "x": 1, "y": 2}}
 
     write(tmp_path, "base.yaml", "extends: other.yaml\n")
-    with pytest.raises(ConfigError, match="one level"):
+    with refused(ConfigError, "yaml-feature at top.yaml:1: extends"):
         load_model(top, Experiment)
     write(tmp_path, "base.yaml", "runs: yes\n")
-    with pytest.raises(ConfigError, match=r"top\.yaml:1: extends: .*base\.yaml:1"):
+    with refused(ConfigError, "yaml-ambiguous at base.yaml:1"):
         load_model(top, Experiment)
     (tmp_path / "base.yaml").unlink()
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with refused(ConfigError, "file-unreadable at base.yaml"):
         load_model(top, Experiment)
 
 
@@ -165,7 +173,7 @@ def test_lists_are_changed_by_name(tmp_path: Path) -> None:
     assert loaded.where(("terms", 0, "term")) == f"{tmp_path / 'base.yaml'}:2: terms[0].term"
     assert loaded.where(("terms", 0, "weight")) == f"{path}:5: terms[0].weight"
     assert loaded.where(("terms", 2, "weight")) == f"{path}:7: terms[2].weight"
-    with pytest.raises(ConfigError, match=r"top\.yaml:2: terms: no item 'bbb' to change(?s:.*)did you mean 'bb'"):
+    with refused(ConfigError, "unknown-name at top.yaml:2: terms"):
         load_yaml(write(tmp_path, "top.yaml", "extends: base.yaml\nterms: {bbb: null}\n"))
 
 
@@ -184,7 +192,7 @@ def test_extends_what_comes_with_ccgym(name: str, tmp_path: Path) -> None:
 def test_only_regular_files_are_configurations(tmp_path: Path) -> None:
     for name in ("/dev/zero", "."):
         top = write(tmp_path, "top.yaml", f"extends: {name}\n")
-        with pytest.raises(ConfigError, match="cannot be read: is"):
+        with refused(ConfigError, "file-unreadable"):
             load_yaml(top)
 
 
@@ -194,38 +202,35 @@ def test_overrides_go_through_the_same_validation(tmp_path: Path) -> None:
     assert (model.link.rate, model.runs, model.tags) == (9_000_000, 7, ("a", "z"))
     assert model.path is not None
     assert model.path.name == "77.72mbps"
-    with pytest.raises(UnitError) as caught:
+    with refused(UnitError, "out-of-range at link.delay"):
         load_model(file, Experiment, ["link.delay=-40"])
-    assert caught.value.where == "--set link.delay=-40: link.delay"
-    with pytest.raises(PathNotFoundError, match=r"did you mean '77\.72mbps'\?"):
+    with refused(PathNotFoundError, "unknown-path at f.yaml"):
         load_model(file, Experiment, ["path=77.72mbs"])
 
 
 @pytest.mark.parametrize(
     ("override", "part"),
     [
-        ("runs", "as in --set runs=…"),
-        ("delay", "as in --set link.delay=…"),
-        ("nothing-like-it", "key.path=value"),
-        ("=5", "key.path=value"),
-        ("a..b=5", "key.path=value"),
-        ("tags.9=x", "a number below 2"),
-        ("runs.x=1", "has no keys"),
-        ("runs=yes", "write true"),
-        ("runs=[1", "not valid YAML"),
+        ("runs", "text-malformed at --set"),
+        ("delay", "text-malformed at --set"),
+        ("nothing-like-it", "text-malformed at --set"),
+        ("=5", "text-malformed at --set"),
+        ("a..b=5", "text-malformed at --set"),
+        ("tags.9=x", "unknown-key at --set tags.9=x"),
+        ("runs.x=1", "not-a-mapping at --set runs.x=1"),
+        ("runs=yes", "yaml-ambiguous at --set runs=yes:1"),
+        ("runs=[1", "yaml-syntax at --set runs=[1:2"),
     ],
 )
 def test_refuses_overrides(override: str, part: str) -> None:
     loaded = Loaded({"runs": 5, "tags": ["a", "b"]}, {}, "f")
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, part):
         apply_override(loaded, override, Experiment)
-    assert part in str(caught.value)
-    assert "--set" in caught.value.where
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with refused(ConfigError, "file-unreadable at none.yaml"):
         load_yaml(tmp_path / "none.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
-    with pytest.raises(ConfigError, match=r"latin\.yaml:2: not UTF-8"):
+    with refused(ConfigError, "not-utf8 at latin.yaml:2"):
         load_yaml(tmp_path / "latin.yaml")

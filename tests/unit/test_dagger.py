@@ -19,6 +19,7 @@ from ccgym.training.algorithms.config import DaggerConfig
 from ccgym.training.algorithms.dagger import fit_sequences
 from ccgym.training.algorithms.imitation import Episode, EpisodeBuffer, softened
 from ccgym.training.algorithms.supervised import SequenceActor, action_scores
+from tests.refusals import refused
 from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
@@ -186,7 +187,7 @@ def test_soft_labels_come_from_the_environment() -> None:
 def test_soft_labels_are_of_listed_actions() -> None:
     env = Labeled([3])
     env.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-    with pytest.raises(ConfigError, match=r"algorithm\.soft"):
+    with refused(ConfigError, "agent-unsuitable at algorithm.soft"):
         learner_in(env, soft={})
 
 

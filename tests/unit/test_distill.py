@@ -20,6 +20,7 @@ from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training.bounds import Network, box
 from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree, TreePolicy, rounded_down
+from tests.refusals import refused
 from tests.unit.test_dagger import Labeled, a_round, learner_in
 
 FEATURES, ACTIONS = 4, 5
@@ -159,7 +160,7 @@ def test_equal_trees_give_equal_files() -> None:
 
 
 def test_actions_must_be_a_list() -> None:
-    with pytest.raises(ConfigError, match="a list of operations"):
+    with refused(ConfigError, "agent-unsuitable at algorithm.name: distill"):
         TreePolicy(spaces.Box(-1, 1, (2,), np.float32), spaces.Box(-1, 1, (1,), np.float32))
 
 

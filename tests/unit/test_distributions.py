@@ -23,6 +23,7 @@ from ccgym.config.random_variables import PACKETS, PLAIN, PROBABILITY, RATE, TIM
 from ccgym.config.sampled_path import UNITS, PathDistribution
 from ccgym.config.yaml_loader import load_model
 from ccgym.errors import ConfigError, UnitError
+from tests.refusals import refused
 
 SECOND = 10**9
 SEEDS = st.integers(0, 2**32)
@@ -100,35 +101,34 @@ def test_a_constant_uses_no_randomness() -> None:
 @pytest.mark.parametrize(
     ("written", "dimension", "part"),
     [
-        (3, RATE, "has no unit"),
-        ({"uniform": [1, 5]}, RATE, "has no unit"),
-        ({"uniform": ["1mbps"]}, RATE, "two bounds"),
-        ({"uniform": ["5mbps", "1mbps"]}, RATE, "the smaller bound first"),
-        ({"unifrom": ["1mbps", "5mbps"]}, RATE, "did you mean 'uniform'?"),
-        ({"uniform": ["1mbps", "2mbps"], "choice": ["3mbps"]}, RATE, "together"),
-        ({"unit": "mbps"}, RATE, "without a distribution"),
-        ({"uniform": [0.5, 2], "of": "rate"}, RATE, "no `of` here"),
-        ({"uniform": [1, 2], "unit": "furlongs"}, RATE, "unknown rate unit"),
-        ({"log_uniform": [0, 0.05]}, PROBABILITY, "zero has no logarithm"),
-        ({"uniform": [0, 1.5]}, PROBABILITY, "not a probability"),
-        ({"uniform": [0, 1]}, PROBABILITY, "one per cent or certainty"),
-        ({"uniform": [0, 5]}, PACKETS, "from 1"),
-        ({"choice": [1, 2], "weights": [1]}, PLAIN, "2 weights"),
-        ({"choice": [1, 2], "weights": [0, 0]}, PLAIN, "not all zero"),
-        ({"uniform": [1, 2], "weights": [1, 1]}, PLAIN, "only with choice"),
-        ({"choice": []}, PLAIN, "1 to"),
-        ({"exp_uniform": [0, 900]}, PACKETS, "-50 to 50"),
-        ({"uniform": [1, 2], "floor": 1}, PLAIN, "true or false"),
-        ({"uniform": [1, float("nan")]}, PLAIN, "a number"),
-        (float("inf"), PLAIN, "a number"),
-        ("94p", PROBABILITY, "unknown unit"),
-        ({"uniform": [1, 2], "unit": "ms"}, PLAIN, "no unit"),
+        (3, RATE, "unit-missing"),
+        ({"uniform": [1, 5]}, RATE, "unit-missing at uniform"),
+        ({"uniform": ["1mbps"]}, RATE, "wrong-count at uniform"),
+        ({"uniform": ["5mbps", "1mbps"]}, RATE, "order-wrong at uniform"),
+        ({"unifrom": ["1mbps", "5mbps"]}, RATE, "unknown-key at unifrom"),
+        ({"uniform": ["1mbps", "2mbps"], "choice": ["3mbps"]}, RATE, "exactly-one"),
+        ({"unit": "mbps"}, RATE, "exactly-one"),
+        ({"uniform": [0.5, 2], "of": "rate"}, RATE, "unknown-name at of"),
+        ({"uniform": [1, 2], "unit": "furlongs"}, RATE, "unknown-unit at uniform"),
+        ({"log_uniform": [0, 0.05]}, PROBABILITY, "out-of-range at log_uniform"),
+        ({"uniform": [0, 1.5]}, PROBABILITY, "out-of-range at uniform"),
+        ({"uniform": [0, 1]}, PROBABILITY, "unit-ambiguous at uniform"),
+        ({"uniform": [0, 5]}, PACKETS, "out-of-range at uniform"),
+        ({"choice": [1, 2], "weights": [1]}, PLAIN, "wrong-count at weights"),
+        ({"choice": [1, 2], "weights": [0, 0]}, PLAIN, "out-of-range at weights"),
+        ({"uniform": [1, 2], "weights": [1, 1]}, PLAIN, "option-needed at weights"),
+        ({"choice": []}, PLAIN, "wrong-type at choice"),
+        ({"exp_uniform": [0, 900]}, PACKETS, "out-of-range at exp_uniform"),
+        ({"uniform": [1, 2], "floor": 1}, PLAIN, "wrong-type at floor"),
+        ({"uniform": [1, float("nan")]}, PLAIN, "wrong-type at uniform"),
+        (float("inf"), PLAIN, "wrong-type"),
+        ("94p", PROBABILITY, "unknown-unit"),
+        ({"uniform": [1, 2], "unit": "ms"}, PLAIN, "unknown-unit at unit"),
     ],
 )
 def test_wrong_numbers_are_explained(written: Any, dimension: Any, part: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, part):
         read_random_variable(written, dimension)
-    assert part in str(caught.value)
 
 
 # --- Ranges -------------------------------------------------------------------------------------------------------
@@ -372,9 +372,9 @@ def test_queues_are_replaced_only_where_they_can_be() -> None:
     drawn = both.sample(generator(1))
     assert drawn.numbers["queue_packets"] == 7
     assert len(drawn.added) == 1
-    with pytest.raises(ConfigError, match="paths of kind fixed"):
+    with refused(ConfigError, "paths-unsuitable at paths"):
         read_distribution({"kind": "extended", "paths": "77.72mbps", "queue": "7p"})
-    with pytest.raises(ConfigError, match="nothing is added"):
+    with refused(ConfigError, "key-missing at paths"):
         read_distribution({"kind": "extended", "paths": "muses"})
 
 
@@ -439,10 +439,10 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
     assert curriculum.distribution(0.9) is distribution
     curriculum.load_state_dict(curriculum.state_dict())
     assert curriculum.level() == 0
-    with pytest.raises(ConfigError, match="has changed since the checkpoint"):
+    with refused(ConfigError, "resume-changed at curriculum"):
         curriculum.load_state_dict({"kind": "stages", "stage": 0, "stages": 2})
     plan = read_paths(STAGES)
-    with pytest.raises(ConfigError, match="curriculum of 3 stages"):
+    with refused(ConfigError, "resume-changed at curriculum"):
         curriculum_of(plan).load_state_dict({"kind": "stages", "stage": 0, "stages": 3})
 
 
@@ -450,67 +450,109 @@ def test_a_distribution_is_a_curriculum_that_never_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "part"),
+    ("text", "what"),
     [
-        ("paths: auroa\n", 1, "did you mean 'aurora'?"),
-        ("paths: 77.72mbp\n", 1, "did you mean '77.72mbps'?"),
-        ("paths:\n  kind: rangs\n", 2, "did you mean 'ranges'?"),
-        ("paths:\n  rate: 3mbps\n  rtt: 3ms\n", 1, "`kind: fixed`"),
-        ("paths: 5\n", 1, "5"),
-        ("paths:\n  kind: ranges\n  rtt: 3ms\n", 1, "'rate' is missing"),
-        ("paths:\n  kind: ranges\n  rate: 3mbps\n", 1, "neither one_way_delay nor rtt"),
-        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: 5ms\n  one_way_delay: 3ms\n", 1, "both"),
-        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: -5\n", 4, "negative"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    uniform: [1, 5]\n", 5, "has no unit"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    unifrm: [1mbps, 5mbps]\n", 5, "did you mean 'uniform'?"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: {max: 3mbps, every: 1s}\n", 4, "'min' is missing"),
+        ("paths: auroa\n", "unknown-path at f.yaml:1: paths"),
+        ("paths: 77.72mbp\n", "unknown-path at f.yaml:1: paths"),
+        ("paths:\n  kind: rangs\n", "unknown-kind at f.yaml:2: paths: kind"),
+        ("paths:\n  rate: 3mbps\n  rtt: 3ms\n", "key-missing at f.yaml:1: paths"),
+        ("paths: 5\n", "wrong-type at f.yaml:1: paths"),
+        ("paths:\n  kind: ranges\n  rtt: 3ms\n", "key-missing at f.yaml:1: paths"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n", "exactly-one at f.yaml:1: paths"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: 5ms\n  one_way_delay: 3ms\n", "exactly-one at f.yaml:1: paths"),
+        ("paths:\n  kind: ranges\n  rate: 3mbps\n  rtt: -5\n", "out-of-range at f.yaml:4: paths.rtt"),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    uniform: [1, 5]\n",
+            "unit-missing at f.yaml:5: paths.distribution.ranges.rate.number: uniform",
+        ),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    unifrm: [1mbps, 5mbps]\n",
+            "unknown-key at f.yaml:5: paths.distribution.ranges.rate.number: unifrm",
+        ),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate: {max: 3mbps, every: 1s}\n",
+            "key-missing at f.yaml:4: paths.rate",
+        ),
         (
             "paths:\n  kind: ranges\n  rtt: 5ms\n  rate:\n    every: 1s\n    max: 3mbps\n    min: 4mbps\n",
-            7,
-            "below every upper bound",
+            "order-wrong at f.yaml:7: paths.distribution.ranges.rate.changing: min",
         ),
-        ("paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps, period: 1us}}\n", 1, "a millisecond or more"),
-        ("paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps}}\n", 1, "'period' is missing"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 94\n", 5, "has no unit"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 30kB\n", 5, "`kind: fixed`"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: {packets: 5, bdp: 1}\n", 5, "packets and bdp"),
-        ("paths:\n  kind: ranges\n  rtt: 0ms\n  rate: 3mbps\n  queue: 1bdp\n", 5, "without delay"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  loss: 2\n", 5, "'2%'"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  losss: 2\n", 5, "did you mean 'loss'?"),
-        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  start_rate: {constant: 1, of: rat}\n", 5, "'rate'"),
-        ("paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps, 12mbs]\n", 4, "did you mean '12mbps'?"),
-        ("paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps]\n  downlink: [12mbps, 5mbps]\n", 5, "2 traces"),
-        ("paths:\n  kind: named\n  names:\n    - 77.72mbps\n    - patheon-1\n", 5, "did you mean 'pantheon-1'?"),
-        ("paths:\n  kind: named\n  names: [pantheon-1]\n  weights: [1, 2]\n", 4, "1 weights"),
-        ("paths:\n  kind: mixture\n  parts:\n    - weight: 0\n      paths: aurora\n", 4, "greater than 0"),
-        ("paths:\n  kind: mixture\n  parts:\n    - paths: arora\n", 4, "did you mean 'aurora'?"),
-        ("paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n", 4, "the end of the training"),
+        (
+            "paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps, period: 1us}}\n",
+            "out-of-range at f.yaml:1: paths.distribution.ranges.rate.staircase: period",
+        ),
+        ("paths: {kind: ranges, rtt: 5ms, rate: {top: 3mbps}}\n", "key-missing at f.yaml:1: paths.rate"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 94\n", "unit-missing at f.yaml:5: paths.queue"),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: 30kB\n",
+            "unit-mismatch at f.yaml:5: paths.queue",
+        ),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  queue: {packets: 5, bdp: 1}\n",
+            "exactly-one at f.yaml:5: paths.queue",
+        ),
+        (
+            "paths:\n  kind: ranges\n  rtt: 0ms\n  rate: 3mbps\n  queue: 1bdp\n",
+            "path-without-delay at f.yaml:5: paths.distribution.ranges: queue",
+        ),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  loss: 2\n", "out-of-range at f.yaml:5: paths.loss"),
+        ("paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  losss: 2\n", "unknown-key at f.yaml:5: paths.losss"),
+        (
+            "paths:\n  kind: ranges\n  rtt: 5ms\n  rate: 3mbps\n  start_rate: {constant: 1, of: rat}\n",
+            "unknown-name at f.yaml:5: paths.distribution.ranges.start_rate: of",
+        ),
+        (
+            "paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps, 12mbs]\n",
+            "unknown-trace at f.yaml:4: paths.distribution.traces: uplink[1]",
+        ),
+        (
+            "paths:\n  kind: traces\n  rtt: 5ms\n  uplink: [12mbps]\n  downlink: [12mbps, 5mbps]\n",
+            "wrong-count at f.yaml:5: paths.distribution.traces: downlink",
+        ),
+        (
+            "paths:\n  kind: named\n  names:\n    - 77.72mbps\n    - patheon-1\n",
+            "unknown-path at f.yaml:5: paths.distribution.named: names[1]",
+        ),
+        (
+            "paths:\n  kind: named\n  names: [pantheon-1]\n  weights: [1, 2]\n",
+            "wrong-count at f.yaml:4: paths.distribution.named: weights",
+        ),
+        (
+            "paths:\n  kind: mixture\n  parts:\n    - weight: 0\n      paths: aurora\n",
+            "out-of-range at f.yaml:4: paths.parts[0].weight",
+        ),
+        ("paths:\n  kind: mixture\n  parts:\n    - paths: arora\n", "unknown-path at f.yaml:4: paths.parts[0].paths"),
+        (
+            "paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n",
+            "out-of-range at f.yaml:4: paths.stages: stages[0].until",
+        ),
         (
             "paths:\n  kind: stages\n  stages:\n    - {until: 0.5, paths: aurora}\n    - {until: 0.5, paths: indigo}\n",
-            5,
-            "strictly increasing",
+            "order-wrong at f.yaml:5: paths.stages: stages[1].until",
         ),
     ],
 )
-def test_mistakes_say_their_line(tmp_path: Path, text: str, line: int, part: str) -> None:
+def test_mistakes_say_their_line(
+    tmp_path: Path,
+    text: str,
+    what: str,
+) -> None:
     file = tmp_path / "f.yaml"
     file.write_text(text)
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, what):
         load_model(file, File)
-    assert part in str(caught.value)
-    assert caught.value.where.startswith(f"{file}:{line}")
 
 
 def test_a_rate_that_changes_too_often_is_refused() -> None:
     rate = {"max": "3mbps", "min": "1mbps", "every": "1us", "grid": "1us"}
     ranges = Ranges.model_validate({"rate": rate, "rtt": "40ms"})
-    with pytest.raises(ConfigError, match="changes of the rate"):
+    with refused(ConfigError, "too-large at rate"):
         ranges.sample(generator(1), 60 * SECOND)
 
 
 def test_units_of_rates_are_never_guessed() -> None:
-    with pytest.raises(UnitError, match="packets/s"):
+    with refused(UnitError, "unit-missing"):
         read_random_variable("40", RATE)
-    with pytest.raises(UnitError):
+    with refused(UnitError, "out-of-range"):
         read_random_variable("0 packets/s", RATE)
     assert isinstance(Traces.model_validate({"uplink": ["12mbps"], "rtt": "10ms"}).rows(), list)

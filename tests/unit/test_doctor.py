@@ -11,6 +11,7 @@ from ccgym.cli.main import main as cli
 from ccgym.emulation import doctor, process
 from ccgym.emulation.doctor import Finding, examine, obstacle, require
 from ccgym.errors import PlatformError, RealPathError
+from tests.refusals import explained, refused
 
 FINE = [
     {"name": "rights", "status": "ok", "found": "root: namespaces of our own", "remedy": ""},
@@ -46,16 +47,15 @@ def test_findings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("data", [None, {}, "[]", [1], [{"name": "x"}], [{"name": "x", "status": "fine"}], [{}]])
 def test_what_are_no_findings(monkeypatch: pytest.MonkeyPatch, data: object) -> None:
     answering(monkeypatch, data)
-    with pytest.raises(RealPathError, match="expected: a list of findings"):
+    with refused(RealPathError, "protocol-error at ccgym doctor"):
         examine()
 
 
 def test_a_backend_that_cannot_work_here(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answering(monkeypatch, FINE)
     require("emulated")
-    with pytest.raises(PlatformError, match="apt-get install mahimahi") as caught:
+    with refused(PlatformError, "capability-missing at backend mahimahi"):
         require("mahimahi")
-    assert caught.value.where == "backend mahimahi"
     assert [one["measure"] for one in asked] == [False, False]
 
 
@@ -82,8 +82,8 @@ def test_a_machine_where_nothing_works(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(kind: str, fields: dict[str, Any], timeout_s: float) -> Any:
-        raise RealPathError("no answer within 60 s", where="ccgym doctor")
+        raise RealPathError("no-answer", "no answer within 60 s", where="ccgym doctor")
 
     monkeypatch.setattr(doctor.process, "output_of", fail)
     assert cli(["doctor"]) == 2
-    assert "no answer" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "no-answer at ccgym doctor")

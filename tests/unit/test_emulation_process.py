@@ -18,6 +18,7 @@ from ccgym.emulation import job, process
 from ccgym.emulation.plan import Plan, PolicyFiles, trace_files
 from ccgym.emulation.process import RunProcess, native_error, output_of, run_plan
 from ccgym.errors import PathNotFoundError, RealPathError
+from tests.refusals import refused
 
 SPEC = {"seed": 1, "duration": 100_000_000, "uplink": [], "downlink": [], "flows": [{"scheme": "cubic"}]}
 
@@ -63,7 +64,7 @@ def test_a_plan_as_the_native_core_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_not_there() -> None:
-    with pytest.raises(PathNotFoundError):
+    with refused(PathNotFoundError, "unknown-trace"):
         trace_files(["no-such-trace"])
 
 
@@ -87,27 +88,24 @@ def test_what_is_no_native_error(text: str) -> None:
 def test_an_error_of_the_run_process_names_its_step(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = json.dumps({"place": "handshake of flow 0", "found": "no answer", "expected": "one", "hint": "look"})
     acting(monkeypatch, f"print('''{line}''', file=sys.stderr); sys.exit(2)")
-    with pytest.raises(RealPathError, match="no answer") as caught:
+    with refused(RealPathError, "run-failed at handshake of flow 0"):
         run_plan(Plan(SPEC))
-    assert caught.value.where == "handshake of flow 0"
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("print('thread main panicked', file=sys.stderr); sys.exit(101)", ["status 101", "panicked"]),
-        ("import os; os.kill(os.getpid(), 9)", ["signal 9", "SIGKILL"]),
+        ("print('thread main panicked', file=sys.stderr); sys.exit(101)", "run-failed at backend emulated"),
+        ("import os; os.kill(os.getpid(), 9)", "run-failed at backend emulated"),
     ],
 )
 def test_an_end_that_explains_nothing(
     script: str, words: list[str], temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acting(monkeypatch, script)
-    with pytest.raises(RealPathError) as caught:
+    with refused(RealPathError, words):
         run_plan(Plan(SPEC))
-    assert all(word in str(caught.value) for word in words)
-    assert "ccgym doctor" in str(caught.value)
     assert list(temporary.iterdir()) == []
 
 
@@ -160,10 +158,9 @@ def test_a_run_that_stalls_is_killed_and_named(temporary: Path, monkeypatch: pyt
     acting(monkeypatch, "print('still connecting', file=sys.stderr, flush=True); time.sleep(600)")
     with RunProcess(Plan(SPEC)) as run:
         _until(lambda: b"still connecting" in run._errors.read())
-        with pytest.raises(RealPathError, match="did not end within") as caught:
+        with refused(RealPathError, "run-stalled at backend emulated") as caught:
             run.wait(slack_s=0.5)
-    assert str(run._process.pid) in str(caught.value)
-    assert "still connecting" in str(caught.value)
+    assert "still connecting" in caught.value.found, "what it said last"
     assert run.poll() == -9
     assert list(temporary.iterdir()) == []
 
@@ -177,7 +174,7 @@ def test_a_run_can_be_given_up_from_another_thread(temporary: Path, monkeypatch:
             asked.append(1)
             return len(asked) == 2
 
-    with pytest.raises(RealPathError, match="given up"):
+    with refused(RealPathError, "run-abandoned at backend emulated"):
         run_plan(Plan({**SPEC, "duration": 600 * 10**9}), Halt())
     assert len(asked) == 2, "it ends in the turn in which it is told"
     assert list(temporary.iterdir()) == []
@@ -223,15 +220,19 @@ def test_answers_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("script", "word", "timeout_s"),
     [
-        ('print(\'{"place": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)', "trouble", 60),
-        ("sys.exit(3)", "status 3", 60),
-        ("print('not json')", "not json", 60),
-        ("time.sleep(60)", "no answer within", 0.5),
+        (
+            'print(\'{"place": "doctor", "found": "trouble"}\', file=sys.stderr); sys.exit(2)',
+            "run-failed at doctor",
+            60,
+        ),
+        ("sys.exit(3)", "run-failed at ccgym doctor", 60),
+        ("print('not json')", "protocol-error at ccgym doctor", 60),
+        ("time.sleep(60)", "no-answer at ccgym doctor", 0.5),
     ],
 )
 def test_answers_that_are_none(script: str, word: str, timeout_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, script)
-    with pytest.raises(RealPathError, match=word):
+    with refused(RealPathError, word):
         output_of("doctor", {}, timeout_s=timeout_s)
 
 
@@ -244,4 +245,3 @@ def test_the_run_process_finds_ccgym_anywhere_and_nothing_else(tmp_path: Path) -
     )
     memory.close()
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error: reading the job: " in done.stderr

@@ -33,6 +33,7 @@ from ccgym.evaluation.run import Run, contender, contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import Damage, RunStore, StoredRun
 from ccgym.schemes.flow import FlowSpec
+from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -61,7 +62,7 @@ def test_a_plus_in_a_number_or_a_path_separates_nothing(tmp_path: Path, monkeypa
     assert [flow.params for flow in contender("fixed_rate:rate_mbps=1e+1").flows] == [{"rate_mbps": 10.0}]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a+b").mkdir()
-    with pytest.raises(ConfigError, match=r"a\+b"):
+    with refused(ConfigError, "policy-missing at contender: a+b"):
         contender("./a+b")
 
 
@@ -74,27 +75,29 @@ def test_a_contender_may_have_a_name() -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "word"),
     [
-        ("bbr+cubci", SchemeNotFoundError, "did you mean 'cubic'"),
-        ("bbr+", ConfigError, "on both sides of '+'"),
-        ("bbr@5", SchemeNotFoundError, "no scheme is called"),
-        ([], ConfigError, "no flow"),
-        ({"name": "x", "flows": "bbr"}, ConfigError, "{name: …, flows: […]}"),
-        ({"name": "x", "flows": ["bbr"], "colour": "red"}, ConfigError, "unknown: colour"),
-        ({"name": "a/b", "flows": ["bbr"]}, ConfigError, "letters, digits"),
-        ({"name": "x", "flows": ["bbr", {"scheme": "cubic", "strat": 5}]}, ConfigError, "flows[1]"),
+        ("bbr+cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ("bbr+", ConfigError, "text-malformed at --schemes"),
+        ("bbr@5", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ([], ConfigError, "argument-missing at --schemes"),
+        ({"name": "x", "flows": "bbr"}, ConfigError, "unknown-key at --schemes"),
+        ({"name": "x", "flows": ["bbr"], "colour": "red"}, ConfigError, "unknown-key at --schemes"),
+        ({"name": "a/b", "flows": ["bbr"]}, ConfigError, "name-invalid at --schemes: name"),
+        (
+            {"name": "x", "flows": ["bbr", {"scheme": "cubic", "strat": 5}]},
+            ConfigError,
+            "unknown-key at --schemes: flows[1]: strat",
+        ),
     ],
 )
 def test_wrong_contenders(given: object, kind: type[CcgymError], word: str) -> None:
-    with pytest.raises(kind) as caught:
+    with refused(kind, word):
         contender(given, "--schemes")
-    assert word in str(caught.value)
-    assert caught.value.where.startswith("--schemes")
 
 
 def test_no_two_contenders_look_alike() -> None:
     made = parse_contenders("bbr,bbr+cubic,bbr@1s,bbr@2s")
     assert len({(one.style.color, one.style.marker) for one in made}) == 4
-    with pytest.raises(ConfigError, match="twice"):
+    with refused(ConfigError, "duplicate"):
         parse_contenders("bbr+cubic,bbr + cubic")
 
 
@@ -306,7 +309,7 @@ def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:
 
 
 def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
-    with RunStore(tmp_path), pytest.raises(ResultsError, match="another process"), RunStore(tmp_path):
+    with RunStore(tmp_path), refused(ResultsError, "directory-locked"), RunStore(tmp_path):
         pass
     with RunStore(tmp_path):
         pass  # the first has let go
@@ -314,7 +317,7 @@ def test_two_evaluations_at_once_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_in_place_of_the_directory_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ResultsError, match="cannot be written"), RunStore(tmp_path / "file"):
+    with refused(ResultsError, "file-unwritable at file"), RunStore(tmp_path / "file"):
         pass
 
 
@@ -385,23 +388,20 @@ def claimed(directory: Path, made: Experiment, may_differ: tuple[str, ...] = ())
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"runs": 3}, "runs: 2 there, 3 here"),
-        ({"seed": 5}, "seed: 1 there, 5 here"),
-        ({"schemes": contenders(["cubic"])}, "schemes"),
-        ({"schemes": contenders([{"name": "cubic", "flows": ["bbr"]}, "bbr"])}, "contenders: only here"),
-        ({"runtime_ns": 3 * 10**9}, "runtime_s: 2.0 there, 3.0 here"),
-        ({"path": NetworkPath(rate="13mbps", rtt="20ms", queue="20p", name="test")}, "path.uplink"),
+        ({"runs": 3}, "directory-taken"),
+        ({"seed": 5}, "directory-taken"),
+        ({"schemes": contenders(["cubic"])}, "directory-taken"),
+        ({"schemes": contenders([{"name": "cubic", "flows": ["bbr"]}, "bbr"])}, "directory-taken"),
+        ({"runtime_ns": 3 * 10**9}, "directory-taken"),
+        ({"path": NetworkPath(rate="13mbps", rtt="20ms", queue="20p", name="test")}, "directory-taken"),
     ],
 )
 def test_another_experiment_in_the_same_directory_is_refused(
     tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
     claimed(tmp_path, experiment())
-    with pytest.raises(ResultsError) as caught:
+    with refused(ResultsError, place):
         claimed(tmp_path, experiment(**change))
-    assert "different experiment" in caught.value.found
-    assert place in caught.value.found
-    assert caught.value.hint.startswith("choose another directory")
     claimed(tmp_path, experiment(**change), tuple(experiment(**change).parameters()))
     assert held_parameters(tmp_path) == json.loads(json.dumps(experiment(**change).parameters()))
 
@@ -421,14 +421,14 @@ def test_two_kinds_of_results_are_never_mixed(kind: Kind, other: Kind, tmp_path:
     if kind == other:
         refuse_other_kinds(tmp_path, kind)
         return
-    with pytest.raises(ResultsError, match=f"the directory holds {re.escape(MARKERS[other][1])}"):
+    with refused(ResultsError, f"directory-taken at {tmp_path}"):
         refuse_other_kinds(tmp_path, kind)
 
 
 @pytest.mark.parametrize("marker", ["ccgym_experiment.json", "seeds.json"])
 def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Path) -> None:
     (tmp_path / marker).touch()
-    with pytest.raises(ResultsError, match="choose another directory with --out"):
+    with refused(ResultsError, "directory-taken"):
         claimed(tmp_path, experiment())
     assert [file.name for file in tmp_path.iterdir()] == [marker]
 
@@ -437,12 +437,12 @@ def test_an_evaluation_leaves_other_directories_alone(marker: str, tmp_path: Pat
 def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST_FILE).write_text(text)
     assert held_parameters(tmp_path) == {}
-    with pytest.raises(ResultsError, match=MANIFEST_FILE):
+    with refused(ResultsError, "directory-taken"):
         claimed(tmp_path, experiment())
 
 
 def test_results_without_a_manifest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "0123.json").write_text("{}")
-    with pytest.raises(ResultsError, match="no manifest"):
+    with refused(ResultsError, "directory-taken"):
         claimed(tmp_path, experiment())

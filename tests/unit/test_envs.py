@@ -18,6 +18,7 @@ from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, Rec
 import ccgym
 from ccgym.envs import LinkEnv, VectorLinkEnv
 from ccgym.errors import ConfigError, SimulationError
+from tests.refusals import refused
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 DISCRETE = {
@@ -141,7 +142,7 @@ def test_a_step_limit_truncates() -> None:
     env.reset(seed=1)
     ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(7)]
     assert ends == [(False, False)] * 6 + [(False, True)]
-    with pytest.raises(ConfigError, match="after the end of the episode"):
+    with refused(ConfigError, "call-order"):
         env.step(np.zeros(1, np.float32))
     env.reset()
     env.step(np.zeros(1, np.float32))
@@ -176,7 +177,7 @@ def test_the_end_sums_up() -> None:
 
 def test_an_episode_that_ends_before_its_first_decision_is_refused() -> None:
     env = LinkEnv("aurora", path={**PATH, "rtt": "400ms"}, duration="100ms")
-    with pytest.raises(SimulationError, match="before the first decision"):
+    with refused(SimulationError, "simulation-refused"):
         env.reset(seed=1)
 
 
@@ -185,16 +186,16 @@ def test_a_path_for_one_episode() -> None:
     slow, fast = (run(env, 2, path={**PATH, "rate": rate})[1] for rate in ("1mbps", "50mbps"))
     assert slow != fast
     assert run(env, 2)[1] not in (slow, fast)
-    with pytest.raises(ConfigError, match=r"options\['path'\]"):
+    with refused(ConfigError, "wrong-type at options['path']: path"):
         env.reset(options={"path": 5})
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"options: unknown option 'pth'\n.*\n.*did you mean 'path'"):
+    with refused(ConfigError, "unknown-argument at options"):
         LinkEnv(path=PATH).reset(options={"pth": PATH})
-    with pytest.raises(ConfigError, match="unknown option 'reset_mask'"):
+    with refused(ConfigError, "unknown-argument at options"):
         LinkEnv(path=PATH).reset(options={"reset_mask": True})
-    with pytest.raises(ConfigError, match="did you mean 'reset_mask'"):
+    with refused(ConfigError, "unknown-argument at options"):
         VectorLinkEnv(2, path=PATH).reset(options={"reset_masc": np.array([True, False])})
 
 
@@ -206,7 +207,7 @@ def test_nothing_steps_after_close(make: Any) -> None:
     env.step(action)
     env.close()
     env.close()
-    with pytest.raises(ConfigError, match=r"step\(\) after close\(\)"):
+    with refused(ConfigError, "call-order"):
         env.step(action)
     env.reset(seed=1)
     env.step(action)
@@ -277,18 +278,27 @@ def test_a_learner_over_a_reliable_transport() -> None:
 # --- Actions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", [[0.0, 0.0], 0.0, [[0.0]], "fast", None])
-def test_actions_of_another_shape_are_refused(wrong: Any) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ([0.0, 0.0], "action-shape"),
+        (0.0, "action-shape"),
+        ([[0.0]], "action-shape"),
+        ("fast", "wrong-type"),
+        (None, "action-shape"),
+    ],
+)
+def test_actions_of_another_shape_are_refused(wrong: Any, code: str) -> None:
     env = LinkEnv(path=PATH)
     env.reset(seed=1)
-    with pytest.raises(ConfigError, match="action"):
+    with refused(ConfigError, f"{code} at action"):
         env.step(wrong)
 
 
 def test_actions_that_are_no_numbers_are_refused_or_held() -> None:
     env = LinkEnv(path=PATH)
     env.reset(seed=1)
-    with pytest.raises(ConfigError, match=r"(?s)nan.*finite.*strict=False"):
+    with refused(ConfigError, "action-not-finite at action"):
         env.step(np.array([np.nan], np.float32))
     lenient = LinkEnv(path=PATH, strict=False)
     lenient.reset(seed=1)
@@ -298,9 +308,9 @@ def test_actions_that_are_no_numbers_are_refused_or_held() -> None:
 
 
 def test_step_before_reset() -> None:
-    with pytest.raises(ConfigError, match=r"step\(\) before reset\(\)"):
+    with refused(ConfigError, "call-order"):
         LinkEnv(path=PATH).step(np.zeros(1, np.float32))
-    with pytest.raises(ConfigError, match=r"reset\(\) first"):
+    with refused(ConfigError, "call-order"):
         _ = LinkEnv(path=PATH).trajectory_hash
 
 
@@ -311,13 +321,15 @@ def test_discrete_actions() -> None:
     for action in range(5):
         env.step(action)
         env.step(np.int64(action))
-    for wrong in (5, -1, 1.5, [1]):
-        with pytest.raises(ConfigError, match="action"):
+    for wrong in (5, -1, 1.5):
+        with refused(ConfigError, "action-out-of-range at action"):
             env.step(wrong)
+    with refused(ConfigError, "action-shape at action"):
+        env.step([1])
     envs = VectorLinkEnv(3, path=PATH, agent=DISCRETE)
     envs.reset(seed=1)
     envs.step(envs.action_space.sample())
-    with pytest.raises(ConfigError, match="0 to 4"):
+    with refused(ConfigError, "action-out-of-range at action"):
         envs.step([0, 1, 5])
 
 
@@ -329,7 +341,7 @@ def test_a_copy_continues_the_random_stream(duplicate: Any) -> None:
     env = LinkEnv("aurora", flows=["cubic"], episode_steps=30)
     run(env, 5)
     again = duplicate(env)
-    with pytest.raises(ConfigError, match="before reset"):
+    with refused(ConfigError, "call-order"):
         again.step(np.zeros(1, np.float32))
     assert run(again, 5, seed=None) == run(env, 5, seed=None)
     envs = VectorLinkEnv(2, "aurora")
@@ -519,9 +531,9 @@ def test_some_are_reset() -> None:
     envs.step(np.zeros((3, 1), np.float32))
     now, _ = envs.reset(seed=[1, None, 3], options={"reset_mask": np.array([True, False, False])})
     assert (now[0] == before[0]).all()
-    with pytest.raises(ConfigError, match="reset_mask"):
+    with refused(ConfigError, "wrong-type at options['reset_mask']"):
         envs.reset(options={"reset_mask": np.array([True])})
-    with pytest.raises(ConfigError, match="seeds"):
+    with refused(ConfigError, "wrong-count at seed"):
         envs.reset(seed=[1, 2])
     assert len(envs.np_random) == 3
     assert envs.np_random_seed[0] == 1
@@ -530,24 +542,26 @@ def test_some_are_reset() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_envs": 0}, "num_envs"),
-        ({"pathz": 1}, "did you mean 'path'"),
-        ({"render_mode": "human"}, "render_mode 'human'"),
+        ({"num_envs": 0}, "out-of-range at num_envs"),
+        ({"pathz": 1}, "unknown-argument"),
+        ({"render_mode": "human"}, "unknown-choice at render_mode"),
     ],
 )
 def test_mistakes_of_vector_environments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with refused(ConfigError, message):
         VectorLinkEnv(**arguments)
 
 
 def test_steps_before_reset_in_vector_environments() -> None:
     envs = VectorLinkEnv(2, path=PATH)
-    with pytest.raises(ConfigError, match="before reset"):
+    with refused(ConfigError, "call-order at environments [0, 1]"):
         envs.step(np.zeros((2, 1), np.float32))
     envs.reset(seed=1)
-    for wrong in (np.zeros((3, 1)), np.zeros(2), "x"):
-        with pytest.raises(ConfigError, match="action"):
+    for wrong in (np.zeros((3, 1)), np.zeros(2)):
+        with refused(ConfigError, "action-shape at action"):
             envs.step(wrong)
+    with refused(ConfigError, "wrong-type at action"):
+        envs.step("x")
 
 
 # --- Pictures ------------------------------------------------------------------------------------------------------
@@ -594,7 +608,7 @@ def test_an_image_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     env = LinkEnv(path=PATH, render_mode="rgb_array")
     env.reset(seed=1)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ccgym.PlatformError, match="matplotlib"):
+    with refused(ccgym.PlatformError, "package-missing at render_mode='rgb_array'"):
         env.render()
 
 

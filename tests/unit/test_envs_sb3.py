@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from ccgym.envs import LinkEnv, SB3LinkVecEnv
 from ccgym.errors import ConfigError
+from tests.refusals import refused
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -75,7 +76,7 @@ def test_attributes_and_methods() -> None:
     envs.set_attr("paths", {"kind": "fixed", "path": {**PATH, "rate": "3mbps"}})
     envs.reset()
     assert envs.step(draws(1, 2)[0])[3][1]["path"]["rate_mbps"] == 3.0
-    with pytest.raises(ConfigError, match="all of them"):
+    with refused(ConfigError, "unsupported"):
         envs.set_attr("paths", "aurora", 0)
     assert envs.env_method("set_progress", 0.5) == [None, None]
     with pytest.raises(AttributeError, match="no method 'fly'"):
@@ -112,12 +113,12 @@ def test_set_and_options_and_close_are_those_of_the_other_environments() -> None
     envs = SB3LinkVecEnv(2, "aurora", set={"agent.action.bounds": [-2, 2]})
     assert envs.action_space.high.tolist() == [2.0]
     envs.set_options({"pth": PATH})
-    with pytest.raises(ConfigError, match="did you mean 'path'"):
+    with refused(ConfigError, "unknown-argument at options"):
         envs.reset()
     envs.set_options()
     envs.reset()
     envs.close()
-    with pytest.raises(ConfigError, match=r"step\(\) after close\(\)"):
+    with refused(ConfigError, "call-order"):
         envs.step(draws(1, 2)[0])
 
 
@@ -173,13 +174,13 @@ def test_a_trace_is_found_again() -> None:
 
 
 def test_capture_needs_a_journal_and_a_beginning() -> None:
-    with pytest.raises(ConfigError, match="journal"):
+    with refused(ConfigError, "argument-missing"):
         SB3LinkVecEnv(1, path=PATH).capture()
-    with pytest.raises(ConfigError, match="before reset"):
+    with refused(ConfigError, "call-order"):
         SB3LinkVecEnv(1, path=PATH, journal=True).capture()
     envs = SB3LinkVecEnv(2, path=PATH, journal=True)
     envs.reset()
-    with pytest.raises(ConfigError, match="2 episodes"):
+    with refused(ConfigError, "resume-changed"):
         SB3LinkVecEnv(1, path=PATH, journal=True).restore(envs.capture())
 
 
@@ -190,7 +191,7 @@ def test_pictures() -> None:
     image = envs.render()
     assert image is not None
     assert image.shape == (1440, 800, 3)
-    with pytest.raises(ConfigError, match="render_mode"):
+    with refused(ConfigError, "argument-missing"):
         SB3LinkVecEnv(1, path=PATH).env_method("render")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import ccgym
 from ccgym.config.configurations import PACKAGED
@@ -18,6 +19,7 @@ from ccgym.envs.episode import HORIZON, draw_episode
 from ccgym.envs.settings import EnvironmentConfig, Settings, _File
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, flow_spec, read_flows
+from tests.refusals import refused
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
@@ -51,57 +53,58 @@ def test_a_limit_replaces_the_configuration_s() -> None:
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ({"backend": "simm"}, ["backend: 'simm'", "did you mean 'sim'"]),
-        ({"backend": "mahi-mahi"}, ["backend: 'mahi-mahi'", "'emulated', 'mahimahi'"]),
-        ({"flows": ["tcp:cubic"]}, ["flows[0]", "tcp:cubic", "backend emulated"]),
-        ({"backend": "emulated", "flows": ["tcp:no-such"]}, ["flows[0]", "no-such"]),
-        ({"path": PATH, "paths": "aurora"}, ["path and paths together"]),
-        ({"path": "no-such-path"}, ["path", "no-such-path"]),
-        ({"paths": "auroro"}, ["paths", "did you mean 'aurora'"]),
-        ({"paths": {"kind": "rangs"}}, ["rangs", "did you mean 'ranges'"]),
-        ({"agent": 5}, ["agent", "5 is not an agent"]),
-        ({"agent": {"clock": "10ms"}}, ["agent", "missing"]),
-        ({"agent": "auroraa"}, ["auroraa", "did you mean 'aurora'"]),
-        ({"config": "lnk"}, ["lnk", "did you mean 'link'"]),
-        ({"config": "nowhere.yaml"}, ["nowhere.yaml", "no configuration is called"]),
-        ({"episode_steps": 0}, ["episode_steps", "1 or more"]),
-        ({"episode_steps": 2.5}, ["episode_steps", "2.5"]),
-        ({"duration": "-1s"}, ["-1s"]),
-        ({"duration": 0}, ["duration"]),
-        ({"duration": True}, ["duration", "seconds as a number"]),
-        ({"flows": "cubic"}, ["flows", "flows=['cubic']"]),
-        ({"flows": [5]}, ["flows[0]", "5 is not a flow"]),
-        ({"flows": ["cubic", "cubbic"]}, ["flows[1]", "did you mean 'cubic'"]),
-        ({"flows": ["learned"]}, ["flows[0]", "learned"]),
-        ({"flows": [{"scheme": "cubic", "strat": "5s"}]}, ["flows[0]", "did you mean 'start'"]),
-        ({"flows": ["fixed_window:cwnd"]}, ["flows[0]", "NAME:PARAMETER=VALUE"]),
-        ({"flows": [{"scheme": "cubic", "start": "5s", "stop": "4s"}]}, ["flows[0]", "not after start"]),
-        ({"learner": {"start": {"uniform": ["0s", "5s"]}, "stop": "4s"}}, ["learner", "stop 4s is not after start 5s"]),
-        ({"learner": {"start": {"unifrom": ["0s", "5s"]}}}, ["learner", "start", "did you mean 'uniform'"]),
+        ({"backend": "simm"}, "unknown-backend at backend"),
+        ({"backend": "mahi-mahi"}, "unknown-backend at backend"),
+        ({"flows": ["tcp:cubic"]}, "scheme-unsuitable at flows[0]"),
+        ({"backend": "emulated", "flows": ["tcp:no-such"]}, "scheme-unavailable at flows[0]"),
+        ({"path": PATH, "paths": "aurora"}, "options-conflict at paths"),
+        ({"path": "no-such-path"}, "unknown-path at path"),
+        ({"paths": "auroro"}, "unknown-path at paths"),
+        ({"paths": {"kind": "rangs"}}, "unknown-kind at paths: kind"),
+        ({"agent": 5}, "wrong-type at agent"),
+        ({"agent": {"clock": "10ms"}}, "key-missing at agent"),
+        ({"agent": "auroraa"}, "unknown-configuration at config"),
+        ({"config": "lnk"}, "unknown-configuration at config"),
+        ({"config": "nowhere.yaml"}, "unknown-configuration at config"),
+        ({"episode_steps": 0}, "out-of-range at episode_steps"),
+        ({"episode_steps": 2.5}, "out-of-range at episode_steps"),
+        ({"duration": "-1s"}, "out-of-range at duration"),
+        ({"duration": 0}, "out-of-range at duration"),
+        ({"duration": True}, "quantity-malformed at duration"),
+        ({"flows": "cubic"}, "wrong-type at flows"),
+        ({"flows": [5]}, "wrong-type at flows[0]"),
+        ({"flows": ["cubic", "cubbic"]}, "unknown-scheme at flows[1]"),
+        ({"flows": ["learned"]}, "policy-missing at flows[0]"),
+        ({"flows": [{"scheme": "cubic", "strat": "5s"}]}, "unknown-key at flows[0]: strat"),
+        ({"flows": ["fixed_window:cwnd"]}, "text-malformed at flows[0]"),
+        ({"flows": [{"scheme": "cubic", "start": "5s", "stop": "4s"}]}, "wrong-type at flows[0]"),
+        ({"learner": {"start": {"uniform": ["0s", "5s"]}, "stop": "4s"}}, "wrong-type at learner"),
+        ({"learner": {"start": {"unifrom": ["0s", "5s"]}}}, "unknown-key at learner: start: unifrom"),
         (
             {"flows": [{"scheme": "cubic", "start": {"uniform": ["5s", "1s"]}}]},
-            ["flows[0]", "start", "smaller bound first"],
+            "order-wrong at flows[0]: start: uniform",
         ),
-        ({"flows": [{"scheme": "cubic", "source": "10p"}]}, ["flows[0]", "bytes"]),
-        ({"learner": {"profil": "udp"}}, ["learner", "did you mean 'profile'"]),
-        ({"learner": "udp"}, ["learner", "mapping"]),
-        ({"pathz": 1}, ["'pathz'", "did you mean 'path'"]),
-        ({"set": {"action.map.delta": 1}}, ["set", "did you mean 'agent.action.map.delta'"]),
-        ({"set": {"agent.action.map.bsae": 2}}, ["set['agent.action.map.bsae']", "did you mean 'base'"]),
-        ({"set": {"environment.episode.steps": 0}}, ["set['environment.episode.steps']", "0"]),
-        ({"set": {"algorithm.gamma": 0.9}}, ["'algorithm.gamma'", "agent or environment"]),
-        ({"set": {"agent": {}}}, ["'agent'", "a key of"]),
-        ({"set": ["agent.clock=10ms"]}, ["set", "a mapping"]),
-        ({"set": {"agent.clock.multiple": 2}, "agent": "genet"}, ["together with the argument agent"]),
-        ({"set": {"environment.path.rate": "5mbps"}, "path": PATH}, ["together with the argument path"]),
-        ({"paths": {"kind": "traces", "que": 1}}, ["paths: key 'uplink' is missing", "paths.que: unknown key 'que'"]),
+        ({"flows": [{"scheme": "cubic", "source": "10p"}]}, "unit-mismatch at flows[0]: source.bytes.bytes"),
+        ({"learner": {"profil": "udp"}}, "unknown-key at learner: profil"),
+        ({"learner": "udp"}, "wrong-type at learner"),
+        ({"pathz": 1}, "unknown-argument"),
+        ({"set": {"action.map.delta": 1}}, "unknown-key at set"),
+        ({"set": {"agent.action.map.bsae": 2}}, "unknown-key at set['agent.action.map.bsae']: agent.action.map.bsae"),
+        (
+            {"set": {"environment.episode.steps": 0}},
+            "out-of-range at set['environment.episode.steps']: environment.episode.steps",
+        ),
+        ({"set": {"algorithm.gamma": 0.9}}, "unknown-key at set"),
+        ({"set": {"agent": {}}}, "unknown-key at set"),
+        ({"set": ["agent.clock=10ms"]}, "wrong-type at set"),
+        ({"set": {"agent.clock.multiple": 2}, "agent": "genet"}, "options-conflict at set"),
+        ({"set": {"environment.path.rate": "5mbps"}, "path": PATH}, "options-conflict at set"),
+        ({"paths": {"kind": "traces", "que": 1}}, "key-missing at paths"),
     ],
 )
 def test_mistakes_are_named(arguments: dict[str, Any], fragments: list[str]) -> None:
-    with pytest.raises(CcgymError) as caught:
+    with refused(CcgymError, fragments):
         read(**arguments)
-    for fragment in fragments:
-        assert fragment in str(caught.value)
 
 
 def test_set_changes_single_keys_of_the_configuration() -> None:
@@ -163,7 +166,7 @@ def test_a_source_of_your_own_that_returns_no_path() -> None:
             return 12
 
     settings = read(paths=Mine())
-    with pytest.raises(ConfigError, match=r"Mine\.sample\(\): path: 12 is not a path"):
+    with refused(ConfigError, "wrong-type at Mine.sample(): path"):
         draw_episode(settings.source, rng(), settings.learners)
 
 
@@ -204,18 +207,18 @@ def test_a_file_of_your_own(tmp_path: Path) -> None:
     assert [flow.scheme for flow in settings.background] == ["cubic", "bbr"]
     assert settings.learners[0].latest_start_ns == 1_000_000_000
     file.write_text(f"{text}environment:\n  pathz: aurora\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"mine\.yaml:\d+: environment"):
+    with refused(ConfigError, "unknown-key at mine.yaml:28: environment.pathz"):
         read(config=file)
 
 
 def test_a_section_needs_paths_and_an_end() -> None:
     for section, message in (
-        ({}, "neither path nor paths"),
-        ({"path": PATH, "paths": "aurora"}, "path and paths together"),
-        ({"path": PATH, "episode": {}}, "without end"),
-        ({"path": PATH, "backend": "emulate"}, "'emulated'"),
+        ({}, "exactly-one"),
+        ({"path": PATH, "paths": "aurora"}, "exactly-one"),
+        ({"path": PATH, "episode": {}}, "key-missing"),
+        ({"path": PATH, "backend": "emulate"}, "unknown-backend at backend"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with refused(ValidationError, message):
             EnvironmentConfig.model_validate(section)
 
 
@@ -272,20 +275,19 @@ def test_every_episode_draws_which_flows_take_part() -> None:
 
 
 def test_a_run_does_not_draw_which_flows_take_part() -> None:
-    with pytest.raises(ConfigError, match="takes part"):
+    with refused(ConfigError, "out-of-range at flow"):
         flow_spec({"scheme": "cubic", "probability": 0.5})
 
 
 def test_only_episodes_draw_their_starts() -> None:
-    with pytest.raises(ConfigError, match=r"flows\[0\]\.?:? ?start.*\n.*a time") as caught:
+    with refused(ConfigError, "wrong-type at flows[0]: start"):
         ccgym.simulate("12mbps", [{"scheme": "cubic", "start": {"uniform": ["0s", "1s"]}}], 5, seed=1)
-    assert "episodes" in caught.value.hint
 
 
 def test_a_flow_s_own_round_trip() -> None:
     flow = FlowSpec.model_validate({"scheme": "cubic", "rtt": "60ms"})
     assert flow.native(40_000_000)["extra_rtt"] == 20_000_000
-    with pytest.raises(ConfigError, match="shorter than the path's"):
+    with refused(ConfigError, "out-of-range"):
         flow.native(80_000_000)
     with pytest.raises(ValueError, match="both given"):
         LearnerFlow.model_validate({"rtt": "60ms", "extra_rtt": "1ms"})
@@ -298,7 +300,7 @@ def test_the_drawn_start_rate_goes_first() -> None:
 
 
 def test_unknown_schemes_are_refused() -> None:
-    with pytest.raises(SchemeNotFoundError, match=r"flows\[0\].*cubbic"):
+    with refused(SchemeNotFoundError, "unknown-scheme at flows[0]"):
         read_flows(["cubbic"])
 
 

@@ -20,6 +20,7 @@ from ccgym.experiments.training import Box, TrainingRange
 from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import flow_spec
 from ccgym.units import Nanoseconds
+from tests.refusals import refused
 
 
 def experiments(quick: bool = False) -> dict[str, Experiment]:
@@ -65,25 +66,25 @@ def test_placeholders(text: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("$rat", "did you mean 'rate'"),
-        ("$(rate + owd)", "rate + time"),
-        ("$(rate * owd)", "sums of one unit"),
-        ("$(cel(3))", "did you mean 'ceil'"),
-        ("$(ceil())", "arguments of ceil"),
-        ("$(packet_time(owd))", "packet_time of time"),
-        ("$(__import__('os'))", "the function '__import__'"),
-        ("$(rate.real)", "numbers, names"),
-        ("$(1 / 0)", "division by zero"),
-        ("$(2 *)", "arithmetic"),
-        ("$(2 * (owd)", "placeholders like"),
-        ("$", "placeholders like"),
-        ("$a", "a → b → a"),
-        ("$(2 * word)", "a number, or one with a unit"),
+        ("$rat", "unknown-name"),
+        ("$(rate + owd)", "unit-mismatch at $(rate + owd)"),
+        ("$(rate * owd)", "unit-mismatch at $(rate * owd)"),
+        ("$(cel(3))", "unknown-name at $(cel(3))"),
+        ("$(ceil())", "wrong-count at $(ceil())"),
+        ("$(packet_time(owd))", "unit-mismatch at $(packet_time(owd))"),
+        ("$(__import__('os'))", "unknown-name at $(__import__('os'))"),
+        ("$(rate.real)", "text-malformed at $(rate.real)"),
+        ("$(1 / 0)", "text-malformed"),
+        ("$(2 *)", "text-malformed"),
+        ("$(2 * (owd)", "text-malformed"),
+        ("$", "text-malformed"),
+        ("$a", "circular"),
+        ("$(2 * word)", "quantity-malformed at $(2 * word)"),
     ],
 )
 def test_placeholders_that_make_no_sense(text: str, expected: str) -> None:
     names = Names({"rate": "10mbps", "owd": "20ms", "a": "$b", "b": "$a", "word": "first"})
-    with pytest.raises(ConfigError, match=expected.replace("+", r"\+")):
+    with refused(ConfigError, expected):
         substitute(text, names)
 
 
@@ -136,22 +137,22 @@ def test_a_walk_is_ccperfs() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"unifrom": [1, 2]}, "did you mean 'uniform'"),
-        ({"uniform": ["10ms", "1mbps"]}, "1mbps"),
-        ({"uniform": ["1bdp", "2bdp"]}, "rates, times or plain numbers"),
-        ({"grid": ["10ms", "1mbps"], "step": "1ms"}, "in one unit"),
-        ({"grid": ["10ms", "20ms"]}, "step: step"),
-        ({"grid": ["10ms", "20ms"], "step": "1ms", "evry": "1s"}, "unknown key 'evry'"),
-        ({"walk": ["10ms", "20ms"], "noise": "1ms"}, "every: time"),
-        ({"walk": ["10ms", "20ms"], "noise": "1mbps", "every": "1s"}, "in one unit"),
-        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "start": 0.2}, "start between them"),
-        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "correlation": 2}, "correlation from 0 to 1"),
-        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "sigma": 2}, "unknown key 'sigma'"),
-        ("uniform", "one of"),
+        ({"unifrom": [1, 2]}, "key-missing"),
+        ({"uniform": ["10ms", "1mbps"]}, "unknown-unit at uniform"),
+        ({"uniform": ["1bdp", "2bdp"]}, "unit-mismatch"),
+        ({"grid": ["10ms", "1mbps"], "step": "1ms"}, "order-wrong"),
+        ({"grid": ["10ms", "20ms"]}, "key-missing"),
+        ({"grid": ["10ms", "20ms"], "step": "1ms", "evry": "1s"}, "unknown-key"),
+        ({"walk": ["10ms", "20ms"], "noise": "1ms"}, "key-missing"),
+        ({"walk": ["10ms", "20ms"], "noise": "1mbps", "every": "1s"}, "order-wrong"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "start": 0.2}, "order-wrong"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "correlation": 2}, "out-of-range"),
+        ({"walk": [0, 0.1], "noise": 0.1, "every": "1s", "sigma": 2}, "unknown-key"),
+        ("uniform", "key-missing"),
     ],
 )
 def test_draws_that_make_no_sense(given: Any, expected: str) -> None:
-    with pytest.raises(ConfigError, match=expected):
+    with refused(ConfigError, expected):
         read_draw(given)
 
 
@@ -203,7 +204,7 @@ def test_the_tested_scheme_takes_its_place_among_the_flows() -> None:
     (plain,) = conditions(made())
     both = [flow_spec("bbr"), flow_spec({"scheme": "cubic", "start": "5s"})]
     assert list(plain.make(rng()).flows_of(both)) == both, "a contender of several flows brings them along"
-    with pytest.raises(ConfigError, match="2 flows in place of one"):
+    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
         condition.make(rng()).flows_of(both)
 
 
@@ -234,42 +235,39 @@ def test_an_experiment_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "expected"),
+    ("old", "new", "what"),
     [
-        ("title: One", "titel: One", 1, "titel"),
-        ("sweep:", "sweeps:", 2, "did you mean 'sweep'"),
-        ("[5mbps, 10mbps]", "[]", 3, "at least one"),
-        ("$rate", "$rats", 4, "did you mean 'rate'"),
-        ("rtt: 20ms", "rtt: 20sm", 4, "20sm"),
-        ("queue: 1bdp", "queue: 1bpd", 4, "1bpd"),
-        ("utilization: {from", "utilisation: {from", 10, "did you mean 'utilization'"),
-        ("from: 1s", "form: 1s", 10, "did you mean"),
-        ("min: 0.5", "least: 0.5", 12, "unknown key 'least'"),
-        (", min: 0.5", "", 12, "min, max or below"),
-        ("per: rate", "per: rates", 12, "did you mean 'rate'"),
-        ("per: rate", "schemes: [coppa]", 12, "did you mean 'copa'"),
-        ("metric: utilization", "metric: utilisation", 12, "did you mean 'utilization'"),
+        ("title: One", "titel: One", "key-missing at one.yaml"),
+        ("sweep:", "sweeps:", "unknown-key at one.yaml:2: sweeps"),
+        ("[5mbps, 10mbps]", "[]", "wrong-count at one.yaml:3: sweep.rate"),
+        ("$rate", "$rats", "unknown-name at one.yaml:4: path"),
+        ("rtt: 20ms", "rtt: 20sm", "unknown-unit at one.yaml:4: path: rtt"),
+        ("queue: 1bdp", "queue: 1bpd", "unknown-unit at one.yaml:4: path: queue.droptail.limit"),
+        ("utilization: {from", "utilisation: {from", "unknown-metric at one.yaml:10: metrics.utilisation"),
+        ("from: 1s", "form: 1s", "unknown-key at one.yaml:10: metrics.utilization: form"),
+        ("min: 0.5", "least: 0.5", "unknown-key at one.yaml:12: criteria[0].least"),
+        (", min: 0.5", "", "key-missing at one.yaml:12: criteria[0]: criteria"),
+        ("per: rate", "per: rates", "unknown-name at one.yaml:12: criteria[0]"),
+        ("per: rate", "schemes: [coppa]", "unknown-scheme at one.yaml:12: criteria[0].schemes"),
+        ("metric: utilization", "metric: utilisation", "unknown-name at one.yaml:12: criteria[0]"),
     ],
 )
-def test_mistakes_are_found_with_their_line(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
+def test_mistakes_are_found_with_their_line(tmp_path: Path, old: str, new: str, what: str) -> None:
     file = tmp_path / "one.yaml"
     file.write_text(GOOD.replace(old, new, 1))
-    with pytest.raises((ConfigError, SchemeNotFoundError)) as error:
+    with refused((ConfigError, SchemeNotFoundError), what):
         load_experiment(file)
-    assert expected in str(error.value)
-    if "least one" not in expected or line != 3:
-        assert f"one.yaml:{line}" in str(error.value)
 
 
 def test_what_quick_changes_is_checked_although_nobody_asked_for_it(tmp_path: Path) -> None:
     file = tmp_path / "one.yaml"
     file.write_text(GOOD + "quick: {sweep: {rat: [5mbps]}, path: {rate: $rrate}}\n")
-    with pytest.raises(ConfigError, match="rrate"):
+    with refused(ConfigError, "unknown-name at one.yaml:4: path"):
         load_experiment(file)
 
 
 def test_an_unknown_experiment_is_refused_with_a_near_miss() -> None:
-    with pytest.raises(NotFoundError, match="did you mean 'weaknesses'"):
+    with refused(NotFoundError, "unknown-configuration at --experiment"):
         load_experiment("weakneses")
 
 
@@ -336,20 +334,25 @@ def test_transfers_offer_a_load() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"transfers": {"every": "1s", "to": "5s"}}, "size"),
-        ({"transfers": {"every": "1us", "to": "5s", "size": "1kB"}}, "500 transfers"),
-        ({"transfers": {"rate": "1gbps", "to": "5s", "size": "1kB"}}, "500 transfers"),
-        ({"transfers": {"every": "1s", "to": "5s", "size": {"kind": "parteo"}}}, "did you mean 'pareto'"),
-        ({"transfers": {"every": "1s", "to": "5s", "size": {**LOG_UNIFORM, "max": "1kB"}}}, "in order"),
-        ({"transfers": {"to": "5s", "size": "1kB"}}, "either `every`"),
-        ({"transfers": {"every": "1s", "rate": "1mbps", "to": "5s", "size": "1kB"}}, "either `every`"),
-        ({"transfers": {"every": "1s", "to": "5s", "size": "1kB"}, "start": "1s"}, "bring their own"),
+        ({"transfers": {"every": "1s", "to": "5s"}}, "key-missing at [0].transfers: size"),
+        ({"transfers": {"every": "1us", "to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
+        ({"transfers": {"rate": "1gbps", "to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
+        (
+            {"transfers": {"every": "1s", "to": "5s", "size": {"kind": "parteo"}}},
+            "unknown-kind at [0].transfers: size: kind",
+        ),
+        (
+            {"transfers": {"every": "1s", "to": "5s", "size": {**LOG_UNIFORM, "max": "1kB"}}},
+            "wrong-type at [0].transfers",
+        ),
+        ({"transfers": {"to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
+        ({"transfers": {"every": "1s", "rate": "1mbps", "to": "5s", "size": "1kB"}}, "wrong-type at [0].transfers"),
+        ({"transfers": {"every": "1s", "to": "5s", "size": "1kB"}, "start": "1s"}, "options-conflict at [0].transfers"),
     ],
 )
 def test_transfers_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
+    with refused(ConfigError, message):
         expanded([{"scheme": "reno", **changes}], rng())
-    assert caught.value.where.startswith("[0].transfers")
 
 
 def test_copies_are_equal_flows() -> None:
@@ -357,11 +360,14 @@ def test_copies_are_equal_flows() -> None:
     assert expanded(flows, rng()) == [{"scheme": "$scheme", "source": "64kB"}] * 3 + [{"scheme": "reno"}]
 
 
-@pytest.mark.parametrize("copies", [0, 1001, 1.5, "two", True])
-def test_copies_that_make_no_sense(copies: Any) -> None:
-    with pytest.raises(ConfigError, match="copies"):
+@pytest.mark.parametrize(
+    ("copies", "code"),
+    [(0, "out-of-range"), (1001, "out-of-range"), (1.5, "wrong-type"), ("two", "wrong-type"), (True, "wrong-type")],
+)
+def test_copies_that_make_no_sense(copies: Any, code: str) -> None:
+    with refused(ConfigError, f"{code} at [0]"):
         expanded([{"scheme": "reno", "copies": copies}], rng())
-    with pytest.raises(ConfigError, match="without transfers"):
+    with refused(ConfigError, "wrong-type at [0]"):
         expanded([{"scheme": "reno", "copies": 2, "transfers": {}}], rng())
 
 

@@ -20,6 +20,7 @@ from ccgym.report import explore
 from ccgym.report.evaluation_table import evaluation_table
 from ccgym.report.explore import PANELS, UPLOT, Commands, explore_values, page_data, run_table
 from ccgym.report.page import render
+from tests.refusals import refused
 from tests.unit.made_up_results import cell, result_set, series, store
 
 
@@ -97,7 +98,7 @@ def test_unknown_values_merge_to_what_is_known() -> None:
 def test_damaged_series_are_an_error_with_the_file(tmp_path: Path) -> None:
     results = store(tmp_path, result_set())
     (tmp_path / "cubic_run2.csv").write_text("time_s,flow,throughput_mbps\n0.1,1,fast\n")
-    with pytest.raises(ResultsError, match=r"cubic_run2\.csv: the series of a run cannot be read"):
+    with refused(ResultsError, "results-damaged at cubic_run2.csv"):
         page_data(results, tmp_path)
 
 
@@ -177,10 +178,4 @@ def test_the_library_is_the_one_that_is_recorded() -> None:
     recorded = UPLOT.parent.joinpath("README.md").read_text()
     sums = dict(re.findall(r"^    ([0-9a-f]{64})  uplot/(\S+)$", recorded, re.MULTILINE))
     assert {hashlib.sha256(file.read_bytes()).hexdigest(): file.name for file in UPLOT.iterdir()} == sums
-    script = (UPLOT / "uPlot.iife.min.js").read_text()
-    version = re.search(r"\(v([\d.]+)\)", script)
-    assert version is not None
-    assert f"| {version[1]} | MIT" in recorded
-    template = Path(explore.__file__).with_name("templates").joinpath("explore.html.j2").read_text()
-    assert f"uPlot {version[1]}, MIT" in template
-    assert "</script" not in script
+    assert "</script" not in (UPLOT / "uPlot.iife.min.js").read_text()

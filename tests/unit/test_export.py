@@ -23,6 +23,7 @@ from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import TOLERANCE, Parity, ParityError, Trajectories, actions_of, differences
 from ccgym.training.torch_policy import Normalizer, TorchPolicy
+from tests.refusals import refused
 
 FEATURES = 2
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
@@ -202,15 +203,15 @@ def test_sizes() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"activation_fn": nn.Softplus}, "Softplus"),
-        ({"use_sde": True, "squash_output": True}, "squashed"),
-        ({"actions": spaces.MultiDiscrete([2, 2])}, "MultiDiscrete"),
-        ({"recurrent": True, "lstm_kwargs": {"bias": False}}, "LSTM"),
-        ({"normalizer": Normalizer(np.zeros(5), np.ones(5), 10.0)}, "statistics of 5 features"),
+        ({"activation_fn": nn.Softplus}, "policy-unsuitable"),
+        ({"use_sde": True, "squash_output": True}, "policy-unsuitable"),
+        ({"actions": spaces.MultiDiscrete([2, 2])}, "policy-unsuitable"),
+        ({"recurrent": True, "lstm_kwargs": {"bias": False}}, "policy-unsuitable"),
+        ({"normalizer": Normalizer(np.zeros(5), np.ones(5), 10.0)}, "shape-mismatch"),
     ],
 )
 def test_parts_that_cannot_be_exported(change: dict[str, Any], word: str) -> None:
-    with pytest.raises(ConfigError, match=word):
+    with refused(ConfigError, word):
         torch_policy(**change)
 
 
@@ -222,16 +223,15 @@ FINE = Parity(5, 100, 3e-7, 0, (Trajectories("a", "a"), Trajectories("b", "b")))
 def test_parity_passes_or_says_why() -> None:
     FINE.require("run")
     assert FINE.as_dict()["max_abs_difference"] == 3e-7
-    for change, word in (
-        ({"max_abs_difference": 2e-5}, "2e-05 away"),
-        ({"max_abs_difference": float("inf")}, "inf away"),
-        ({"max_abs_difference": float("nan")}, "nan away"),
-        ({"inexact": 1}, "1 of 100 decisions"),
-        ({"trajectories": (Trajectories("a", "b"),)}, "1 of 1 trajectories"),
+    for change in (
+        {"max_abs_difference": 2e-5},
+        {"max_abs_difference": float("inf")},
+        {"max_abs_difference": float("nan")},
+        {"inexact": 1},
+        {"trajectories": (Trajectories("a", "b"),)},
     ):
-        with pytest.raises(ParityError, match=word) as caught:
+        with refused(ParityError, "policy-differs at run"):
             replace(FINE, **change).require("run")  # type: ignore[arg-type]
-        assert "nothing was written" in caught.value.hint
 
 
 def test_scores_become_the_number_of_an_operation() -> None:

@@ -11,9 +11,9 @@ import pytest
 from ccgym.errors import ConfigError
 from ccgym.report import figures
 from ccgym.report.figures import Page, all_figures, chosen_figure, figures_of
+from tests.refusals import refused
 
 PACKAGE = Path(figures.__file__).parent
-USERS = [*(PACKAGE.parent.parent / "cli").glob("*.py"), *(PACKAGE.parent.parent / "training").rglob("*.py")]
 
 
 def test_every_file_registers_a_figure_once_per_page() -> None:
@@ -22,22 +22,7 @@ def test_every_file_registers_a_figure_once_per_page() -> None:
     assert len(set(each)) == len(each)
     registered = {module.rpartition(".")[2] for module, _ in each}
     assert modules == registered
-
-
-def test_every_figure_has_a_page_that_draws_it() -> None:
     assert {one.page for one in all_figures().values()} == set(get_args(Page))
-    reports = [file.read_text() for file in PACKAGE.parent.glob("*.py")]
-    for page in set(get_args(Page)) - {"command", "test"}:
-        assert any(f'figures_of("{page}")' in text for text in reports), f"no report draws the figures of {page}"
-    commands = "\n".join(file.read_text() for file in USERS)
-    for one in figures_of("command"):
-        assert one.draw.__module__ in commands, f"no command draws {one.name}"
-
-
-def test_figures_say_what_they_show() -> None:
-    titles = [one.title for one in all_figures().values()]
-    assert all(titles)
-    assert len(set(titles)) == len(titles)
 
 
 def test_figures_of_tests_work_without_options() -> None:
@@ -55,12 +40,12 @@ def test_a_figure_with_options() -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ("sweeep", r"(?s)figures: 'sweeep'.*one of .*sweep.*did you mean 'sweep'\?"),
-        ({"sweep": {"columnz": "a"}}, r"(?s)figures.sweep: columnz: unknown key.*did you mean 'columns'\?"),
-        ({"strip": {"min": "x"}}, r"figures.strip: min: 'x'"),
-        ({"strip": {}, "sweep": {}}, "one name of a figure"),
+        ("sweeep", "unknown-figure at figures"),
+        ({"sweep": {"columnz": "a"}}, "unknown-key at figures.sweep: columnz"),
+        ({"strip": {"min": "x"}}, "wrong-type at figures.strip: min"),
+        ({"strip": {}, "sweep": {}}, "wrong-type at figures"),
     ],
 )
 def test_mistakes_in_choices(choice: str | dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with refused(ConfigError, message):
         chosen_figure(choice)

@@ -26,6 +26,7 @@ from ccgym.evaluation.run_record import (
     series_table,
 )
 from ccgym.evaluation.runner import run_experiment
+from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 FLOW_FIELDS = [field.name for field in fields(FlowRecord)]
@@ -49,30 +50,14 @@ def test_a_run_prints_in_a_few_lines(run: RunRecord) -> None:
     text = repr(run)
     assert str(run) == text
     assert len(text) < 500
-    for part in ("3 s", "seed 1", "test", "cubic", "reno", "total"):
-        assert part in text
-    flow = run.flows[0]
-    assert f"{flow.throughput_mbps:.2f} Mbit/s" in text
-    assert f"p95 one-way delay {flow.delay_p95_ms:.2f} ms" in text
-    assert f"loss {100 * (flow.loss or 0):.2f} %" in text
-    assert len(repr(flow)) < 150
-    assert repr(run.flows[1]).startswith("FlowRecord(reno, 1 to 3 s: ")
-    assert len(repr(run.link)) < 150
-
-
-def test_runs_without_packets_print_too() -> None:
+    assert all(len(repr(part)) < 150 for part in (*run.flows, run.link))
     bare = ccgym.simulate(PATH, ["cubic"], 1, record=ccgym.Record(packets=False, series=0))
-    assert f"goodput {bare.flows[0].goodput_mbps:.2f} Mbit/s" in repr(bare)
+    assert len(repr(bare)) < 500
 
 
-def test_results_print_in_a_line_per_scheme(results: ResultSet) -> None:
-    text = repr(results)
-    assert len(text) < 500
-    assert len(text.splitlines()) == 3
-    assert "2 runs" in text
-    assert "test" in text
+def test_results_print_in_a_few_lines(results: ResultSet) -> None:
+    assert len(repr(results)) < 500
     assert len(repr(results.cells[0])) < 200
-    assert repr(results.cells[0]).startswith("CellResult(cubic, run 1, seed ")
     assert len(repr(results.schemes[0])) < 200
 
 
@@ -186,25 +171,25 @@ def test_the_frame_of_an_experiment(results: ResultSet) -> None:
 
 def test_without_pandas_the_error_names_the_extra(run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(PlatformError, match=r"pip install 'ccgym\[pandas\]'"):
+    with refused(PlatformError, "package-missing"):
         run.to_pandas()
 
 
 def test_records_without_series_or_packets_say_so(run: RunRecord) -> None:
     read = RunRecord.from_json(run.to_json())
     assert read.flows == run.flows
-    with pytest.raises(ResultsError, match="holds no series"):
+    with refused(ResultsError, "not-recorded"):
         read.to_csv("nothing.csv")
-    with pytest.raises(ResultsError, match="holds no packets"):
+    with refused(ResultsError, "not-recorded"):
         read.to_pandas("packets")
-    with pytest.raises(ResultsError, match="holds no packets"):
+    with refused(ResultsError, "not-recorded"):
         read.plot()
 
 
 def test_wrong_tables_and_steps(run: RunRecord) -> None:
-    with pytest.raises(ConfigError, match="'flows', 'series' or 'packets'"):
+    with refused(ConfigError, "unknown-choice at table"):
         run.to_pandas("flow")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="a multiple of 10ms"):
+    with refused(ConfigError, "out-of-range at step"):
         run.to_pandas("series", "15ms")
 
 
@@ -218,7 +203,7 @@ def test_csv_of_a_run(run: RunRecord, tmp_path: Path) -> None:
     assert list(rows[0]) == list(SERIES_COLUMNS)
     assert len(rows) == 60
     assert (rows[1]["time_s"], rows[1]["flow"], rows[1]["scheme"], rows[1]["srtt_ms"]) == ("0.1", "2", "reno", "")
-    with pytest.raises(ResultsError, match="cannot be written"):
+    with refused(ResultsError, "file-unwritable at no/run.csv"):
         run.to_csv(tmp_path / "no" / "run.csv")
 
 
@@ -258,15 +243,15 @@ def test_plot_of_a_run(run: RunRecord, tmp_path: Path) -> None:
     assert [label.split(" (")[0] for label in labels] == [
         "1 cubic ingress", "2 reno ingress", "1 cubic egress", "2 reno egress",
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match=r"in \.png, \.svg or \.pdf"):
+    with refused(ConfigError, "unknown-suffix at file"):
         run.plot("run.bmp")
-    with pytest.raises(PlatformError, match="cannot be written"):
+    with refused(PlatformError, "file-unwritable at no/run.png"):
         run.plot(tmp_path / "no" / "run.png")
 
 
 def test_without_matplotlib_the_error_names_the_extra(run: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(PlatformError, match=r"pip install 'ccgym\[report\]'"):
+    with refused(PlatformError, "package-missing"):
         run.plot()
 
 
@@ -275,7 +260,7 @@ def test_names_of_hints_can_be_imported(run: RunRecord) -> None:
     assert ccgym.Job is not None
     assert ccgym.simulate_many is not None
     bare = replace(run, metrics=None)
-    with pytest.raises(ResultsError, match=r"ccgym\.Record\(packets=True\)"):
+    with refused(ResultsError, "not-recorded"):
         _ = bare.total
 
 
@@ -283,9 +268,9 @@ def test_an_experiment_has_the_series_of_all_runs(results: ResultSet, tmp_path: 
     frame = results.to_pandas("series")
     assert list(frame.columns) == ["scheme", "run", *("flow_scheme" if n == "scheme" else n for n in SERIES_COLUMNS)]
     assert frame.groupby(["scheme", "run", "flow"]).size().tolist() == [20] * 2 * 2 * 2
-    with pytest.raises(ConfigError, match="'flows' or 'series'"):
+    with refused(ConfigError, "unknown-choice at table"):
         results.to_pandas("packets")  # type: ignore[arg-type]
-    with pytest.raises(ResultsError, match="hold no series"):
+    with refused(ResultsError, "not-recorded"):
         replace(results, directory=None).to_pandas("series")
-    with pytest.raises(ResultsError, match="the file is missing"):
+    with refused(ResultsError, "results-damaged at cubic_run1.csv"):
         replace(results, directory=tmp_path).to_pandas("series")

@@ -19,6 +19,7 @@ from ccgym.config.sampled_path import PathDistribution
 from ccgym.errors import CcgymError, ConfigError
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
+from tests.refusals import refused
 
 SECOND = 10**9
 SEARCH: dict[str, Any] = {"kind": "gap_search", "paths": "genet_rl3"}
@@ -113,7 +114,7 @@ def test_a_search_grows_and_resumes() -> None:
     assert fresh.distribution(0.0) == curriculum.distribution(0.0)
     assert read_paths(plan.model_dump(mode="json")) == plan
     assert "bbr earns most more" in plan.describe()["summary"]
-    with pytest.raises(ConfigError, match="has changed since the checkpoint"):
+    with refused(ConfigError, "resume-changed at curriculum"):
         fresh.load_state_dict({"kind": "stages", "stage": 0, "stages": 1})
 
 
@@ -148,7 +149,7 @@ def test_bins_join_by_progress_the_easiest_first() -> None:
     fresh = curriculum_of(plan)
     fresh.load_state_dict(json.loads(json.dumps(curriculum.state_dict())))
     assert fresh.distribution(0.0) == curriculum.distribution(0.0)
-    with pytest.raises(ConfigError, match="of kind gap_bins"):
+    with refused(ConfigError, "resume-changed at curriculum"):
         fresh.load_state_dict({"kind": "gap_search", "points": []})
 
 
@@ -158,35 +159,32 @@ def test_bins_join_by_progress_the_easiest_first() -> None:
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"kind": "gap_serch"}, "did you mean 'gap_search'?"),
-        ({"paths": "indigo"}, "numbers drawn from ranges"),
-        ({"paths": {"kind": "ranges", "rate": "3mbps", "rtt": "40ms"}}, "numbers drawn from ranges"),
-        ({"weight": 1}, "less than 1"),
-        ({"every": 0}, "greater than or equal to 1"),
-        ({"random": 0}, "greater than or equal to 1"),
-        ({"kapa": 2}, "did you mean 'kappa'?"),
+        ({"kind": "gap_serch"}, "unknown-kind at paths: kind"),
+        ({"paths": "indigo"}, "paths-unsuitable at paths"),
+        ({"paths": {"kind": "ranges", "rate": "3mbps", "rtt": "40ms"}}, "paths-unsuitable at paths"),
+        ({"weight": 1}, "out-of-range at paths.weight"),
+        ({"every": 0}, "out-of-range at paths.every"),
+        ({"random": 0}, "out-of-range at paths.random"),
+        ({"kapa": 2}, "unknown-key at paths.kapa"),
     ],
 )
 def test_mistakes_are_explained(changes: dict[str, Any], part: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, part):
         read_paths({**SEARCH, **changes})
-    assert part in str(caught.value)
 
 
 def test_bounds_must_ascend() -> None:
-    with pytest.raises(ConfigError, match="strictly increasing gaps") as caught:
+    with refused(ConfigError, "order-wrong at paths: bounds[1]"):
         read_paths({**BINS, "bounds": [100, 100]})
-    assert "bounds[1]" in caught.value.where
 
 
 def test_the_scheme_must_be_known_before_training_begins() -> None:
     config = TrainConfig.load("genet", ["environment.paths.baseline=bbrr"])
-    with pytest.raises(CcgymError, match=r"environment\.paths\.baseline") as caught:
+    with refused(CcgymError, "unknown-scheme at environment.paths.baseline: bbrr"):
         Environments(config).check_scheme("bbrr", "environment.paths.baseline")
-    assert "did you mean 'bbr'" in str(caught.value)
 
 
 def test_real_paths_cannot_be_searched() -> None:
     settings = ["environment.backend=emulated", "algorithm.n_envs=1", "algorithm.batch_size=128"]
-    with pytest.raises(ConfigError, match="gap_search with backend emulated"):
+    with refused(ConfigError, "backend-unsuitable at environment.paths"):
         TrainConfig.load("genet", settings)

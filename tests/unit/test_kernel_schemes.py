@@ -22,6 +22,7 @@ from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import registry
+from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -74,32 +75,28 @@ def test_it_meets_the_same_losses_as_ours() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "word"),
     [
-        ("tcp:", ConfigError, "tcp:cubic"),
-        ("tcp:Bad Name", ConfigError, "names no algorithm"),
-        ("tcp:" + "x" * 16, ConfigError, "names no algorithm"),
-        ("tcp:../etc", ConfigError, "names no algorithm"),
-        ("tcp:cubci", SchemeNotFoundError, "did you mean 'tcp:cubic'"),
-        ("tcp:cubic:beta=0.5", ConfigError, "ccgym schemes cubic"),
-        ("tcp:bbr,tcp:bbr", ConfigError, "twice"),
+        ("tcp:", ConfigError, "argument-missing at --schemes"),
+        ("tcp:Bad Name", ConfigError, "argument-missing at --schemes"),
+        ("tcp:" + "x" * 16, ConfigError, "argument-missing at --schemes"),
+        ("tcp:../etc", ConfigError, "argument-missing at --schemes"),
+        ("tcp:cubci", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ("tcp:cubic:beta=0.5", ConfigError, "unknown-parameter at --schemes"),
+        ("tcp:bbr,tcp:bbr", ConfigError, "duplicate at --schemes"),
     ],
 )
 def test_wrong_kernel_schemes(text: str, kind: type[CcgymError], word: str) -> None:
-    with pytest.raises(kind) as caught:
+    with refused(kind, word):
         parse_contenders(text, "--schemes")
-    assert word in str(caught.value)
-    assert caught.value.where == "--schemes"
 
 
 # --- The simulator has no kernel -----------------------------------------------------------------------------------
 
 
 def test_it_cannot_be_simulated() -> None:
-    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
         simulate(PATH, ["cubic", "tcp:bbr"], "1s")
-    assert caught.value.where == "flows[1]"
-    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+    with refused(ConfigError, "scheme-unsuitable at schemes"):
         Experiment(path=PATH, schemes=parse_contenders("cubic,tcp:bbr"))
-    assert caught.value.where == "schemes"
 
 
 # --- What this kernel has ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 from ccgym.emulation import ntp
 from ccgym.errors import RealPathError
+from tests.refusals import refused
 from tests.time_server import FROM_1900_S, answer
 
 Reply = Callable[[bytes], list[bytes]]
@@ -79,18 +80,15 @@ def test_after_2036_ntps_time_begins_again(serve: Callable[[Reply], int], monkey
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (lambda question: [b"short"], "5 bytes"),
-        (lambda question: [answer(question, 0, stratum=0)], "stratum 0"),
-        (lambda question: [answer(question, 0, mode=3)], "mode 3"),
-        (lambda question: [], "timed out"),
+        (lambda question: [b"short"], "no-answer at time server 127.0.0.1"),
+        (lambda question: [answer(question, 0, stratum=0)], "no-answer at time server 127.0.0.1"),
+        (lambda question: [answer(question, 0, mode=3)], "no-answer at time server 127.0.0.1"),
+        (lambda question: [], "no-answer at time server 127.0.0.1"),
     ],
 )
 def test_what_is_no_answer_is_an_error(
     serve: Callable[[Reply], int], reply: Reply, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ntp, "TIMEOUT_S", 0.1)
-    with pytest.raises(RealPathError, match=said) as caught:
+    with refused(RealPathError, said):
         ntp.clock_offset_s("127.0.0.1", serve(reply))
-    assert caught.value.where == "time server 127.0.0.1"
-    assert caught.value.expected
-    assert caught.value.hint

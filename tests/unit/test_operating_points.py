@@ -19,6 +19,7 @@ from ccgym.report.experiment_report import compared_table, page_values
 from ccgym.report.figures import chosen_figure
 from ccgym.report.operating_figures import OperatingOptions, Runs
 from ccgym.report.style import house_style
+from tests.refusals import refused
 
 EXPERIMENT = """
 title: Two flows
@@ -69,7 +70,6 @@ def test_figures_show_every_scheme_in_the_condition(results: ExperimentResults, 
     (test,) = results.tests
     with house_style():
         drawn = chosen_figure({name: {"where": {"buffer_bdp": "2bdp"}}}).draw(results, test)
-    assert drawn.get_suptitle() == "Two flows: buffer 2 BDP"
     texts = [axes.get_title() for axes in drawn.axes] + [one.get_text() for one in drawn.legends[0].get_texts()]
     assert {style.label for style in results.styles} <= set(texts)
     if name != FIGURES[-1]:
@@ -88,7 +88,7 @@ def test_what_is_shown(results: ExperimentResults) -> None:
     assert first.points.optimum is not None
     assert (first.points.optimum.throughput_mbps or 0) == pytest.approx(10 * 1448 / 1500, rel=1e-3)
     assert first.finite(1, "throughput_mbps").size < first.finite(0, "throughput_mbps").size, "it came later"
-    with pytest.raises(ConfigError, match="buffer"):
+    with refused(ConfigError, "unknown-name at figures of two: where"):
         Runs.of(results, test, OperatingOptions(where={"buffer_bdp": 3}))
     assert Runs.of(replace(results, directory=None), test, OperatingOptions()).shown == []
 

@@ -21,6 +21,7 @@ from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.origins import check
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import registry
+from tests.refusals import refused
 
 PATH = ccgym.NetworkPath(rate="12mbps", rtt="40ms", queue="80p")
 
@@ -93,24 +94,22 @@ def test_real_packets_get_the_content(rules: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, ["cannot be read", "No such file", "taova:table", "the path of a file"]),
-        (b"not a table\n", ["parameter table", "found damage", "a rule table of Remy"]),
-        (table(10)[:-1], ["found damage (it ends in the middle of a field)"]),
-        (b"\0" * (2**20 + 1), ["is larger than 1048576 bytes"]),
+        (None, "file-unreadable at --schemes taova:table"),
+        (b"not a table\n", "parameter-invalid at --schemes"),
+        (table(10)[:-1], "parameter-invalid at --schemes"),
+        (b"\0" * (2**20 + 1), "file-unreadable at --schemes taova:table"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, content: bytes | None, words: list[str]) -> None:
     file = tmp_path / "some.dna"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, words):
         parse_scheme(f"taova:table={file}", "--schemes")
-    for word in words:
-        assert word in str(caught.value)
 
 
 def test_a_file_is_a_path() -> None:
     assert check(SchemeChoice("taova", {"table": ""})).native_params == {"table": ""}
     for value in (5, True, None):
-        with pytest.raises(ConfigError, match="the path of a file"):
+        with refused(ConfigError, "wrong-type at taova:table"):
             check(SchemeChoice("taova", {"table": value}))

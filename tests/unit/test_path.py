@@ -15,6 +15,7 @@ from ccgym.config.models.links import Link
 from ccgym.config.models.queues import Droptail
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
+from tests.refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +121,7 @@ def test_queue_sizes() -> None:
     assert limit_of(steps) == {"packets": 320}
     crossed = NetworkPath(rate=[("0s", "40mbps"), ("5s", "10mbps")], rtt=[("0s", "12ms"), ("10s", "60ms")])
     assert limit_of(crossed) == {"packets": 50}
-    with pytest.raises(ConfigError, match="without delay"):
+    with refused(ConfigError, "path-without-delay"):
         NetworkPath(rate="5mbps", rtt="0ms").compile()
 
 
@@ -240,48 +241,74 @@ def test_mahimahi_liberties() -> None:
 @pytest.mark.parametrize(
     ("command", "part"),
     [
-        ("", "an empty command"),
-        ("mm-delay 1.5", "whole milliseconds only"),
-        ("mm-delay 51ms", "mm-delay 51"),
-        ("mm-delay -5", "whole milliseconds"),
-        ("mm-delay", "the end of the command"),
-        ("mm-delay 99999999999", "at most"),
-        ("mm-dealy 5", "did you mean 'mm-delay'?"),
-        ("mm-loss uplink 5%", "write 0.05"),
-        ("mm-loss uplink 1.5", "from 0 to 1"),
-        ("mm-loss uplnk 0.1", "did you mean 'uplink'?"),
-        ("mm-loss 0.1", "uplink or downlink"),
-        ("mm-onoff uplink 1s 2", "without unit"),
-        ("mm-onoff uplink 0 2", "above zero"),
-        ("mm-link a", "two traces"),
-        ("mm-link a -- b", "two traces"),
-        ("mm-link mm-delay 5", "two traces"),
-        ("mm-link a b --uplink-queue=drptail", "did you mean 'droptail'?"),
-        ("mm-link a b --uplink-queue=droptail", "without a limit"),
-        ("mm-link a b --uplink-queue=infinite --uplink-queue-args=packets=5", "takes none"),
-        ("mm-link a b --uplink-queue-args=packets=5", "did you mean --uplink-queue=droptail?"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packet=5", "did you mean 'packets'?"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,target=3", "ignores it silently"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5.5", "cuts decimals"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=0", "for not given"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,packets=6", "second time"),
-        ("mm-link a b --uplink-queue=codel --uplink-queue-args=packets=5", "without target and interval"),
-        ("mm-link a b --uplink-queue=droptail --uplink-queue=codel", "second time"),
-        ("mm-link a b --uplik-log=x", "did you mean '--uplink-log'?"),
-        ("mm-link a b --once=yes", "without a value"),
-        ("mm-link a b --uplink-queue", "the end of the command"),
-        ("mm-link a b iperf -c x", "the command 'iperf -c x'"),
-        ("mm-link a b -- ./run", "the command './run'"),
-        ("mm-delay 5 bash", "the command 'bash'"),
-        ("mm-link a b mm-link c d --once", "outer mm-link would take"),
-        ("mm-delay 5 'x", "balanced quotation marks"),
-        ("sudo mm-delay 5", "unknown tool 'sudo'"),
+        ("", "mahimahi-syntax"),
+        ("mm-delay 1.5", "mahimahi-value at mahimahi command, word 2 (mm-delay)"),
+        ("mm-delay 51ms", "mahimahi-value at mahimahi command, word 2 (mm-delay)"),
+        ("mm-delay -5", "mahimahi-value at mahimahi command, word 2 (mm-delay)"),
+        ("mm-delay", "mahimahi-syntax at mahimahi command, word after the last (mm-delay)"),
+        ("mm-delay 99999999999", "mahimahi-value at mahimahi command, word 2 (mm-delay)"),
+        ("mm-dealy 5", "mahimahi-unknown-word at mahimahi command, word 1"),
+        ("mm-loss uplink 5%", "mahimahi-value at mahimahi command, word 3 (mm-loss)"),
+        ("mm-loss uplink 1.5", "mahimahi-value at mahimahi command, word 3 (mm-loss)"),
+        ("mm-loss uplnk 0.1", "mahimahi-unknown-word at mahimahi command, word 2 (mm-loss)"),
+        ("mm-loss 0.1", "mahimahi-unknown-word at mahimahi command, word 2 (mm-loss)"),
+        ("mm-onoff uplink 1s 2", "mahimahi-value at mahimahi command, word 3 (mm-onoff)"),
+        ("mm-onoff uplink 0 2", "mahimahi-value at mahimahi command, word 3 (mm-onoff)"),
+        ("mm-link a", "mahimahi-syntax at mahimahi command, word 1 (mm-link)"),
+        ("mm-link a -- b", "mahimahi-syntax at mahimahi command, word 1 (mm-link)"),
+        ("mm-link mm-delay 5", "mahimahi-syntax at mahimahi command, word 2 (mm-link)"),
+        ("mm-link a b --uplink-queue=drptail", "mahimahi-unknown-word at mahimahi command (mm-link --uplink-queue)"),
+        (
+            "mm-link a b --uplink-queue=droptail",
+            "mahimahi-syntax at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=infinite --uplink-queue-args=packets=5",
+            "mahimahi-syntax at mahimahi command (mm-link --uplink-queue-args of infinite)",
+        ),
+        (
+            "mm-link a b --uplink-queue-args=packets=5",
+            "mahimahi-syntax at mahimahi command (mm-link --uplink-queue-args of infinite)",
+        ),
+        (
+            "mm-link a b --uplink-queue=droptail --uplink-queue-args=packet=5",
+            "mahimahi-unknown-word at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,target=3",
+            "mahimahi-unknown-word at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5.5",
+            "mahimahi-value at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=0",
+            "mahimahi-value at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=droptail --uplink-queue-args=packets=5,packets=6",
+            "duplicate at mahimahi command (mm-link --uplink-queue-args of droptail)",
+        ),
+        (
+            "mm-link a b --uplink-queue=codel --uplink-queue-args=packets=5",
+            "mahimahi-syntax at mahimahi command (mm-link --uplink-queue-args of codel)",
+        ),
+        ("mm-link a b --uplink-queue=droptail --uplink-queue=codel", "duplicate at mahimahi command, word 5 (mm-link)"),
+        ("mm-link a b --uplik-log=x", "mahimahi-unknown-word at mahimahi command, word 4 (mm-link)"),
+        ("mm-link a b --once=yes", "mahimahi-syntax at mahimahi command, word 4 (mm-link)"),
+        ("mm-link a b --uplink-queue", "mahimahi-syntax at mahimahi command, word after the last (mm-link)"),
+        ("mm-link a b iperf -c x", "mahimahi-syntax at mahimahi command, word 4 (mm-link)"),
+        ("mm-link a b -- ./run", "mahimahi-syntax at mahimahi command, word 5"),
+        ("mm-delay 5 bash", "mahimahi-syntax at mahimahi command, word 3"),
+        ("mm-link a b mm-link c d --once", "mahimahi-syntax at mahimahi command, word 7 (mm-link)"),
+        ("mm-delay 5 'x", "mahimahi-syntax at mahimahi command"),
+        ("sudo mm-delay 5", "mahimahi-unknown-word at mahimahi command, word 1"),
     ],
 )
 def test_mahimahi_mistakes(command: str, part: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, part):
         NetworkPath.from_mahimahi(command)
-    assert part in str(caught.value)
 
 
 def test_a_round_trip_of_many_seconds_is_remarked() -> None:
@@ -292,51 +319,65 @@ def test_a_round_trip_of_many_seconds_is_remarked() -> None:
 
 
 def test_mistakes_name_the_word_as_typed() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, "mahimahi-value at mahimahi command, word 10 (mm-loss)"):
         NetworkPath.from_mahimahi("mm-link a b --once -- mm-delay 3 mm-loss uplink 2")
-    assert caught.value.where == "mahimahi command, word 10 (mm-loss)"
 
 
 @pytest.mark.parametrize(
     ("arguments", "kind", "part"),
     [
-        ({"rate": 50, "rtt": "1ms"}, UnitError, "rate: 50 has no unit"),
-        ({"rate": "50mbps", "rtt": -1}, UnitError, "rtt: -1 is negative"),
-        ({"rate": "50mbps", "rtt": True}, UnitError, "rtt: True is not a time"),
-        ({"bandwidth": "50mbps", "rtt": "1ms"}, ConfigError, "did you mean 'rate'?"),
-        ({"rate": "50mbps", "Latency": "1ms"}, ConfigError, "did you mean 'rtt'?"),
-        ({"rate": "50mbps", "rtt": "1ms", "buffer": "5p"}, ConfigError, "did you mean 'queue'?"),
-        ({"rate": "50mbps", "rtt": "1ms", "queue": "WRED"}, ConfigError, "codel, fq_codel, pie, red, step and dualpi2"),
-        ({"rate": "50mbps", "rtt": "1ms", "queue": "l4s"}, ConfigError, "did you mean 'dualpi2'?"),
-        ({"rate": "50mbps", "rtt": "1ms", "loss": 1}, UnitError, "loss: 1 could be one per cent or certainty"),
-        ({"rate": "50mbps"}, ConfigError, "no rtt"),
-        ({"rtt": "5ms"}, ConfigError, "exactly one of"),
-        ({"rate": "5mbps", "trace": "x", "rtt": "5ms"}, ConfigError, "rate and trace together"),
-        ({"rat": "5mbps"}, ConfigError, "did you mean 'rate'?"),
-        ({"named": "77.72mbps", "overhead": 0}, ConfigError, "named alone, or with some of rate, trace, rtt"),
-        ({"named": "77.72mbps", "rate": "5mbps", "trace": "12mbps"}, ConfigError, "of rate and trace one"),
-        ({"mahimahi": "mm-delay 5", "queue": "5p"}, ConfigError, "a path without a link"),
-        ({"named": "77.72mbp"}, PathNotFoundError, "did you mean '77.72mbps'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": 40}, UnitError, "no unit"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": "coddel"}, ConfigError, "did you mean 'codel'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": "RED"}, ConfigError, "did you mean 'red'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": "droptail"}, ConfigError, "without limit"),
-        ({"rate": "5mbps", "rtt": "1ms", "queue": {"kind": "codel", "limt": "5p"}}, ConfigError, "mean 'limit'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "loss": 5}, UnitError, "write '5%'"),
-        ({"rate": [("1s", "5mbps")], "rtt": "1ms"}, ConfigError, "a first step at 0s"),
-        ({"rate": [("0s", "5mbps"), ("0s", "6mbps")], "rtt": "1ms"}, ConfigError, "strictly increasing"),
-        ({"rate": "5mbps", "rtt": "1ms", "elements": [{"kind": "gilbert"}]}, ConfigError, "'gilbert_elliott'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "elements": "loss"}, ConfigError, "a list"),
-        ({"rate": "5mbps", "rtt": "1ms", "jitter": {"distribution": {"kind": "norml"}}}, ConfigError, "'normal'?"),
-        ({"rate": "5mbps", "rtt": "1ms", "reverse_queue": "5p"}, ConfigError, "without reverse_rate"),
-        ({"chain": [{"kind": "link", "uplink": {"rate": "5mbps", "trace": "x"}}]}, ConfigError, "exactly one"),
+        ({"rate": 50, "rtt": "1ms"}, UnitError, "unit-missing at rate"),
+        ({"rate": "50mbps", "rtt": -1}, UnitError, "out-of-range at rtt"),
+        ({"rate": "50mbps", "rtt": True}, UnitError, "quantity-malformed at rtt"),
+        ({"bandwidth": "50mbps", "rtt": "1ms"}, ConfigError, "unknown-key at path"),
+        ({"rate": "50mbps", "Latency": "1ms"}, ConfigError, "unknown-key at path"),
+        ({"rate": "50mbps", "rtt": "1ms", "buffer": "5p"}, ConfigError, "unknown-key at path"),
+        ({"rate": "50mbps", "rtt": "1ms", "queue": "WRED"}, ConfigError, "unknown-kind at queue"),
+        ({"rate": "50mbps", "rtt": "1ms", "queue": "l4s"}, ConfigError, "unknown-kind at queue"),
+        ({"rate": "50mbps", "rtt": "1ms", "loss": 1}, UnitError, "unit-ambiguous at loss"),
+        ({"rate": "50mbps"}, ConfigError, "argument-missing at path"),
+        ({"rtt": "5ms"}, ConfigError, "exactly-one at path"),
+        ({"rate": "5mbps", "trace": "x", "rtt": "5ms"}, ConfigError, "exactly-one at path"),
+        ({"rat": "5mbps"}, ConfigError, "unknown-key at path"),
+        ({"named": "77.72mbps", "overhead": 0}, ConfigError, "options-conflict at path"),
+        ({"named": "77.72mbps", "rate": "5mbps", "trace": "12mbps"}, ConfigError, "options-conflict at path"),
+        ({"mahimahi": "mm-delay 5", "queue": "5p"}, ConfigError, "path-without-link at path"),
+        ({"named": "77.72mbp"}, PathNotFoundError, "unknown-path"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": 40}, UnitError, "unit-missing at queue"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "coddel"}, ConfigError, "unknown-kind at queue"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "RED"}, ConfigError, "unknown-kind at queue"),
+        ({"rate": "5mbps", "rtt": "1ms", "queue": "droptail"}, ConfigError, "key-missing at queue"),
+        (
+            {"rate": "5mbps", "rtt": "1ms", "queue": {"kind": "codel", "limt": "5p"}},
+            ConfigError,
+            "unknown-key at queue.codel.limt",
+        ),
+        ({"rate": "5mbps", "rtt": "1ms", "loss": 5}, UnitError, "out-of-range at loss"),
+        ({"rate": [("1s", "5mbps")], "rtt": "1ms"}, ConfigError, "order-wrong at rate"),
+        ({"rate": [("0s", "5mbps"), ("0s", "6mbps")], "rtt": "1ms"}, ConfigError, "order-wrong at rate"),
+        (
+            {"rate": "5mbps", "rtt": "1ms", "elements": [{"kind": "gilbert"}]},
+            ConfigError,
+            "unknown-kind at elements[0]: kind",
+        ),
+        ({"rate": "5mbps", "rtt": "1ms", "elements": "loss"}, ConfigError, "wrong-type at elements"),
+        (
+            {"rate": "5mbps", "rtt": "1ms", "jitter": {"distribution": {"kind": "norml"}}},
+            ConfigError,
+            "unknown-kind at jitter.distribution: kind",
+        ),
+        ({"rate": "5mbps", "rtt": "1ms", "reverse_queue": "5p"}, ConfigError, "option-needed at path"),
+        (
+            {"chain": [{"kind": "link", "uplink": {"rate": "5mbps", "trace": "x"}}]},
+            ConfigError,
+            "exactly-one at chain[0].link.uplink",
+        ),
     ],
 )
 def test_constructor_mistakes(arguments: dict[str, object], kind: type[CcgymError], part: str) -> None:
-    with pytest.raises(CcgymError) as caught:
+    with refused(CcgymError, part) as caught:
         NetworkPath(**arguments)  # type: ignore[arg-type]
     assert type(caught.value) is kind
-    assert part in str(caught.value)
 
 
 def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,8 +400,15 @@ def test_from_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [element["kind"] for element in bare.compile().as_dict()["uplink"]] == ["link"]
     assert bare.mean_rate_mbps == 12.0
     assert [finding.code for finding in bare.check()] == ["no-delay"]
-    for wrong in ("nope", "folder/77.72mbps.trace", "", 5, None, "77.72mbps\0"):
-        with pytest.raises(CcgymError):
+    for wrong, code in (
+        ("nope", "unknown-path"),
+        ("folder/77.72mbps.trace", "unknown-trace"),
+        ("", "wrong-type"),
+        (5, "wrong-type"),
+        (None, "wrong-type"),
+        ("77.72mbps\0", "unknown-path"),
+    ):
+        with refused(CcgymError, code):
             NetworkPath.from_any(wrong)
 
 
@@ -377,7 +425,7 @@ def test_every_named_path_loads_compiles_and_is_clean() -> None:
     installed = Path(catalog().recorded.directory, "Verizon-LTE-short.up").is_file()
     for name in NetworkPath.names():
         if name.removesuffix("-download") in recorded and not installed:
-            with pytest.raises(CcgymError, match="apt-get install mahimahi-traces"):
+            with refused(CcgymError, "trace-not-installed"):
                 NetworkPath.named(name).compile()
             continue
         path = NetworkPath.named(name)
@@ -443,7 +491,7 @@ def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_what_mahimahi_cannot_express(arguments: dict[str, object]) -> None:
     path = NetworkPath(**arguments)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="mahimahi cannot express"):
+    with refused(ConfigError, "mahimahi-inexpressible"):
         path.to_mahimahi()
     assert path.mahimahi_parts()["uplink_trace"] == "32mbps"  # for Pantheon's metadata there is always a word
 

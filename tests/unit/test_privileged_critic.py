@@ -17,6 +17,7 @@ from ccgym.training.privileged_critic import (
     PrivilegedEnv,
     privileged_features,
 )
+from tests.refusals import refused
 
 SIZE = 30
 """Numbers that Aurora observes."""
@@ -91,5 +92,5 @@ def test_actions_do_not_depend_on_the_truth() -> None:
 
 @pytest.mark.parametrize("setting", ["algorithm.name=recurrent_ppo", "algorithm.normalize.observation=true"])
 def test_what_does_not_go_with_it_is_refused(setting: str) -> None:
-    with pytest.raises(ConfigError, match="critic: privileged with"):
+    with refused(ConfigError, "options-conflict at algorithm"):
         TrainConfig.load("aurora", [setting])

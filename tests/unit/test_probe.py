@@ -11,6 +11,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.probe import probe
+from tests.refusals import refused
 
 SIMULATOR = backend("sim")
 """Virtual time knows the same paths, and is quicker."""
@@ -34,15 +35,13 @@ def test_paths_as_they_are_meant_pass(name: str) -> None:
 
 def test_a_link_that_is_shut_for_long_is_refused(tmp_path: Path) -> None:
     path = NetworkPath.from_mahimahi(f"mm-link {trace(tmp_path, [1499] * 2000 + [1500] * 2166)} 12mbps", name="gaps")
-    with pytest.raises(ConfigError, match=r"the median packet takes \d{3,4} ms") as caught:
+    with refused(ConfigError, "path-blocked at gaps"):
         probe(path, SIMULATOR, seed=1)
-    assert "gaps" in caught.value.where
-    assert "trace show" in caught.value.hint
 
 
 def test_a_link_that_never_opens_in_time_is_refused(tmp_path: Path) -> None:
     path = NetworkPath.from_mahimahi(f"mm-link {trace(tmp_path, [60_000] * 1000)} 12mbps", name="shut")
-    with pytest.raises(ConfigError, match="nothing that was sent"):
+    with refused(ConfigError, "path-blocked at shut"):
         probe(path, SIMULATOR, seed=1)
 
 

@@ -23,6 +23,7 @@ from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.origins import refuse
 from ccgym.schemes.programs import wrapper
 from ccgym.schemes.reading import parse_scheme
+from tests.refusals import refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
@@ -112,27 +113,25 @@ def test_the_version_is_of_all_that_is_known(mine: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "word"),
     [
-        ("program:", SchemeNotFoundError, "the path of a YAML file"),
-        ("program:iperf4", SchemeNotFoundError, "did you mean 'program:iperf3'"),
-        ("program:/nowhere/wrapper.py", SchemeNotFoundError, "wrapper"),
-        ("program:/nowhere/mine.yaml", ConfigError, "/nowhere/mine.yaml"),
-        ("program:iperf3:cc=bbr", ConfigError, "did you mean 'cca'"),
-        ("program:iperf3:cca=b b", ConfigError, "letters"),
-        ("program:iperf3:cca={port}", ConfigError, "letters"),
-        ("program:iperf3,program:iperf3", ConfigError, "twice"),
+        ("program:", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ("program:iperf4", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ("program:/nowhere/wrapper.py", SchemeNotFoundError, "unknown-scheme at --schemes"),
+        ("program:/nowhere/mine.yaml", ConfigError, "file-unreadable at /nowhere/mine.yaml"),
+        ("program:iperf3:cc=bbr", ConfigError, "unknown-parameter at --schemes"),
+        ("program:iperf3:cca=b b", ConfigError, "text-malformed at --schemes"),
+        ("program:iperf3:cca={port}", ConfigError, "text-malformed at --schemes"),
+        ("program:iperf3,program:iperf3", ConfigError, "duplicate at --schemes"),
     ],
 )
 def test_wrong_names(text: str, kind: type[CcgymError], word: str) -> None:
-    with pytest.raises(kind) as caught:
+    with refused(kind, word):
         parse_contenders(text, "--schemes")
-    assert word in str(caught.value)
 
 
 def test_it_cannot_be_simulated() -> None:
-    with pytest.raises(ConfigError, match="--backend emulated") as caught:
+    with refused(ConfigError, "scheme-unsuitable at flows[1]"):
         simulate(PATH, ["cubic", "program:iperf3"], "1s")
-    assert caught.value.where == "flows[1]"
-    with pytest.raises(ConfigError, match="not a flow over UDP of ours"):
+    with refused(ConfigError, "scheme-unsuitable at --scheme"):
         refuse(parse_scheme("program:iperf3"), "endpoint", "--scheme")
 
 
@@ -142,25 +141,26 @@ def test_it_cannot_be_simulated() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"lable": "x"}, "did you mean 'label'"),
-        ({"listens": "both"}, "sender"),
-        ({"receiver": ["a"]}, "{port}"),
-        ({"sender": ["a", "{port}"]}, "{address}"),
-        ({"sender": ["a", "{address}", "{port}", "{sekonds}"]}, "did you mean 'seconds'"),
-        ({"version": ["a", "{port}"]}, "{here}, {python}"),
-        ({"parameters": {"port": {"default": "1", "help": "x"}}}, "names that no placeholder"),
-        ({"parameters": {"mode": {"default": "c", "choices": ["a"], "help": "x"}}}, "one of a"),
-        ({"color": "reddish"}, "color"),
-        ({"label": "\x1b[31m"}, "printable"),
-        ({"receiver": "a {port}"}, "list"),
+        ({"lable": "x"}, "unknown-key at mine.yaml:1: lable"),
+        ({"listens": "both"}, "unknown-choice at mine.yaml:1: listens"),
+        ({"receiver": ["a"]}, "key-missing at mine.yaml:1: receiver"),
+        ({"sender": ["a", "{port}"]}, "key-missing at mine.yaml:1: sender"),
+        ({"sender": ["a", "{address}", "{port}", "{sekonds}"]}, "unknown-name at mine.yaml:1: sender"),
+        ({"version": ["a", "{port}"]}, "unknown-name at mine.yaml:1: version"),
+        ({"parameters": {"port": {"default": "1", "help": "x"}}}, "duplicate at mine.yaml:1: parameters"),
+        (
+            {"parameters": {"mode": {"default": "c", "choices": ["a"], "help": "x"}}},
+            "unknown-choice at mine.yaml:1: parameters.mode.default",
+        ),
+        ({"color": "reddish"}, "unknown-choice at mine.yaml:1: color"),
+        ({"label": "\x1b[31m"}, "name-invalid at mine.yaml:1: label"),
+        ({"receiver": "a {port}"}, "wrong-type at mine.yaml:1: receiver"),
     ],
 )
 def test_wrong_yaml(mine: Path, changes: dict[str, Any], word: str) -> None:
     mine.write_text(json.dumps({**YAML, **changes}))
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, word):
         parse_scheme(f"program:{mine}")
-    assert word in str(caught.value)
-    assert str(mine) in caught.value.where
 
 
 def test_what_is_not_here_says_how_to_get_it(
@@ -203,19 +203,15 @@ def test_one_of_your_own_needs_no_source_and_no_way_to_get_it(mine: Path) -> Non
 def test_asking() -> None:
     answer = ask(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 10, "test")
     assert (answer.status, answer.output, answer.errors) == (3, "out\n", "err\n")
-    with pytest.raises(RealPathError, match="cannot be started"):
+    with refused(RealPathError, "program-unstartable at test"):
         ask(["/nowhere/program"], 10, "test")
 
 
 def test_one_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; sleep 300 & echo $! > {tmp_path}/child; echo waiting; wait"
-    with pytest.raises(RealPathError) as caught:
+    with refused(RealPathError, "no-answer at mine.py setup") as caught:
         ask(["/bin/sh", "-c", script], 0.5, "mine.py setup")
-    assert caught.value.where == "mine.py setup"
-    assert "0.5 s" in caught.value.found
-    assert "waiting" in caught.value.found
-    assert caught.value.expected
-    assert caught.value.hint
+    assert "waiting" in caught.value.found, "what it said last"
     for name in ("pid", "child"):
         process = Path("/proc", (tmp_path / name).read_text().strip(), "cmdline")
         deadline = time.monotonic() + 5
@@ -322,9 +318,9 @@ def test_missing_packages_are_named(folder: Path) -> None:
     assert reason == (
         "mine.py needs packages that are not here (sudo apt-get install no-such-package-1 no-such-package-2)"
     )
-    with pytest.raises(RealPathError, match="no-such-package-1") as caught:
+    with refused(RealPathError, "package-missing at mine.py deps") as caught:
         words(text)
-    assert caught.value.hint == "sudo apt-get install no-such-package-1 no-such-package-2"
+    assert "no-such-package-1 no-such-package-2" in caught.value.hint
     assert "setup" not in calls(folder)
     choice = parse_scheme(wrapped(folder, deps="echo dpkg"))
     assert choice.origin.why_unavailable(choice) is None
@@ -336,7 +332,7 @@ def test_a_wrapper_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch, com
     text = wrapped(folder, **{command: "echo compiling; sleep 300"})
     choice = parse_scheme(text)
     assert choice.origin.why_unavailable(choice) is None, "that is an error of the run"
-    with pytest.raises(RealPathError) as caught:
+    with refused(RealPathError, "no-answer") as caught:
         words(text)
     error = caught.value
     assert error.where == f"mine.py {command}"
@@ -345,36 +341,33 @@ def test_a_wrapper_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch, com
 
 
 def test_a_setup_that_fails_is_run_again(folder: Path) -> None:
-    with pytest.raises(RealPathError, match=r"(?s)status 3.*no compiler") as caught:
+    with refused(RealPathError, "program-failed at mine.py setup"):
         words(wrapped(folder, setup="echo no compiler; exit 3"))
-    assert caught.value.where == "mine.py setup"
     calls(folder)
-    with pytest.raises(RealPathError):
+    with refused(RealPathError, "program-failed at mine.py setup"):
         words(wrapped(folder, setup="echo no compiler; exit 3"))
     assert "setup" in calls(folder)
 
 
 def test_what_is_no_wrapper(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(RealPathError, match="sender or receiver"):
+    with refused(RealPathError, "protocol-error at mine.py run_first"):
         words(wrapped(folder, first="nobody"))
     plain = tmp_path / "plain.py"
     plain.write_text("")
-    with pytest.raises(ConfigError, match="chmod") as caught:
+    with refused(ConfigError, "program-unstartable at --schemes"):
         parse_scheme(f"program:{plain}", "--schemes")
-    assert caught.value.where == "--schemes"
-    with pytest.raises(ConfigError, match="take none"):
+    with refused(ConfigError, "unknown-parameter"):
         parse_scheme(f"{wrapped(folder)}:mode=x")
     executable(plain, "#!/nowhere/python\n")
-    with pytest.raises(RealPathError, match="interpreter of its first line"):
+    with refused(RealPathError, "program-unstartable at plain.py deps"):
         words(f"program:{plain}")
 
 
 def test_pantheons_file_has_to_make_sense(folder: Path) -> None:
     text = wrapped(folder)
     (folder / "config.yml").write_text(CONFIG.replace("teal", "tael"))
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, "unknown-choice at pantheon/config.yml:4: schemes.mine.color"):
         parse_scheme(text)
-    assert f"{folder}/config.yml:4" in str(caught.value)
     (folder / "config.yml").write_text("schemes:\n  other:\n    name: Other\n")
     assert parse_scheme(text).style.label == "mine"
 

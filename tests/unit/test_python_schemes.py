@@ -18,9 +18,9 @@ from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import CcgymError, ConfigError, SimulationError
 from ccgym.evaluation.run import Run, contender, parse_contenders
 from ccgym.evaluation.simulate import Job
-from ccgym.schemes import events
 from ccgym.schemes.groups import GROUPS, expanded
 from ccgym.schemes.reading import parse_scheme, read_scheme
+from tests.refusals import refused
 
 AIMD = f"{Path(__file__).resolve().parents[2]}/examples/aimd.py:AIMD"
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="60p")
@@ -120,53 +120,47 @@ def wrong(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "words"),
+    ("name", "what"),
     [
-        ("Raises", 5, ["Raises.on_ack", "ZeroDivisionError: division by zero", "`self.cwnd = 1 / 0"]),
-        ("NotANumber", 15, ["NotANumber.on_ack", "cwnd is nan", "from 1"]),
-        ("Negative", 22, ["Negative.on_loss", "cwnd is -900", "from 1"]),
-        ("Endless", 29, ["Endless.on_ack", "cwnd is 16777216", "10,000,000"]),
-        ("Text", 34, ["Text.__init__", "cwnd is '10'"]),
-        ("Undecided", None, ["Undecided.__init__", "cwnd is None, and so is pacing_rate_bps"]),
-        ("Late", 47, ["Late.on_start", "pacing_rate_bps is 0", "from 1 to 1e12"]),
-        ("Quits", 56, ["Quits.on_ack", "SystemExit: 3"]),
-        ("Two", 63, ["Two.on_ack", "cwnd is 0.5", "lines 61, 63"]),
-        ("Short", 72, ["Short.on_interval", "interval_s is 1e-06", "from 0.001"]),
+        ("Raises", "scheme-raised at wrong.py:5: Raises.on_ack"),
+        ("NotANumber", "scheme-answer-invalid at wrong.py:15: NotANumber.on_ack"),
+        ("Negative", "scheme-answer-invalid at wrong.py:22: Negative.on_loss"),
+        ("Endless", "scheme-answer-invalid at wrong.py:29: Endless.on_ack"),
+        ("Text", "scheme-answer-invalid at wrong.py:34: Text.__init__"),
+        ("Undecided", "scheme-answer-invalid at wrong.py: Undecided.__init__"),
+        ("Late", "scheme-answer-invalid at wrong.py:47: Late.on_start"),
+        ("Quits", "scheme-raised at wrong.py:56: Quits.on_ack"),
+        ("Two", "scheme-answer-invalid at wrong.py:63: Two.on_ack"),
+        ("Short", "scheme-answer-invalid at wrong.py:72: Short.on_interval"),
     ],
 )
-def test_a_run_ends_with_the_line(wrong: Path, name: str, line: int | None, words: list[str]) -> None:
-    with pytest.raises(SimulationError) as caught:
+def test_a_run_ends_with_the_line(wrong: Path, name: str, what: str) -> None:
+    with refused(SimulationError, what):
         simulate(PATH, [f"{wrong}:{name}"], "20s")
-    text = str(caught.value)
-    assert text.startswith(f"{wrong}:{line}: " if line else f"{wrong}: "), text
-    assert all(word in text for word in words), text
-    assert "expected: " in text
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "what"),
     [
-        ("{file}:Deaf", ["class Deaf", "on_ack, on_loss, on_timeout, on_interval"]),
-        ("{file}:Fails", [":81: Fails.__init__", "RuntimeError: not today"]),
-        ("{file}:Raise", ["no class Raise", "did you mean 'Raises'?"]),
-        ("{file}:NotANumber:afetr=3", ["'afetr'", "constructor: after", "did you mean 'after'?"]),
-        ("{file}", ["FILE.py:CLASS"]),
-        ("{file}:a b", ["FILE.py:CLASS"]),
-        ("nowhere.py:AIMD", ["no such file"]),
-        ("{broken}:Any", ["broken.py:2", "Python"]),
-        ("{raising}:Any", ["raising.py:2", "NameError", "imported"]),
+        ("{file}:Deaf", "unknown-class"),
+        ("{file}:Fails", "scheme-raised at wrong.py:81: Fails.__init__"),
+        ("{file}:Raise", "unknown-class at wrong.py"),
+        ("{file}:NotANumber:afetr=3", "parameter-invalid at --schemes"),
+        ("{file}", "argument-missing at --schemes"),
+        ("{file}:a b", "argument-missing at --schemes"),
+        ("nowhere.py:AIMD", "file-unreadable at --schemes"),
+        ("{broken}:Any", "scheme-unimportable at broken.py:2"),
+        ("{raising}:Any", "scheme-unimportable at raising.py:2"),
     ],
 )
-def test_what_cannot_be_asked_for(wrong: Path, text: str, words: list[str]) -> None:
+def test_what_cannot_be_asked_for(wrong: Path, text: str, what: str) -> None:
     files = {"broken": "import math\ndef f(:\n", "raising": "import math\nnothing\n"}
     for name, source in files.items():
         (wrong.parent / f"{name}.py").write_text(source)
     given = text.format(file=wrong, **{name: wrong.parent / f"{name}.py" for name in files})
-    with pytest.raises(CcgymError) as caught:
+    with refused(CcgymError, what) as caught:
         parse_contenders(given, "--schemes")
-    found = str(caught.value)
-    assert found.startswith("--schemes: "), found
-    assert all(word in found for word in words), found
+    assert caught.value.where.startswith("--schemes")
 
 
 def test_what_one_types() -> None:
@@ -211,21 +205,21 @@ def test_marks_come_back_to_those_that_ask(tmp_path: Path) -> None:
     )
     path = NetworkPath(rate="12mbps", rtt="20ms", queue={"kind": "codel", "limit": "200p", "ecn": True})
     simulate(path, [f"{file}:Unmarked"], "3s")
-    with pytest.raises(SimulationError, match="AssertionError"):
+    with refused(SimulationError, "scheme-raised at marked.py:4: Marked.on_ack"):
         simulate(path, [f"{file}:Marked"], "3s")
 
 
 def test_one_of_many_that_fails_ends_the_others(wrong: Path) -> None:
-    with pytest.raises(SimulationError, match="division by zero"):
+    with refused(SimulationError, "scheme-raised at wrong.py:5: Raises.on_ack"):
         simulate_many([Job(PATH, [f"{wrong}:Raises"], "5s", seed) for seed in range(4)], threads=2)
 
 
 def test_endpoints_and_environments_refuse_them() -> None:
-    with pytest.raises(ConfigError, match="scheme in Python"):
+    with refused(ConfigError, "scheme-unsuitable at --scheme"):
         sender_job(["--to", "127.0.0.1:1", "--scheme", AIMD])
     from ccgym.envs import LinkEnv
 
-    with pytest.raises(ConfigError, match=r"flows\[0\].*scheme in Python"):
+    with refused(ConfigError, "scheme-unsuitable at flows[0]"):
         LinkEnv("aurora", path=PATH, flows=[AIMD])
 
 
@@ -242,25 +236,7 @@ def test_a_run_process_says_it_as_json(
     python_schemes.end_process(_core.SchemeFailure("Raises.py@test", "on_ack", "cwnd", "nan"))
     said = json.loads(capsys.readouterr().err.rstrip().rpartition("\n")[2])
     assert ended == [2]
-    assert said["place"] == f"{wrong}:5: Raises.on_ack"
-    assert said["found"] == "cwnd is nan after on_ack"
-
-
-def test_the_documented_example_is_the_example() -> None:
-    page = Path(AIMD).parents[1] / "docs" / "python-schemes.md"
-    shown = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    assert shown == Path(AIMD.rpartition(":")[0]).read_text(encoding="utf-8")
-
-
-def test_the_page_has_every_field() -> None:
-    page = (Path(AIMD).parents[1] / "docs" / "python-schemes.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    for event in (events.Ack, events.Interval, events.Loss, events.Start, events.Timeout):
-        word = event.__name__.lower()
-        shown = {
-            name for row in rows for name in re.findall(r"`(\w+)`", row[0]) if {word, "all"} & {*row[1].split(", ")}
-        }
-        assert shown == {name for name in dir(event) if not name.startswith("_")}, word
+    assert (said["code"], said["place"]) == ("scheme-answer-invalid", f"{wrong}:5: Raises.on_ack")
 
 
 def test_groups() -> None:

@@ -99,7 +99,6 @@ def test_a_search_improves_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_the_committed_table_is_that_of_its_listing() -> None:
     """Each rule of the listing is in the file, with its numbers."""
     lines = OURS.with_suffix(".txt").read_text().splitlines()
-    assert lines[0].startswith("# python tools/remy.py schemes/src/taova/ours.dna --rounds ")
     content = OURS.read_bytes()
     assert len(lines[3:]) == int(lines[1].split()[-2])
     for line in lines[3:]:

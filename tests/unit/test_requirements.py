@@ -22,6 +22,7 @@ from ccgym.experiments.results import Confirmed, ExperimentResults, Spread, Test
 from ccgym.experiments.results import RunResult as Ran
 from ccgym.experiments.run import Executed, planned
 from ccgym.report.requirements_report import confirmed_table, decisive, markdown, open_table, summary_table
+from tests.refusals import explained, refused
 
 FOUND = load_experiment("rfc9743", quick=True)
 assert isinstance(FOUND, spec.ExperimentSet)
@@ -71,15 +72,15 @@ def test_sections_are_chosen_with_what_they_contain() -> None:
     chosen = ROWS.only(["5.1", "7.9"])
     assert [row.section for row in chosen.rows] == ["5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "7.9"]
     assert {one.name for one in chosen.experiments} == {name for row in chosen.rows for name in row.names}
-    with pytest.raises(ConfigError, match=r"no section '9.9'"):
+    with refused(ConfigError, "unknown-name"):
         ROWS.only(["9.9"])
 
 
 def test_a_row_needs_an_answer_and_marks_a_reason() -> None:
     known = {"section": "1", "title": "a row", "level": "MUST", "asks": "Something."}
-    with pytest.raises(ValidationError, match="without an answer"):
+    with refused(ValidationError, "key-missing at 1"):
         spec.Row.model_validate(known)
-    with pytest.raises(ValidationError, match="without a reason"):
+    with refused(ValidationError, "key-missing at 1"):
         spec.Row.model_validate({**known, "tests": ["a.yaml"]})
 
 
@@ -230,29 +231,26 @@ def test_the_sample_is_shown(tmp_path: Path) -> None:
 # --- The command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_report(tmp_path: Path) -> None:
     out = tmp_path / "report"
     words = ["rfc9743", "cubic", "--only", "7.9", "--quick", "--out", str(out)]
     assert main(words) == 0
-    assert "Sudden changes in the path" in capsys.readouterr().out
     document = json.loads((out / "rfc9743.json").read_text())
     assert (document["document"], [row["section"] for row in document["rows"]]) == ("RFC 9743", ["7.9"])
     page = (out / "rfc9743.html").read_text()
-    for part in ("An evaluation after RFC 9743: TCP Cubic", "Changes of the path", 'data-type="image/svg+xml"', "MUST"):
+    for part in ("TCP Cubic", 'data-type="image/svg+xml"', "MUST"):
         assert part in page
-    assert (out / "rfc9743.md").read_text().startswith("# An evaluation after RFC 9743: TCP Cubic")
+    assert "TCP Cubic" in (out / "rfc9743.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["cubic", "--only", "5.9"], "no section '5.9'"),
-        (["cubic", "--confirm", "-1"], "--confirm"),
-        (["cubicc"], "cubicc"),
+        (["cubic", "--only", "5.9"], "unknown-name at --only"),
+        (["cubic", "--confirm", "-1"], "out-of-range at --confirm"),
+        (["cubicc"], "unknown-scheme at SCHEME"),
     ],
 )
 def test_mistakes_are_explained(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rfc9743", *words]) == 2
-    shown = capsys.readouterr().err
-    assert expected in shown
-    assert "expected" in shown
+    explained(capsys.readouterr().err, expected)

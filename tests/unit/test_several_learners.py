@@ -33,6 +33,7 @@ from ccgym.training.evaluation import evaluate
 from ccgym.training.model import build_model, weights_hash
 from ccgym.training.normalizer import normalized_rewards
 from ccgym.training.plain_policy import PlainPolicy
+from tests.refusals import refused
 
 LEARNERS = "environment.learners=[{}, {extra_rtt: 150ms, start: {uniform: [0s, 4s]}}, {start: 1s, probability: 0.5}]"
 
@@ -331,45 +332,42 @@ def test_jains_index_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "where", "words"),
+    ("change", "what"),
     [
-        ("environment.learners=0", "learners", "a number of flows from 1 to 64"),
-        ("environment.learners=[]", "learners", "a first learner"),
-        ("environment.learners=[{probability: 0.5}]", "learners[0]", "a first learner"),
-        ("environment.learners=[{}, {extra_rrt: 1ms}]", "learners[1]", "did you mean 'extra_rtt'"),
-        ("environment.learners=many", "learners", "a number of flows"),
-        ("environment.learners=[{}, {stop: 5s}]", "environment.learners[1].stop", "stay to the end"),
-        ("algorithm={name: a2c}", "environment.learners", "algorithm a2c"),
-        ("algorithm.normalize.observation=true", "environment.learners", "algorithm.normalize.observation"),
-        ("algorithm.use_sde=true", "environment.learners", "algorithm.use_sde"),
-        ("environment.earlier_selves={every: 0}", "earlier_selves", "greater than or equal to 1"),
-        ("environment.earlier_selves={flows: []}", "earlier_selves", "at least 1"),
+        ("environment.learners=0", "wrong-type at learners"),
+        ("environment.learners=[]", "out-of-range at learners"),
+        ("environment.learners=[{probability: 0.5}]", "out-of-range at learners[0]"),
+        ("environment.learners=[{}, {extra_rrt: 1ms}]", "unknown-key at learners[1]: learner: extra_rrt"),
+        ("environment.learners=many", "wrong-type at learners"),
+        ("environment.learners=[{}, {stop: 5s}]", "several-learners at environment.learners[1].stop"),
+        ("algorithm={name: a2c}", "several-learners at environment.learners"),
+        ("algorithm.normalize.observation=true", "several-learners at environment.learners"),
+        ("algorithm.use_sde=true", "several-learners at environment.learners"),
+        ("environment.earlier_selves={every: 0}", "out-of-range at environment.earlier_selves.every"),
+        ("environment.earlier_selves={flows: []}", "wrong-count at environment.earlier_selves.flows"),
     ],
 )
-def test_mistakes_are_explained(change: str, where: str, words: str) -> None:
+def test_mistakes_are_explained(change: str, what: str) -> None:
     given = [] if "environment.learners=" in change else [LEARNERS]
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, what):
         TrainConfig.load("aurora", [*given, "algorithm.critic=same", "algorithm.batch_size=100", change])
-    text = str(caught.value)
-    assert where in text, text
-    assert words in text, text
 
 
 def test_earlier_selves_need_the_simulator() -> None:
     real = "environment.backend=emulated", "algorithm.n_envs=1", "algorithm.n_steps=3200"
-    with pytest.raises(ConfigError, match="earlier selves with backend emulated"):
+    with refused(ConfigError, "backend-unsuitable at environment.earlier_selves"):
         TrainConfig.load("aurora", [*real, "environment.earlier_selves={every: 1000}"])
 
 
 def test_other_environments_have_one_learner_or_say_how() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)3 flows that learn.*parallel_env"):
+    with refused(ConfigError, "several-learners at environment.learners"):
         LinkEnv(train_settings())
     env = parallel_env(config=train_settings(), agents=[{}, {"start": "1s"}])
     assert env.possible_agents == ["flow_0", "flow_1"]
-    with pytest.raises(ConfigError, match=r"agents\[2\].*probability 0.5"):
+    with refused(ConfigError, "out-of-range at agents[2]"):
         parallel_env(config=train_settings())
     assert len(parallel_env(config="link", set={"environment.learners": 3}).possible_agents) == 3
-    with pytest.raises(ConfigError, match="a list of 2 learners"):
+    with refused(ConfigError, "options-conflict at set['environment.learners']: environment: learners"):
         parallel_env(config="link", set={"environment.learners": [{}, {}], "environment.learner": {"start": "1s"}})
 
 

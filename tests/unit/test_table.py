@@ -83,19 +83,6 @@ def test_numbers_have_a_real_minus(value: float, text: str) -> None:
     assert number(2)(value) == text
 
 
-def test_every_page_extends_the_base() -> None:
-    pages = [file for file in TEMPLATES.rglob("*.html.j2") if file.name not in ("base.html.j2", "parts.html.j2")]
-    assert pages
-    with_scripts = {"explore.html.j2", "site/layout.html.j2", "site/test.html.j2"}
-    for file in pages:
-        text, name = file.read_text(encoding="utf-8"), file.relative_to(TEMPLATES).as_posix()
-        of_site = name.startswith("site/") and name != "site/layout.html.j2"
-        base = "site/layout.html.j2" if of_site else "base.html.j2"
-        assert f'{{% extends "{base}" %}}' in "\n".join(text.splitlines()[:2])
-        assert "<style" not in text
-        assert ("<script" in text) == (name in with_scripts), "the pages with scripts of their own"
-
-
 def test_pages_sort_by_the_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "page.html.j2").write_text('{% from "parts.html.j2" import show %}{{ show(table) }}')
     (tmp_path / "parts.html.j2").write_bytes((TEMPLATES / "parts.html.j2").read_bytes())

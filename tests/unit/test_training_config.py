@@ -25,6 +25,7 @@ from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
 from ccgym.training.model import build_model, choose_device, weights_hash
 from ccgym.training.progress import ProgressDisplay
+from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml"))
@@ -53,34 +54,30 @@ def test_a_configuration_is_found_by_name(name: str, tmp_path: Path, monkeypatch
 
 
 def test_an_unknown_name_is_explained() -> None:
-    with pytest.raises(NotFoundError, match="did you mean 'aurora'"):
+    with refused(NotFoundError, "unknown-configuration at config"):
         find_config("aurra.yaml")
 
 
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("algorithm.lerning_rate=1", "did you mean 'learning_rate'"),
-        ("algorithm.gama=0.9", "clip_range"),  # the keys of ppo, not those of another algorithm
-        ("algorithm.gama=0.9", "did you mean 'gamma'"),
-        ("gamma=0.9", "--set gamma=0.9: gamma: unknown key"),
-        ("gamma=0.9", "did you mean 'algorithm.gamma'"),
-        ("gamma", "as in --set algorithm.gamma=…"),
-        ("path.rtt=40ms", "--set path.rtt=40ms: path: unknown key 'path'"),
-        ("path.rtt=40ms", "did you mean 'environment.path'"),
-        ("algorithm.name=dqn", "ppo, recurrent_ppo"),
-        ("algorithm.batch_size=5000", "batch_size 6400 would do"),
-        ("training.steps=0", "training.steps"),
-        ("training.time_limit=-10", "time_limit"),
-        ("training.seed=-1", "training.seed"),
-        ("evaluation.episodes=none", "evaluation.episodes"),
-        ("name=../x", "name"),
+        ("algorithm.lerning_rate=1", "unknown-key at algorithm.lerning_rate"),
+        ("algorithm.gama=0.9", "unknown-key at algorithm.gama"),
+        ("gamma=0.9", "unknown-key at gamma"),
+        ("gamma", "text-malformed at --set"),
+        ("path.rtt=40ms", "unknown-key at path"),
+        ("algorithm.name=dqn", "unknown-kind at algorithm"),
+        ("algorithm.batch_size=5000", "not-divisible at algorithm"),
+        ("training.steps=0", "out-of-range at training.steps"),
+        ("training.time_limit=-10", "out-of-range at training.time_limit"),
+        ("training.seed=-1", "out-of-range at training.seed"),
+        ("evaluation.episodes=none", "wrong-type at evaluation.episodes"),
+        ("name=../x", "text-malformed at name"),
     ],
 )
 def test_mistakes_name_their_place(override: str, expected: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with refused(ConfigError, expected):
         TrainConfig.load("aurora", [override])
-    assert expected in str(caught.value)
 
 
 def test_overrides() -> None:
@@ -163,7 +160,7 @@ def test_devices() -> None:
     algorithm = read_algorithm(SMALL)
     assert choose_device("auto", algorithm) == "cpu"
     assert choose_device("cpu", algorithm) == "cpu"
-    with pytest.raises(ConfigError, match="--device"):
+    with refused(ConfigError, "unknown-device at --device"):
         choose_device("quantum", algorithm)
 
 
@@ -210,9 +207,8 @@ def test_baselines_meet_the_same_paths(aurora: TrainConfig) -> None:
 
 
 def test_an_unknown_baseline_is_explained(aurora: TrainConfig) -> None:
-    with pytest.raises(CcgymError, match=r"evaluation\.baselines") as caught:
+    with refused(CcgymError, "unknown-scheme at evaluation.baselines: cubik"):
         passive_agent(aurora.agent, "cubik")
-    assert "did you mean 'cubic'" in str(caught.value)
 
 
 def test_the_share_of_the_oracles_reward() -> None:

@@ -24,6 +24,7 @@ from ccgym.training import run_directory, streams
 from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
 from ccgym.training.logs import Table
 from ccgym.training.run_directory import RunDirectory, new_run_directory, open_run
+from tests.refusals import refused
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, after: int = 0) -> None:
@@ -48,7 +49,7 @@ def test_a_full_disk_leaves_the_old_directory(tmp_path: Path, monkeypatch: pytes
     target = tmp_path / "best"
     files.write_directory(target, {"a": b"1", "b": b"2"})
     full_disk(monkeypatch, after=3)
-    with pytest.raises(PlatformError):
+    with refused(PlatformError, "file-unwritable at best"):
         files.write_directory(target, {"a": b"333", "b": b"4"})
     assert (target / "a").read_bytes() == b"1"
     assert os.listdir(tmp_path) == ["best"]
@@ -148,7 +149,7 @@ def test_a_checkpoint_is_not_a_program(tmp_path: Path) -> None:
     manifest = json.loads((directory / "checkpoint.json").read_text())
     manifest["sha256"]["state.pt"] = checkpoints._digest((directory / "state.pt").read_bytes())
     (directory / "checkpoint.json").write_text(json.dumps(manifest))
-    with pytest.raises(ResultsError):
+    with refused(ResultsError, "checkpoint-damaged at step_1"):
         read_checkpoint(directory)
     assert not marker.exists()
 
@@ -156,7 +157,7 @@ def test_a_checkpoint_is_not_a_program(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_earlier_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path, some(1), keep=1)
     full_disk(monkeypatch, after=600)
-    with pytest.raises(PlatformError, match="no space left"):
+    with refused(PlatformError, "file-unwritable at step_2"):
         write_checkpoint(tmp_path, some(2), keep=1)
     checkpoint, damages = latest_checkpoint(tmp_path)
     assert checkpoint is not None
@@ -179,9 +180,8 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_really_full_disk(tiny_disk: Path) -> None:
     write_checkpoint(tiny_disk, some(1), keep=1)
     big = Checkpoint(2, random.Random(1).randbytes(400_000), {})
-    with pytest.raises(PlatformError, match="no space left") as caught:
+    with refused(PlatformError, "file-unwritable at tiny/step_2"):
         write_checkpoint(tiny_disk, big, keep=1)
-    assert "step_2" in str(caught.value)
     checkpoint, _ = latest_checkpoint(tiny_disk)
     assert checkpoint is not None
     assert checkpoint.step == 1
@@ -198,7 +198,7 @@ def test_a_run_directory_is_claimed_once(tmp_path: Path) -> None:
         written = json.loads((run.path / "versions.json").read_text())
         assert {"ccgym", "torch", "stable_baselines3", "python"} <= set(written["versions"])
         assert (run.path / "command.txt").read_text() == "python train.py 'a b'\n"
-        with pytest.raises(ResultsError, match="a training run in this directory already"):
+        with refused(ResultsError, "directory-taken at run"):
             run.claim("name: y\n", {}, [])
     assert open_run(tmp_path / "run").config.read_text() == "name: x\n"
 
@@ -216,7 +216,7 @@ with RunDirectory(Path({str(tmp_path)!r})):
     assert other.stdout is not None
     assert other.stdout.readline() == "locked\n"
     try:
-        with pytest.raises(ResultsError, match=rf"another process \({other.pid}\) is writing"):
+        with refused(ResultsError, "directory-locked"):
             RunDirectory(tmp_path).__enter__()
     finally:
         other.kill()  # no clean-up there: the lock must not outlive it all the same
@@ -234,15 +234,15 @@ def test_names_of_new_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_missing_run_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such directory"):
+    with refused(ConfigError, "run-missing at no"):
         open_run(tmp_path / "no")
-    with pytest.raises(ConfigError, match="no training run"):
+    with refused(ConfigError, "run-missing"):
         open_run(tmp_path)
 
 
 def test_a_damaged_json_file_is_explained(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[1")
-    with pytest.raises(ResultsError, match="not JSON"):
+    with refused(ResultsError, "results-damaged at x.json"):
         run_directory.RunDirectory(tmp_path).read_json(tmp_path / "x.json")
 
 

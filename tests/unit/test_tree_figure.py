@@ -13,6 +13,7 @@ from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
 from ccgym.report.style import house_style
 from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree
+from tests.refusals import explained
 from tests.unit.test_distill import exported, grown, policy_of
 
 SPLIT = {"feature": 0, "threshold": 0.25, "at_most": 1, "above": 2}
@@ -54,13 +55,13 @@ def test_what_is_not_drawn_is_summed_up() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["indigo"], "of kind lstm"),
-        (["nothing_of_that_name"], "nothing_of_that_name"),
+        (["indigo"], "policy-unsuitable at POLICY"),
+        (["nothing_of_that_name"], "unknown-policy at POLICY"),
     ],
 )
 def test_mistakes(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", *words, "-o", str(tmp_path / "tree.png")]) == 2
-    assert message in capsys.readouterr().err
+    explained(capsys.readouterr().err, message)
 
 
 @pytest.fixture
@@ -80,4 +81,4 @@ def test_the_command_draws(file: Path, tmp_path: Path) -> None:
 
 def test_five_rows_are_enough(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", str(file), "--levels", "9", "-o", str(tmp_path / "tree.png")]) == 2
-    assert "1 to 5" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "out-of-range at --levels")

@@ -18,6 +18,7 @@ from ccgym.units import (
     parse_size,
     parse_time,
 )
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -44,33 +45,32 @@ def test_rates(text: str, bps: int) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (50, "bps, kbps, mbps or gbps"),
-        (np.int64(50), "no unit"),
-        (50.0, "no unit"),
-        ("50", "no unit"),
-        (None, "no unit"),
-        (True, "no unit"),
-        ("mbps", "not a rate"),
-        ("", "not a rate"),
-        ("-5mbps", "negative"),
-        ("0mbps", "not a link rate"),
-        ("1e20gbps", "too large"),
-        ("5mpbs", "did you mean 'mbps'?"),
-        ("5mbits", "did you mean"),
-        ("50MBps", "if you mean bytes, write '400mbps'; if you mean bits, write '50mbps'"),
-        ("1.5MB/s", "'12mbps'"),
-        ("50MiB/s", "in bytes"),
-        ("1,5mbps", "decimal point"),
-        ("1_000mbps", "no separators"),
-        ("nanmbps", "not a rate"),
-        ("infmbps", "not a rate"),
-        ("５mbps", "not a rate"),
+        (50, "unit-missing"),
+        (np.int64(50), "unit-missing"),
+        (50.0, "unit-missing"),
+        ("50", "unit-missing"),
+        (None, "unit-missing"),
+        (True, "unit-missing"),
+        ("mbps", "quantity-malformed"),
+        ("", "quantity-malformed"),
+        ("-5mbps", "out-of-range"),
+        ("0mbps", "out-of-range"),
+        ("1e20gbps", "out-of-range"),
+        ("5mpbs", "unknown-unit"),
+        ("5mbits", "unknown-unit"),
+        ("50MBps", "unit-ambiguous"),
+        ("1.5MB/s", "unit-ambiguous"),
+        ("50MiB/s", "unit-ambiguous"),
+        ("1,5mbps", "quantity-malformed"),
+        ("1_000mbps", "quantity-malformed"),
+        ("nanmbps", "quantity-malformed"),
+        ("infmbps", "quantity-malformed"),
+        ("５mbps", "quantity-malformed"),
     ],
 )
 def test_no_rates(value: object, part: str) -> None:
-    with pytest.raises(UnitError) as caught:
+    with refused(UnitError, part):
         parse_rate(value)  # type: ignore[arg-type]
-    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -105,28 +105,27 @@ def test_times(text: str | float, ns: int) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (True, "seconds as a number"),
-        (np.bool_(True), "seconds as a number"),
-        (float("nan"), "nan is not a time"),
-        (float("inf"), "inf is not a time"),
-        (-5, "-5 is negative"),
-        ("-5", "'-5' is negative"),
-        pytest.param(10**5000, "too large", id="huge"),
-        (1e300, "too large"),
-        (Nanoseconds(-1), "negative"),
-        (None, "seconds as a number"),
-        ("-1ms", "negative"),
-        ("5 seconds", "did you mean 's'?"),
-        ("5m", "did you mean 'min'?"),
-        ("5mss", "did you mean 'ms'?"),
-        ("1e300s", "too large"),
-        ([], "seconds as a number"),
+        (True, "quantity-malformed"),
+        (np.bool_(True), "quantity-malformed"),
+        (float("nan"), "quantity-malformed"),
+        (float("inf"), "quantity-malformed"),
+        (-5, "out-of-range"),
+        ("-5", "out-of-range"),
+        pytest.param(10**5000, "out-of-range", id="huge"),
+        (1e300, "out-of-range"),
+        (Nanoseconds(-1), "out-of-range"),
+        (None, "quantity-malformed"),
+        ("-1ms", "out-of-range"),
+        ("5 seconds", "unknown-unit"),
+        ("5m", "unknown-unit"),
+        ("5mss", "unknown-unit"),
+        ("1e300s", "out-of-range"),
+        ([], "quantity-malformed"),
     ],
 )
 def test_no_times(value: object, part: str) -> None:
-    with pytest.raises(UnitError) as caught:
+    with refused(UnitError, part):
         parse_time(value)  # type: ignore[arg-type]
-    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -148,20 +147,19 @@ def test_sizes(text: str, size: Size) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (94, "p, B, kB, MB, KiB, MiB or bdp"),
-        ("94", "no unit"),
-        ("0p", "no room"),
-        ("1.5p", "not a whole number"),
-        ("64kb", "capital B"),
-        ("5pkg", "did you mean"),
-        ("-1bdp", "no room"),
-        ("1e9bdp", "too large"),
+        (94, "unit-missing"),
+        ("94", "unit-missing"),
+        ("0p", "out-of-range"),
+        ("1.5p", "quantity-malformed"),
+        ("64kb", "unknown-unit"),
+        ("5pkg", "unknown-unit"),
+        ("-1bdp", "out-of-range"),
+        ("1e9bdp", "out-of-range"),
     ],
 )
 def test_no_sizes(value: object, part: str) -> None:
-    with pytest.raises(UnitError) as caught:
+    with refused(UnitError, part):
         parse_size(value)  # type: ignore[arg-type]
-    assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -174,23 +172,22 @@ def test_probabilities(value: str | float, probability: float) -> None:
 @pytest.mark.parametrize(
     ("value", "part"),
     [
-        (5, "write '5%'"),
-        (1, "write '1%' for one in a hundred, '100%' or 1.0 for always"),
-        ("1", "one per cent or certainty"),
-        (np.int64(1), "one per cent or certainty"),
-        (True, "not a probability"),
-        ("5", "write '5%'"),
-        (-0.1, "from 0 to 1"),
-        (float("nan"), "from 0 to 1"),
-        ("101%", "from 0 to 1"),
-        ("1 percent", "unknown unit"),
-        (None, "not a probability"),
+        (5, "out-of-range"),
+        (1, "unit-ambiguous"),
+        ("1", "unit-ambiguous"),
+        (np.int64(1), "unit-ambiguous"),
+        (True, "out-of-range"),
+        ("5", "out-of-range"),
+        (-0.1, "out-of-range"),
+        (float("nan"), "out-of-range"),
+        ("101%", "out-of-range"),
+        ("1 percent", "unknown-unit"),
+        (None, "out-of-range"),
     ],
 )
 def test_no_probabilities(value: object, part: str) -> None:
-    with pytest.raises(UnitError) as caught:
+    with refused(UnitError, part):
         parse_probability(value)  # type: ignore[arg-type]
-    assert part in str(caught.value)
 
 
 def test_formats() -> None:
@@ -205,14 +202,3 @@ def test_formats() -> None:
     assert format_size(Size(packets=94)) == "94p"
     assert format_size(Size(bdp=1.5)) == "1.5bdp"
     assert format_probability(0.0006) == "0.06%"
-
-
-def test_errors_have_four_parts_and_travel() -> None:
-    import pickle
-
-    error = UnitError("'5mpbs'", expected="a rate", hint="did you mean 'mbps'?", where="rate")
-    assert str(error) == "rate: '5mpbs'\n  expected: a rate\n  hint: did you mean 'mbps'?"
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again)) == (UnitError, str(error))
-    assert str(error.at("--set path")) == "--set path: " + str(error)
-    assert isinstance(error, ValueError)

@@ -21,6 +21,7 @@ from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.progress_file import PROGRESS_FILE, ProgressFile, RunProgress
 from ccgym.evaluation.run import contenders
 from ccgym.evaluation.runner import run_experiment
+from tests.refusals import explained, refused
 
 
 def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
@@ -88,10 +89,10 @@ def test_an_evaluation_can_be_watched_while_it_runs(tmp_path: Path, capsys: pyte
 
 def test_nothing_to_watch_and_a_damaged_file_are_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
-    assert "no runs have begun there" in capsys.readouterr().err
+    explained(capsys.readouterr().err, "results-missing")
     for text in ("{", "[]", '{"surprise": 1}'):
         (tmp_path / PROGRESS_FILE).write_text(text)
-        with pytest.raises(ResultsError, match="cannot be read"):
+        with refused(ResultsError, "results-damaged at .ccgym_progress.json"):
             RunProgress.load(tmp_path)
 
 

@@ -101,6 +101,7 @@ def check_name(name: str, where: str = "") -> None:
     """Raise :class:`ConfigError` unless there is a backend of this name."""
     if name not in BACKENDS:
         raise ConfigError(
+            "unknown-backend",
             f"no backend is called {shown(name)}",
             where=where,
             expected=f"one of {', '.join(BACKENDS)}",

@@ -65,6 +65,7 @@ class RealPath:
         for place, flow in enumerate(run.flows):
             if (found := flow.simulated_only) is not None:
                 raise ConfigError(
+                    "backend-unsuitable",
                     found,
                     where=f"flows[{place}]",
                     expected="another source, no send buffer, and a receiver that acknowledges what arrived",

@@ -36,6 +36,7 @@ class BetweenHosts(RealPath):
             obstacle = there.wait("check", doctor.TIMEOUT_S, self._halt)
         if obstacle is not None:
             raise PlatformError(
+                "capability-missing",
                 f"{obstacle['name']}: {obstacle['found']}",
                 where=f"remote {hosts.remote_path}",
                 expected="a machine on which a tunnel works",
@@ -69,6 +70,7 @@ def _hosts(path: NetworkPath) -> Hosts:
     hosts = hosts_of(path)
     if hosts is None:
         raise ConfigError(
+            "backend-unsuitable",
             f"a path that is described, {path.name or 'without a name'}",
             where=f"backend {REMOTE}",
             expected="what lies between two machines: --remote HOST in place of a path",
@@ -80,6 +82,7 @@ def _fitting(flow: FlowSpec, place: int) -> FlowSpec:
     """The flow with packets that the tunnel carries."""
     if flow.rtt is not None or flow.extra_rtt:
         raise ConfigError(
+            "backend-unsuitable",
             "a round-trip time of its own",
             where=f"flows[{place}]",
             expected="none: between two machines it is what it is",

@@ -50,5 +50,7 @@ def write_run(run: Recorded, file: Path, *, flow: int = 1, at: End = "sender") -
     """
     writer = next((writer for suffix, writer in RUN_FORMATS.items() if file.name.endswith(suffix)), None)
     if writer is None:
-        raise ConfigError(shown(file.name), expected=f"a file that ends with {', '.join(RUN_FORMATS)}")
+        raise ConfigError(
+            "unknown-suffix", shown(file.name), expected=f"a file that ends with {', '.join(RUN_FORMATS)}"
+        )
     atomic_write(file, writer(run, flow=flow, at=at))

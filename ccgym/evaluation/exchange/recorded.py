@@ -126,6 +126,7 @@ class Recorded:
         """
         if record.native is None or record.packets is None:
             raise ResultsError(
+                "not-recorded",
                 "this record holds no packets",
                 expected="a record straight from simulate(), with packets",
                 hint="records that were read from JSON hold numbers only",
@@ -165,7 +166,9 @@ class Recorded:
     def check_flow(self, flow: int) -> None:
         """Raise :class:`ConfigError` where there is no flow of this number."""
         if not 1 <= flow <= len(self.schemes):
-            raise ConfigError(str(flow), where="flow", expected=f"a number from 1 to {len(self.schemes)}")
+            raise ConfigError(
+                "out-of-range", str(flow), where="flow", expected=f"a number from 1 to {len(self.schemes)}"
+            )
 
 
 def series_of(directory: PantheonDirectory, files: RunFiles) -> dict[str, Any] | None:
@@ -193,6 +196,7 @@ def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
     known = {f"{run.scheme}:{run.run}": run for run in directory.runs if "datalink" in run.logs}
     if not known:
         raise ResultsError(
+            "not-recorded",
             "there are no packet logs",
             where=str(directory.path),
             expected="logs such as cubic_datalink_run1.log",
@@ -203,6 +207,7 @@ def chosen_run(directory: PantheonDirectory, wanted: str | None) -> RunFiles:
     key = wanted if wanted is None or ":" in wanted else f"{wanted}:1"
     if key not in known:
         raise ConfigError(
+            "unknown-name",
             "no run is named" if key is None else shown(key),
             where="--run",
             expected=_several(list(known)),

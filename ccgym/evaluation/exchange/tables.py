@@ -41,7 +41,7 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
         ResultsError: There are no results, or no packet logs.
     """
     if table not in TABLES:
-        raise ConfigError(shown(table), where="--table", expected=f"one of {', '.join(TABLES)}")
+        raise ConfigError("unknown-choice", shown(table), where="--table", expected=f"one of {', '.join(TABLES)}")
     pyarrow = import_pyarrow()
     if table == "flows":
         columns = _columns(result_table(ResultSet.load(directory)))
@@ -89,6 +89,7 @@ def _of_runs(directory: Path, table: str) -> list[dict[str, Any]]:
         found.append({"scheme": [files.scheme] * count, "run": np.full(count, files.run), **named})
     if not found:
         raise ResultsError(
+            "not-recorded",
             f"there are no {'packet logs' if table == 'packets' else 'series'}",
             where=str(directory),
             expected="a directory of `ccgym evaluate`; packets need --logs all",
@@ -111,6 +112,7 @@ def import_pyarrow() -> Any:
         import pyarrow.ipc
     except ImportError as error:
         raise PlatformError(
+            "package-missing",
             f"pyarrow cannot be imported ({error})",
             expected="pyarrow, which only Parquet and Arrow files need",
             hint="pip install 'ccgym[arrow]'; ccgym_results.csv and *_run*.csv do without",

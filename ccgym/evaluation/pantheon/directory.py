@@ -126,7 +126,9 @@ class PantheonDirectory:
             styles = _styles([path.stem], config)
             return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
         if not path.is_dir():
-            raise ResultsError("there is no such directory", where=str(path), expected="a directory of Pantheon's")
+            raise ResultsError(
+                "results-missing", "there is no such directory", where=str(path), expected="a directory of Pantheon's"
+            )
         found: dict[tuple[str, int], None] = {}
         raw, alone = raw_flows(path)
         for file in sorted(path.iterdir()):
@@ -136,6 +138,7 @@ class PantheonDirectory:
         found |= {(scheme, run): None for scheme, run, link in raw if link == "datalink"}
         if not found:
             raise ResultsError(
+                "results-missing",
                 "no run is in the directory",
                 where=str(path),
                 expected="files like cubic_datalink_run1.log and cubic_stats_run1.log, which Pantheon's test.py writes",
@@ -189,10 +192,15 @@ def _metadata(file: Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except UnreadableError as error:
-        raise ResultsError(f"the file {error}", where=str(file), expected="what Pantheon's test.py wrote") from None
+        raise ResultsError(
+            "file-malformed", f"the file {error}", where=str(file), expected="what Pantheon's test.py wrote"
+        ) from None
     if not isinstance(found, dict) or not isinstance(found.get("cc_schemes", []), list):
         raise ResultsError(
-            f"the file holds {shown(json.dumps(found))}", where=str(file), expected="what Pantheon's test.py wrote"
+            "file-malformed",
+            f"the file holds {shown(json.dumps(found))}",
+            where=str(file),
+            expected="what Pantheon's test.py wrote",
         )
     return found
 
@@ -256,6 +264,7 @@ def _configured(config: Path) -> Mapping[str, SchemeStyle]:
         raise error.at(str(config)) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(
+            "file-malformed",
             f"the file cannot be used: {type(error).__name__}: {error}",
             where=str(config),
             expected="Pantheon's src/config.yml: 'schemes:' with name, color and marker of each",

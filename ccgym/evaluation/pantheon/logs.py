@@ -53,6 +53,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
                 raise ValueError(f"unknown event {kind!r}")
         except (ValueError, IndexError):
             raise ResultsError(
+                "log-malformed",
                 f"{shown(line.rstrip())} is not a line of a tunnel log",
                 where=f"{name}:{number}",
                 expected="'T # BYTES', 'T + BYTES [FLOW]' or 'T - BYTES DELAY_MS [FLOW]', T in milliseconds",
@@ -94,7 +95,9 @@ def init_timestamp_ms(path: Path) -> float:
                 return float(line.split(":")[1])
             if not line.startswith("#"):
                 break
-    raise ResultsError("the log does not say when it began", where=str(path), expected="a line '# init timestamp: E'")
+    raise ResultsError(
+        "log-malformed", "the log does not say when it began", where=str(path), expected="a line '# init timestamp: E'"
+    )
 
 
 def last_time_s(path: Path) -> float:

@@ -123,6 +123,7 @@ def merged(
 
 def _odd(file: Path, found: str) -> ResultsError:
     return ResultsError(
+        "log-malformed",
         found,
         where=str(file),
         expected="the ingress and egress log of the same tunnel",
@@ -168,13 +169,16 @@ def _read(file: Path, offset_ms: float) -> _End:
                 sizes.append(int(size))
     except ValueError:
         raise ResultsError(
+            "log-malformed",
             f"{shown(line.rstrip())} is not a line of a raw tunnel log",
             where=f"{file}:{number}",
             expected="'# COMMAND egress: EPOCH_MS' in the first line, 'T - UID - SIZE' in the others",
             hint="a cut-off last line means that the tunnel was killed: delete that line",
         ) from None
     if not number:
-        raise ResultsError("the log is empty", where=str(file), expected="the log of a tunnel that was there")
+        raise ResultsError(
+            "log-malformed", "the log is empty", where=str(file), expected="the log of a tunnel that was there"
+        )
     return _End(epoch_ms, np.array(times), np.array(uids, dtype=np.uint64), np.array(sizes, dtype=np.int64))
 
 

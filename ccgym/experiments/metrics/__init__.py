@@ -86,6 +86,7 @@ def metric_kind(name: str) -> type[Metric]:
     if name in METRICS:
         return METRICS[name]
     raise ConfigError(
+        "unknown-metric",
         f"no metric is called {shown(name)}",
         expected=f"{', '.join(METRICS)}, or a name of ccperf's",
         hint=did_you_mean(name, [*METRICS, *DEFINITIONS]),
@@ -106,7 +107,9 @@ def read_metric(key: str, given: Mapping[str, Any]) -> Metric:
     options = {option: value for option, value in given.items() if option != "metric"}
     for own in ("key", "name"):
         if own in options:
-            raise ConfigError(f"unknown key {own!r}", expected="the name of the metric in front of its options")
+            raise ConfigError(
+                "unknown-key", f"unknown key {own!r}", expected="the name of the metric in front of its options"
+            )
     kind = metric_kind(name)
     if kind is Ccperf:
         options["name"] = name

@@ -155,7 +155,9 @@ class OverTime(Metric):
         """Positions of the flows in the record."""
         count = len(run.record.flows)
         if any(not 1 <= flow <= count for flow in self.flows):
-            raise ConfigError(f"flows {list(self.flows)}", expected=f"numbers from 1 to {count}", where=self.key)
+            raise ConfigError(
+                "out-of-range", f"flows {list(self.flows)}", expected=f"numbers from 1 to {count}", where=self.key
+            )
         return [flow - 1 for flow in self.flows] or range(count)
 
     def departures(self, run: Measured) -> Departures:

@@ -55,11 +55,15 @@ class Ccperf(Metric):
         tables = run.record.ccperf().scopes()
         if self.scope not in tables:
             raise ConfigError(
-                f"scope {shown(self.scope)}", expected=", ".join(tables), hint=did_you_mean(self.scope, tables)
+                "unknown-choice",
+                f"scope {shown(self.scope)}",
+                expected=", ".join(tables),
+                hint=did_you_mean(self.scope, tables),
             )
         table = tables[self.scope]
         if self.name not in table:
             raise ConfigError(
+                "unknown-metric",
                 f"{self.name} of {self.scope}",
                 expected=", ".join(table),
                 hint=f"it is a metric of a {self.definition.scope}, and some need a source or a buffer of their own",

@@ -41,7 +41,9 @@ class Harm(OverTime):
     @override
     def alone(self) -> int:
         if len(self.flows) != 1:
-            raise ConfigError(f"flows {list(self.flows)}", expected="the one flow that is harmed", where=self.key)
+            raise ConfigError(
+                "wrong-count", f"flows {list(self.flows)}", expected="the one flow that is harmed", where=self.key
+            )
         return self.flows[0]
 
     @override

@@ -81,6 +81,7 @@ def require_drawing(*packages: str, instead: str = "") -> None:
             import_module(package)
         except ImportError as error:
             raise PlatformError(
+                "package-missing",
                 f"{package.partition('.')[0]} cannot be imported: {error}",
                 expected="the packages for figures and reports",
                 hint="pip install 'ccgym[report]'" + (f", or use {instead}" if instead else ""),
@@ -96,6 +97,7 @@ def figure_path(path: str | os.PathLike[str], where: str = "") -> Path:
     file = Path(path)
     if file.suffix.lower() not in FORMATS:
         raise ConfigError(
+            "unknown-suffix",
             f"{shown(file.name)} has the suffix {shown(file.suffix)}" if file.suffix else shown(file.name),
             where=where,
             expected="a file that ends in .png, .svg or .pdf",
@@ -163,11 +165,17 @@ def chosen_figure(choice: str | Mapping[str, Any], where: str = "figures") -> Ch
     """
     known = {one.name: one for one in figures_of("test")}
     if not isinstance(choice, str) and len(choice) != 1:
-        raise ConfigError(shown(dict(choice)), where=where, expected="one name of a figure with its options")
+        raise ConfigError(
+            "wrong-type", shown(dict(choice)), where=where, expected="one name of a figure with its options"
+        )
     name = choice if isinstance(choice, str) else next(iter(choice))
     if name not in known:
         raise ConfigError(
-            shown(name), where=where, expected=f"one of {', '.join(known)}", hint=did_you_mean(name, known)
+            "unknown-figure",
+            shown(name),
+            where=where,
+            expected=f"one of {', '.join(known)}",
+            hint=did_you_mean(name, known),
         )
     model = known[name].options
     assert model is not None

@@ -103,7 +103,11 @@ def _columns(test: Test, names: Sequence[str]) -> list[At]:
     for name in names:
         if name not in known:
             raise ConfigError(
-                shown(name), where="matrix.columns", expected=", ".join(known), hint=did_you_mean(name, known)
+                "unknown-name",
+                shown(name),
+                where="matrix.columns",
+                expected=", ".join(known),
+                hint=did_you_mean(name, known),
             )
     there = {tuple(one.at[name] for name in names): None for one in test.conditions if set(names) <= set(one.at)}
     orders = [list(known[name]) for name in names]

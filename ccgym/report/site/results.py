@@ -119,15 +119,18 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
     """
     expected = "a directory that `ccgym evaluate` filled"
     if not _holds_results(directory):
-        raise ResultsError("no results are there", where=str(directory), expected=expected)
+        raise ResultsError("results-missing", "no results are there", where=str(directory), expected=expected)
     for file in sorted(directory.glob("*.json")):
         try:
             document = read_json(file)
         except (UnreadableError, OSError) as error:
-            raise ResultsError(f"the file cannot be read: {error}", where=str(file), expected=expected) from None
+            raise ResultsError(
+                "results-damaged", f"the file cannot be read: {error}", where=str(file), expected=expected
+            ) from None
         found = document.get("format") if isinstance(document, dict) else None
         if found == FORMAT and document.get("version") != FORMAT_VERSION:
             raise ResultsError(
+                "results-version",
                 f"version {document.get('version')} of the format",
                 where=str(file),
                 expected=f"version {FORMAT_VERSION}",
@@ -138,6 +141,7 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
         if found in _REPORTS:
             return StoredReport(directory, _REPORTS[found], document)
     raise ResultsError(
+        "results-unfinished",
         "it has not ended: there are runs, but no results",
         where=str(directory),
         expected=expected,
@@ -179,6 +183,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
         one = load_results(directory)
         if one.name in found:
             raise ResultsError(
+                "duplicate",
                 f"{one.name} is there twice",
                 where=str(directory),
                 expected="each experiment once",
@@ -188,7 +193,9 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
 
     for directory in given:
         if not directory.is_dir():
-            raise ResultsError("there is no such directory", where=str(directory), expected="a results directory")
+            raise ResultsError(
+                "results-missing", "there is no such directory", where=str(directory), expected="a results directory"
+            )
         if _holds_results(directory):
             add(directory)
             continue
@@ -199,6 +206,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
                 notice(f"left out: {error.where}: {error.found}")
     if not found:
         raise ResultsError(
+            "results-missing",
             "no results are there",
             where=", ".join(map(str, given)),
             expected="directories of `ccgym evaluate` or `ccgym benchmark`",

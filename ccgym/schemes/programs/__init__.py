@@ -65,6 +65,7 @@ def find(name: str, where: str = "") -> Program:
             return Wrapper.load(path.absolute(), where)
     known = [PREFIX + one for one in declaration.packaged()]
     raise SchemeNotFoundError(
+        "unknown-scheme",
         f"there is no program {shown(name)}",
         where=where,
         expected=f"{', '.join(known)}, or the path of a YAML file or of one of Pantheon's wrappers, with a slash",

@@ -86,6 +86,7 @@ class Declaration(_Strict):
         own = set(self.parameters)
         if taken := own & (FILLED_BY_RUN | FILLED_HERE):
             raise ConfigError(
+                "duplicate",
                 f"parameters {', '.join(sorted(taken))}",
                 where="parameters",
                 expected="names that no placeholder has already",
@@ -99,6 +100,7 @@ class Declaration(_Strict):
             there = {name for word in getattr(self, key) for name in _PLACEHOLDER.findall(word)}
             if unknown := sorted(there - allowed):
                 raise ConfigError(
+                    "unknown-name",
                     f"the placeholder {{{unknown[0]}}}",
                     where=key,
                     expected=", ".join(f"{{{name}}}" for name in sorted(allowed)),
@@ -106,6 +108,7 @@ class Declaration(_Strict):
                 )
             if missing := sorted(needed - there):
                 raise ConfigError(
+                    "key-missing",
                     f"no {{{missing[0]}}} in it",
                     where=key,
                     expected="the place of its peer among its words"
@@ -176,6 +179,7 @@ class DeclaredProgram:
         for name, value in params.items():
             if name not in known:
                 raise ConfigError(
+                    "unknown-parameter",
                     f"program:{self.title} has no parameter {shown(name)}",
                     where=where,
                     expected=", ".join(known) or "no parameters",
@@ -227,13 +231,19 @@ def load(file: Path, name: str) -> DeclaredProgram:
 def _check_value(name: str, parameter: Parameter, value: str, where: str) -> None:
     if parameter.choices and value not in parameter.choices:
         raise ConfigError(
+            "unknown-choice",
             f"{name} is {shown(value)}",
             where=where,
             expected=f"one of {', '.join(parameter.choices)}",
             hint=did_you_mean(value, parameter.choices),
         )
     if not _VALUE.fullmatch(value):
-        raise ConfigError(f"{name} is {shown(value)}", where=where, expected="letters, digits, and some of _ . , % + -")
+        raise ConfigError(
+            "text-malformed",
+            f"{name} is {shown(value)}",
+            where=where,
+            expected="letters, digits, and some of _ . , % + -",
+        )
 
 
 @lru_cache(maxsize=64)

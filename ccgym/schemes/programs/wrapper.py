@@ -60,10 +60,14 @@ class Wrapper:
             content = read_bytes(path, MAX_BYTES)
         except (OSError, UnreadableError) as error:
             raise ConfigError(
-                f"{path} cannot be read: {error}", where=where, expected="one of Pantheon's wrapper scripts"
+                "file-unreadable",
+                f"{path} cannot be read: {error}",
+                where=where,
+                expected="one of Pantheon's wrapper scripts",
             ) from None
         if not os.access(path, os.X_OK):
             raise ConfigError(
+                "program-unstartable",
                 f"{path} cannot be executed",
                 where=where,
                 expected="one of Pantheon's wrapper scripts, which are executable",
@@ -90,6 +94,7 @@ class Wrapper:
         """A wrapper takes no parameters."""
         if params:
             raise ConfigError(
+                "unknown-parameter",
                 f"{self.path.name} with parameters: {', '.join(params)}",
                 where=where,
                 expected="none: Pantheon's wrappers take none",
@@ -112,6 +117,7 @@ class Wrapper:
             if self.digest not in _READY:
                 if missing := self._missing_packages():
                     raise RealPathError(
+                        "package-missing",
                         f"packages are missing: {missing}",
                         where=self._step("deps"),
                         expected="all that it names",
@@ -130,6 +136,7 @@ class Wrapper:
         if listens == "sender":
             return ProgramWords("sender", (path, "sender", *listening), (path, "receiver", *connecting))
         raise RealPathError(
+            "protocol-error",
             f"it printed {shown(listens)}",
             where=self._step("run_first"),
             expected="sender or receiver: which of them listens",
@@ -172,6 +179,7 @@ class Wrapper:
             return answer
         said = answer.last_lines()
         raise RealPathError(
+            "program-failed",
             f"it ended with status {answer.status}" + (f"; it said last: {said}" if said else ""),
             where=step,
             expected="status 0",

@@ -165,6 +165,7 @@ class ActorCritic(NetworkAlgorithm):
     def _critic_fits(self) -> Self:
         if self.critic == "privileged" and (self.memory is not None or self.normalize.observation):
             raise ConfigError(
+                "options-conflict",
                 "critic: privileged with " + ("normalize.observation" if self.memory is None else self.name),
                 expected="a policy without memory, and features that are not normalized by running statistics",
                 hint="write critic: same",
@@ -221,6 +222,7 @@ class PpoConfig(ActorCritic):
         if self.n_envs * self.n_steps % self.batch_size:
             samples = self.n_envs * self.n_steps
             raise ConfigError(
+                "not-divisible",
                 f"batch_size {self.batch_size} does not divide the {samples} samples of an update "
                 f"(n_envs {self.n_envs} × n_steps {self.n_steps})",
                 expected="equal batches",
@@ -427,6 +429,7 @@ class CrossEntropyConfig(NetworkAlgorithm):
     def _groups(self) -> CrossEntropyConfig:
         if self.n_envs % self.group_size:
             raise ConfigError(
+                "not-divisible",
                 f"n_envs {self.n_envs} with group_size {self.group_size}",
                 expected="whole groups",
                 hint=f"n_envs {max(1, round(self.n_envs / self.group_size)) * self.group_size} would do",

@@ -81,6 +81,7 @@ class CrossEntropyLearner(SupervisedLearner):
     def __init__(self, config: CrossEntropyConfig, env: VecEnv, device: str) -> None:
         if not isinstance(env.action_space, spaces.Discrete):
             raise ConfigError(
+                "agent-unsuitable",
                 "actions that are real numbers",
                 where="agent.action.map",
                 expected="discrete or gain_on_estimate: the cross-entropy method chooses among listed actions",

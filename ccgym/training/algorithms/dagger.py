@@ -44,6 +44,7 @@ class DaggerLearner(ImitationLearner):
         )
         if config.soft is not None and not isinstance(self.action_space, spaces.Discrete):
             raise ConfigError(
+                "agent-unsuitable",
                 f"actions {self.action_space}",
                 where="algorithm.soft",
                 expected="an agent whose actions are a list of operations",

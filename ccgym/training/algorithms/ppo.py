@@ -71,6 +71,7 @@ class NativePPO(PPO):
         if rolling is None or plain is None:
             if env.get_attr("learners")[0] > 1:
                 raise ConfigError(
+                    "several-learners",
                     "several learners on a path, and a policy or device that the native core cannot take rollouts of",
                     where="environment.learners",
                     expected="plain layers with a Gaussian, on the CPU, without normalized observations",
