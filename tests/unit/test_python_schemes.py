@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -270,3 +274,24 @@ def test_groups() -> None:
     assert titles[-1] == "eagle"
     for word, group in GROUPS.items():
         assert len(parse_contenders(word)) == len(set(group.members())) > 0, word
+
+
+@pytest.mark.parametrize("body", ["while True: pass", "__import__('time').sleep(0.05)"])
+def test_one_control_c_ends_a_scheme_that_does_not_return(body: str, tmp_path: Path) -> None:
+    file = tmp_path / "busy.py"
+    file.write_text(f"class Busy:\n    cwnd = 10\n    def on_ack(self, ack):\n        {body}\n")
+    command = [sys.executable, "-u", "-m", "ccgym.cli.main", "evaluate", "--trace", "12mbps", "--schemes"]
+    command += [f"{file}:Busy", "--runs", "2", "--out", str(tmp_path / "out"), "--no-figures"]
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere, start_new_session=True)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "out" / "ccgym_manifest.json").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+    finally:
+        process.kill()
+        process.wait()
