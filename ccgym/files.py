@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import shutil
 import stat
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -133,8 +133,8 @@ def atomic_write(path: Path, data: bytes | str, *, parents: bool = False) -> Non
     Raises:
         PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
     """
-    # Several threads and processes may write the same file: each has its own.
-    partial = path.with_name(f".{path.name[:100]}.{threading.get_native_id()}.partial")
+    # Several threads, processes and machines that share a disk may write the same file: each has its own.
+    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.partial")
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from ccgym.cli import (
@@ -22,7 +24,7 @@ from ccgym.cli import (
     trace,
     tree,
 )
-from ccgym.cli.common import HelpFormatter, print_table, run, say, set_up_logging
+from ccgym.cli.common import HelpFormatter, Parser, print_table, run, say, set_up_logging
 from ccgym.invocation import program
 
 _DELEGATED: Final = {
@@ -81,7 +83,7 @@ nothing else in it. In an agent's YAML file, paths: is a distribution from which
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser; its namespace has ``run``, a function of the namespace."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog=program(),
         description="Congestion-control simulator, environments and evaluation.",
         epilog=_EXAMPLES,
@@ -116,13 +118,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if argv is None else argv)
     commands = _INTERNAL | {name: place for name, (place, _) in _DELEGATED.items()}
-    if words and words[0] in commands:
-        module, _, function = commands[words[0]].partition(":")
-        return int(getattr(importlib.import_module(module), function)(words[1:]))
-    args = build_parser().parse_args(words)
-    args.words = words[words.index(args.command) + 1 :]
+    flags = list(takewhile(re.compile("-v+|--verbose").fullmatch, words))
+    command, *rest = words[len(flags) :] or [""]
+    if command in commands:
+        module, _, function = commands[command].partition(":")
+        if command == "train":  # it has this option itself
+            rest = [*flags, *rest]
+        elif flags:
+            set_up_logging(sum(1 if flag == "--verbose" else len(flag) - 1 for flag in flags))
+        return int(getattr(importlib.import_module(module), function)(rest))
 
     def body() -> int:
+        args = build_parser().parse_args(words)
+        args.words = words[words.index(args.command) + 1 :]
         set_up_logging(args.verbose)
         return int(args.run(args))
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
@@ -23,7 +22,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine
-from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_names, resolve_trace
+from ccgym.config.catalog import PathEntry, PublishedResult, path_entry, path_names, resolve_trace
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
@@ -230,7 +229,7 @@ class NetworkPath(Chain):
             PathNotFoundError: With a near miss.
         """
         proper, entry = path_entry(name)
-        return _named(cls, proper, id(entry))
+        return _named(cls, proper, entry)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -503,16 +502,21 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
 _CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
 
-@lru_cache(maxsize=256)
-def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
-    """Build a path of the catalog once; ``entry_id`` tells catalogs apart."""
-    entry = catalog().paths[name]
+_NAMED: Final[dict[tuple[type[NetworkPath], str], tuple[PathEntry, NetworkPath]]] = {}
+"""Paths of the catalog that were built, with the entries that they were built from."""
+
+
+def _named(cls: type[NetworkPath], name: str, entry: PathEntry) -> NetworkPath:
+    """Build a path of the catalog once for each entry: another catalog has others."""
+    known = _NAMED.get((cls, name))
+    if known is not None and known[0] is entry:
+        return known[1]
     try:
         path = cls(**entry.path)
     except ConfigError as error:
         raise error.at(f"path {name!r} of the catalog") from None
     results = tuple(result.model_copy(update={"scheme": scheme}) for scheme, result in entry.published.items())
-    return cls(
+    built = cls(
         chain=path.chain,
         name=name,
         title=entry.title,
@@ -520,6 +524,8 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
         published_results=results,
         published_source=entry.published_source,
     )
+    _NAMED[cls, name] = entry, built
+    return built
 
 
 def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:

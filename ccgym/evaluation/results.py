@@ -344,7 +344,8 @@ class ResultSet:
     @property
     def differences(self) -> list[Difference]:
         """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
-        seed = int(self.parameters.get("seed") or 1)
+        asked = self.parameters.get("seed")
+        seed = 1 if asked is None else int(asked)
         return [
             one
             for name, better in COMPARED.items()

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.config.catalog import catalog
+from ccgym.config import path as path_module
+from ccgym.config.catalog import catalog, resolve_trace
 from ccgym.config.models.elements import Delay, Loss
 from ccgym.config.models.links import Link
 from ccgym.config.models.queues import Droptail
@@ -512,3 +513,19 @@ def test_a_path_of_the_catalog_is_known_by_its_commands() -> None:
     assert (known.name, known.published) == ("77.72mbps", named.published)
     other = NetworkPath.from_mahimahi("mm-delay 52 mm-link 77.72mbps.trace 77.72mbps.trace", name="typed")
     assert other.known() is other
+
+
+def test_a_missing_file_in_a_folder_of_that_name_is_no_trace_of_the_catalog(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    with pytest.raises(PathNotFoundError):
+        NetworkPath.from_any(str(tmp_path / "traces" / "77.72mbps.trace"))
+    assert resolve_trace("traces/12mbps.trace").name == "12mbps"
+
+
+def test_a_path_is_built_anew_where_the_catalog_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = NetworkPath.named("77.72mbps")
+    assert NetworkPath.named("77.72mbps") is first
+    name, entry = path_module.path_entry("77.72mbps")
+    other = entry.model_copy(update={"title": "another"})
+    monkeypatch.setattr(path_module, "path_entry", lambda _: (name, other))
+    assert NetworkPath.named("77.72mbps").title == "another"
