@@ -57,8 +57,9 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
     for (level, code, cause), flags in causes.items():
         shown_on.print()
         for flag in flags:
-            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
-        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
+            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow", soft_wrap=True)
+        likely = f"  likely cause: {cause}\n" if cause else ""
+        shown_on.print(f"{likely}  to see it: {flags[0]['command']}", soft_wrap=True)
     alike: dict[tuple[str, str], list[CellFailure]] = {}
     for failure in results.failures:
         alike.setdefault((failure.scheme, failure.error), []).append(failure)
