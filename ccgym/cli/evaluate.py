@@ -361,10 +361,11 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
         name = f"{name}-{experiment.backend}"
     plain = Path("results", name)
     there = held_parameters(plain)
-    if there is None or there == parameters:
+    if there is None or there == parameters or experiment.continues(there):
         return plain
     named = plain.with_name("-".join([name, *_differences(there, parameters)]))
-    free = named != plain and held_parameters(named) in (None, parameters)
+    held = held_parameters(named)
+    free = named != plain and (held in (None, parameters) or experiment.continues(held or {}))
     return named if free else plain.with_name(f"{name}-{digest(parameters)[:8]}")
 
 

@@ -17,7 +17,7 @@ from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
-from ccgym.evaluation.experiment import Experiment, LogsPolicy
+from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
@@ -98,14 +98,16 @@ def run_experiment(
         )
     observer = observer or Silent()
     started = time.time()
-    if held_parameters(out) is None:  # Before anything is written.
+    held = held_parameters(out)
+    if held is None:  # Before anything is written.
         runs_on = backend(experiment.backend)
         runs_on.require(experiment.path, experiment.runtime_ns)
         described = experiment.real and hosts_of(experiment.path) is None
         if described and any(_available(one, runs_on) for one in experiment.schemes):
             observer.notice(_probed(experiment, runs_on))
     with RunStore(out, "evaluation") as store, ProgressFile(out) as progress:
-        claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
+        edited = EDITED if held is not None and experiment.continues(held) else ()
+        claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else edited)
         outcomes = measure(
             experiment.planned(logs, max_memory),
             reduce=_evaluation(out, raw_logs=raw_logs),

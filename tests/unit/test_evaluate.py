@@ -453,6 +453,24 @@ def test_what_starves_a_scheme_is_not_guessed() -> None:
             assert found.command.endswith(varied)
 
 
+@pytest.mark.parametrize("out", [["--out", "here"], []])
+def test_an_edited_class_runs_again_alone(out: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--trace", "12mbps", "--schemes", "my.py:Slow,cubic,my.py:Slow+cubic", "--runs", "1", "--runtime", "2"]
+    found = []
+    for window in (2, 4):
+        Path("my.py").write_text(f"class Slow:\n    cwnd = {window}\n    def on_ack(self, ack):\n        pass\n")
+        assert main([*words, *out, "--no-figures", "--logs", "none"]) == 0
+        (directory,) = [Path("here")] if out else Path("results").iterdir()
+        found.append(ResultSet.load(directory))
+    runs = sorted((directory / "runs").glob("*.json"))
+    assert len(runs) == 5, "cubic's is that of before"
+    before, after = ([cell.record.total.delay_p95_ms for cell in one.cells] for one in found)
+    assert [one == other for one, other in zip(before, after)] == [False, True, False]
+    if out:
+        assert main([*words[:-1], "3", *out, "--no-figures"]) == 2, "another experiment is refused as before"
+
+
 def test_several_flows_have_a_row_each_and_unequal_shares_a_flag(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
