@@ -243,6 +243,8 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     shown_on.print(path.describe(), soft_wrap=True)
     if has_errors([path], shown_on):
         return STATUS_ERROR
+    for note in _trained(experiment):
+        shown_on.print(note, style="dim", soft_wrap=True)
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
 
@@ -344,6 +346,19 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         )
     except ConfigError as error:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
+
+
+def _trained(experiment: Experiment) -> list[str]:
+    """On what the learned schemes were trained, where that does not contain the path."""
+    from ccgym.config.hosts import hosts_of
+    from ccgym.experiments.run import training_range
+
+    path, notes = experiment.path, []
+    for one in experiment.schemes if hosts_of(path) is None and path.data_links else ():
+        trained = training_range(one)
+        if trained is not None and not trained.contains(path.mean_rate_mbps, path.owd_ms):
+            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
+    return notes
 
 
 def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:

@@ -83,6 +83,13 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
         ]
     for name, file in files:
         shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+    shown_on.print(size_text(out), style="dim", soft_wrap=True)
+
+
+def size_text(directory: Path) -> str:
+    """In a line, how much a directory holds."""
+    sizes = [file.lstat().st_size for file in directory.rglob("*") if file.is_file()]
+    return f"{sum(sizes) / 1e6:,.1f} MB in {len(sizes):,} files are in {directory}"
 
 
 def _show_differences(results: ResultSet, shown_on: Console) -> None:

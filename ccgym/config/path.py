@@ -12,6 +12,7 @@ environments and the reports. It is immutable, compares and pickles by content, 
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -36,7 +37,7 @@ from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_pa
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
+from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, shown
 from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
@@ -162,6 +163,15 @@ class NetworkPath(Chain):
                     where="path",
                 )
         given = {key: value for key, value in data.items() if value is not None}
+        for key in ("rtt", "jitter"):
+            if type(given.get(key)) in (int, float) and given[key] > 0:
+                # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
+                raise UnitError(
+                    f"{given[key]!r} without a unit",
+                    expected="a time with its unit",
+                    hint=f"{key}='{given[key]:g}ms', or '{given[key]:g}s'",
+                    where=key,
+                )
         if not given.get("links"):
             given.pop("links", None)
         elif "chain" in given:
@@ -203,6 +213,9 @@ class NetworkPath(Chain):
                 where="path",
             )
         return _with_changes(given, shorthand, way) if whole and shorthand else given
+
+    def __repr__(self) -> str:
+        return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
 
     # --- Ways in --------------------------------------------------------------------------------------------------
 
@@ -501,6 +514,11 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
 
 _CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
+
+# Pydantic knows of the fields of a path only, not of the short forms that become them.
+NetworkPath.__signature__ = inspect.Signature(
+    [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in NetworkPath.ACCEPTED_KEYS]
+)
 
 _NAMED: Final[dict[tuple[type[NetworkPath], str], tuple[PathEntry, NetworkPath]]] = {}
 """Paths of the catalog that were built, with the entries that they were built from."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ccgym.training.evaluation import Baselines, EvaluationResult
+from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,6 +58,8 @@ class ProgressDisplay:
         if measured.rewards:
             parts = [f"{name} {digits(reward)}" for name, reward in measured.rewards.items()]
             self.console.print(f"held-out paths, mean episode reward: {', '.join(parts)}", soft_wrap=True)
+            if ORACLE in measured.rewards and not measured.oracle_bounds:
+                self.notice("here the oracle, which fills its link, is not the maximum: no fractions of it are shown")
 
     def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
         """An update is done.
@@ -90,7 +92,8 @@ class ProgressDisplay:
         self.console.print("  ".join(seen) + ("  best" if best else ""), soft_wrap=True)
 
     def _of_oracle(self, reward: float) -> str:
-        fraction = self._baselines.fraction_of_oracle(reward) if self._baselines is not None else None
+        known = self._baselines
+        fraction = known.fraction_of_oracle(reward) if known is not None and known.oracle_bounds else None
         return digits(reward) if fraction is None else f"{100 * fraction:.1f} % of oracle"
 
 

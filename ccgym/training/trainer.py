@@ -113,7 +113,7 @@ class Outcome:
     best_reward: float | None
     """Its mean episode reward."""
     best_fraction: float | None
-    """The same as a fraction of the oracle's."""
+    """The same as a fraction of the oracle's; None where that is not the maximum."""
 
 
 class Trainer:
@@ -186,7 +186,7 @@ class Trainer:
         except OSError as error:
             # Tables and event files are written as training goes, by us and by TensorBoard.
             raise disk_error(error, self.run.path) from None
-        best = self.evaluation.best
+        best, baselines = self.evaluation.best, self.evaluation.baselines
         return Outcome(
             run_dir=self.run.path,
             step=self.step,
@@ -196,7 +196,7 @@ class Trainer:
             weights_sha256=weights_hash(self.model),
             best_step=None if best is None else best[0],
             best_reward=None if best is None else best[1],
-            best_fraction=None if best is None else self.evaluation.baselines.fraction_of_oracle(best[1]),
+            best_fraction=baselines.fraction_of_oracle(best[1]) if best and baselines.oracle_bounds else None,
         )
 
     # --- Beginning ----------------------------------------------------------------------------------------------------

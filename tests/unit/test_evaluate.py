@@ -16,6 +16,7 @@ import pytest
 import ccgym
 from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluate import main, parser
+from ccgym.cli.evaluation_output import size_text
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.directory import claim
@@ -465,10 +466,22 @@ def test_an_edited_class_runs_again_alone(out: list[str], tmp_path: Path, monkey
         found.append(ResultSet.load(directory))
     runs = sorted((directory / "runs").glob("*.json"))
     assert len(runs) == 5, "cubic's is that of before"
+    size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+    assert f"{size / 1e6:,.1f} MB" in size_text(directory)
     before, after = ([cell.record.total.delay_p95_ms for cell in one.cells] for one in found)
     assert [one == other for one, other in zip(before, after)] == [False, True, False]
     if out:
         assert main([*words[:-1], "3", *out, "--no-figures"]) == 2, "another experiment is refused as before"
+
+
+def test_paths_outside_of_a_training_are_told_before_anything_runs() -> None:
+    def told(path: str, schemes: str) -> int:
+        made = Experiment(NetworkPath.from_any(path), parse_contenders(schemes), runs=1)
+        return len(cli_evaluate._trained(made))
+
+    assert told("77.72mbps", "aurora,cubic") == 1
+    assert told("mm-delay 75 mm-link 3mbps 3mbps", "aurora,cubic") == 0
+    assert told("77.72mbps", "cubic,bbr") == 0
 
 
 def test_several_flows_have_a_row_each_and_unequal_shares_a_flag(

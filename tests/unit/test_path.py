@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -286,10 +288,10 @@ def test_mahimahi_mistakes(command: str, part: str) -> None:
 
 
 def test_a_round_trip_of_many_seconds_is_remarked() -> None:
-    (finding,) = NetworkPath(rate="12mbps", rtt=20).check()
+    (finding,) = NetworkPath(rate="12mbps", rtt="20s").check()
     assert (finding.severity, finding.code) == ("warning", "long-delay")
     assert "'20ms'" in finding.remedy
-    assert NetworkPath(rate="12mbps", rtt=0.02).check() == []
+    assert NetworkPath(rate="12mbps", rtt="0.02s").check() == []
 
 
 def test_mistakes_name_the_word_as_typed() -> None:
@@ -529,3 +531,19 @@ def test_a_path_is_built_anew_where_the_catalog_is_another(monkeypatch: pytest.M
     other = entry.model_copy(update={"title": "another"})
     monkeypatch.setattr(path_module, "path_entry", lambda _: (name, other))
     assert NetworkPath.named("77.72mbps").title == "another"
+
+
+@pytest.mark.parametrize("argument", [{"rtt": 15}, {"rtt": 0.015}, {"rtt": "20ms", "jitter": 1}])
+def test_a_time_without_a_unit_is_refused_as_a_rate_is(argument: dict[str, Any]) -> None:
+    for given in ({"rate": "12mbps", **argument}, {"rate": 12, "rtt": "15ms"}):
+        with pytest.raises(UnitError):
+            NetworkPath(**given)
+
+
+def test_the_signature_names_what_can_be_given() -> None:
+    names = inspect.signature(NetworkPath).parameters
+    assert {"rate", "rtt", "queue", "loss", "chain", "links"} <= set(names)
+    shown = repr(NetworkPath(rate="12mbps", rtt="40ms", queue="40p"))
+    assert "12 Mbit/s" in shown
+    assert "delay=" not in shown
+    assert len(shown) < 400

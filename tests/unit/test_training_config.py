@@ -220,6 +220,9 @@ def test_the_share_of_the_oracles_reward() -> None:
     assert Baselines({"oracle": 200.0}).fraction_of_oracle(150.0) == 0.75
     assert Baselines({"oracle": -5.0}).fraction_of_oracle(1.0) is None
     assert Baselines({"bbr": 1.0}).fraction_of_oracle(1.0) is None
+    assert Baselines({"oracle": 200.0, "bbr": 180.0}).oracle_bounds
+    assert not Baselines({"oracle": 283.2, "bbr": 807.4}).oracle_bounds
+    assert not Baselines({"bbr": 1.0}).oracle_bounds
     whole = Baselines({"oracle": 2.0}, {"oracle": {"loss": 0.1}})
     assert Baselines(**asdict(whole)) == whole
 
@@ -276,3 +279,13 @@ def test_a_policy_is_called_by_its_own_name(tmp_path: Path) -> None:
 )
 def test_rewards_have_digits_that_show_progress(reward: float, text: str) -> None:
     assert digits(reward) == text
+
+
+@pytest.mark.parametrize("best", [100.0, 807.4])
+def test_fractions_of_an_oracle_that_others_exceed_are_not_shown(best: float) -> None:
+    console = Console(record=True, width=200, file=io.StringIO())
+    display = ProgressDisplay(console, 100)
+    display.baselines(Baselines({"oracle": 283.2, "bbr": best}))
+    result = EvaluationResult(np.array([250.0]), np.array([10]), {}, {})
+    display.evaluation(10, result, best=True)
+    assert ("88.3 %" in console.export_text()) == (best < 283)
