@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import shutil
 import stat
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from ccgym.errors import PlatformError
 
@@ -23,6 +23,8 @@ MAX_JSON_BYTES: Final = 256 * 2**20
 """Larger JSON files are refused."""
 MAX_MODEL_BYTES: Final = 2**31
 """Larger networks and states of training are refused."""
+MAX_ARRAYS_BYTES: Final = 2**31
+"""Larger files of arrays and series are refused."""
 MAX_JSON_DEPTH: Final = 64
 """Deeper nesting is refused; the deepest that ccgym writes is a card with its configuration, about 15 levels."""
 MAX_INTEGER_DIGITS: Final = 20
@@ -53,24 +55,38 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
         UnreadableError: It is not a regular file, too large, or cannot be read.
     """
     try:
+        with open_regular(path) as file:
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError((error.strerror or str(error)).lower()) from None
+    if len(content) > limit:
+        raise UnreadableError(f"is larger than {limit} bytes")
+    return content
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A regular file, opened to be read: no folder, no pipe that waits, no device without an end.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+        UnreadableError: It is something else, or cannot be opened.
+    """
+    try:
         # Opening a pipe would otherwise wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            kind = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(kind):
-                raise UnreadableError("is a directory")
-            if not stat.S_ISREG(kind):
-                raise UnreadableError("is not a regular file")
-            content = file.read(limit + 1)
     except FileNotFoundError:
         raise
     except NotADirectoryError as error:
         raise FileNotFoundError(error.errno, "No such file or directory", str(path)) from None
     except OSError as error:
         raise UnreadableError((error.strerror or str(error)).lower()) from None
-    if len(content) > limit:
-        raise UnreadableError(f"is larger than {limit} bytes")
-    return content
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(kind):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise UnreadableError("is a directory" if stat.S_ISDIR(kind) else "is not a regular file")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -117,8 +133,8 @@ def atomic_write(path: Path, data: bytes | str, *, parents: bool = False) -> Non
     Raises:
         PlatformError: The disk is full, or the place cannot be written. The old file is untouched.
     """
-    # Several threads and processes may write the same file: each has its own.
-    partial = path.with_name(f".{path.name[:100]}.{threading.get_native_id()}.partial")
+    # Several threads, processes and machines that share a disk may write the same file: each has its own.
+    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.partial")
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""``ccgym windows``: search the best constant window of paths, and write the table that experts look it up in.
+"""``ccgym windows``: search the best constant window of paths, and write a table of them; experts look it up in
+``traces/best_windows.csv``.
 
 Exit status: 0, the table is written; for the rest see :mod:`ccgym.cli.common`. Paths that are in the table already,
 measured in the same way, are not searched again; interrupted, the same command continues.
@@ -19,20 +20,22 @@ if TYPE_CHECKING:
     from ccgym.config.best_windows import WindowRow
     from ccgym.evaluation.best_cwnd import Search
 
-DEFAULT_OUT: Final = Path("traces", "best_windows.csv")
-"""The table of a checkout."""
+DEFAULT_OUT: Final = Path("results", "best_windows.csv")
+"""Where the table goes. That of a checkout, ``traces/best_windows.csv``, is written only where --out says so."""
 PANTHEON_EMULATORS: Final = 18
 """They are called pantheon-1 and so on."""
 
 _DESCRIPTION: Final = """\
 Search the best constant window of paths by simulation, print it next to the published one, and
-write it into the table from which experts of kind best_window take their target. Without PATH:
-the 30 links that Indigo was trained on and Pantheon's other emulators.
+write it into a table. Experts of kind best_window take their target from traces/best_windows.csv,
+which is written only where --out says so. Without PATH: the 30 links that Indigo was trained on
+and Pantheon's other emulators.
 """
 
 _EXAMPLES: Final = """\
 examples:
   ccgym windows                                 the whole table; what is there already is kept
+  ccgym windows --out traces/best_windows.csv   the table of a checkout, which experts read
   ccgym windows 77.72mbps --again               one path again
   ccgym windows --runs 2 --runtime 10s --out windows.csv
 """

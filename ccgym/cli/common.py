@@ -171,7 +171,7 @@ _EXTRAS: Final = {
     "pandas": ("pandas",),
     "ray": ("cloudpickle", "ray"),
     "report": ("jinja2", "matplotlib"),
-    "train": ("onnx", "pettingzoo", "sb3_contrib", "stable_baselines3", "tensorboard", "torch"),
+    "train": ("onnx", "pettingzoo", "sb3_contrib", "sklearn", "stable_baselines3", "tensorboard", "torch"),
 }
 """Packages that only some commands need, by the extra that brings them."""
 
@@ -226,6 +226,8 @@ class Parser(argparse.ArgumentParser):
         unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         options = [option for action in self._actions for option in action.option_strings]
         hint = did_you_mean(unknown[1], options) if unknown else ""
+        if choice := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            hint = did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
         raise ConfigError("command-line", message, hint=hint or f"{self.prog} --help explains the options")
 
 

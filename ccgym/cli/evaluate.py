@@ -244,6 +244,8 @@ def _evaluate(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     shown_on.print(path.describe(), soft_wrap=True)
     if has_errors([path], shown_on):
         return STATUS_ERROR
+    for note in _trained(experiment):
+        shown_on.print(note, style="dim", soft_wrap=True)
     if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
 
@@ -355,6 +357,19 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
         raise named_as_typed(error, path="trace" if arguments.mahimahi is None else "mahimahi") from None
 
 
+def _trained(experiment: Experiment) -> list[str]:
+    """On what the learned schemes were trained, where that does not contain the path."""
+    from ccgym.config.hosts import hosts_of
+    from ccgym.experiments.run import training_range
+
+    path, notes = experiment.path, []
+    for one in experiment.schemes if hosts_of(path) is None and path.data_links else ():
+        trained = training_range(one)
+        if trained is not None and not trained.contains(path.mean_rate_mbps, path.owd_ms):
+            notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
+    return notes
+
+
 def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     """Where results go. A default directory that another experiment has taken is left to it."""
     if arguments.out is not None:
@@ -370,10 +385,11 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
         name = f"{name}-{experiment.backend}"
     plain = Path("results", name)
     there = held_parameters(plain)
-    if there is None or there == parameters:
+    if there is None or there == parameters or experiment.continues(there):
         return plain
     named = plain.with_name("-".join([name, *_differences(there, parameters)]))
-    free = named != plain and held_parameters(named) in (None, parameters)
+    held = held_parameters(named)
+    free = named != plain and (held in (None, parameters) or experiment.continues(held or {}))
     return named if free else plain.with_name(f"{name}-{digest(parameters)[:8]}")
 
 

@@ -26,6 +26,7 @@ from ccgym.cli.common import (
     named_as_typed,
     option,
 )
+from ccgym.cli.evaluation_output import size_text
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 from ccgym.units import parse_positive_time, parse_time
@@ -218,6 +219,7 @@ def run_and_show(
     longest = max((len(file.title) for file in written), default=0)
     for file in written:
         shown_on.print(f"{file.title:<{longest}}  {file.file}", soft_wrap=True)
+    shown_on.print(size_text(request.out), style="dim", soft_wrap=True)
     if arguments.json:
         json.dump(result.to_json(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")

@@ -57,8 +57,9 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
     for (level, code, cause), flags in causes.items():
         shown_on.print()
         for flag in flags:
-            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow")
-        shown_on.print(f"  likely cause: {cause}\n  to see it: {flags[0]['command']}")
+            shown_on.print(f"{level}: {flag['subject']}: {flag['message']} [{code}]", style="yellow", soft_wrap=True)
+        likely = f"  likely cause: {cause}\n" if cause else ""
+        shown_on.print(f"{likely}  to see it: {flags[0]['command']}", soft_wrap=True)
     alike: dict[tuple[str, str], list[CellFailure]] = {}
     for failure in results.failures:
         alike.setdefault((failure.scheme, failure.error), []).append(failure)
@@ -82,6 +83,13 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
         ]
     for name, file in files:
         shown_on.print(f"{name:<9} {out / file}", soft_wrap=True)
+    shown_on.print(size_text(out), style="dim", soft_wrap=True)
+
+
+def size_text(directory: Path) -> str:
+    """In a line, how much a directory holds."""
+    sizes = [file.lstat().st_size for file in directory.rglob("*") if file.is_file()]
+    return f"{sum(sizes) / 1e6:,.1f} MB in {len(sizes):,} files are in {directory}"
 
 
 def _show_differences(results: ResultSet, shown_on: Console) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from ccgym.cli import (
@@ -116,9 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if argv is None else argv)
     commands = _INTERNAL | {name: place for name, (place, _) in _DELEGATED.items()}
-    if words and words[0] in commands:
-        module, _, function = commands[words[0]].partition(":")
-        return int(getattr(importlib.import_module(module), function)(words[1:]))
+    flags = list(takewhile(re.compile("-v+|--verbose").fullmatch, words))
+    command, *rest = words[len(flags) :] or [""]
+    if command in commands:
+        module, _, function = commands[command].partition(":")
+        if command == "train":  # it has this option itself
+            rest = [*flags, *rest]
+        elif flags:
+            set_up_logging(sum(1 if flag == "--verbose" else len(flag) - 1 for flag in flags))
+        return int(getattr(importlib.import_module(module), function)(rest))
 
     def body() -> int:
         args = build_parser().parse_args(words)

@@ -169,6 +169,8 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         f"{algorithm.n_envs} environments, seed {training.seed}, into {directory}",
         soft_wrap=True,
     )
+    for note in _about(config):
+        shown_on.print(note, style="dim", soft_wrap=True)
     with ProgressDisplay(shown_on, training.steps) as display:
         outcome = train(
             config,
@@ -190,6 +192,16 @@ def _train(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         shown_on.print(f"policy     {exported.onnx}  (does what torch does: checked)", soft_wrap=True)
     _what_next(outcome, shown_on)
     return 0
+
+
+def _about(config: TrainConfig) -> list[str]:
+    """What one should know of a configuration before hours of training: what is not its own."""
+    from ccgym.training.export import policy_style
+
+    notes = [config.inherited] if config.inherited else []
+    if config.style.label and policy_style(config, config.name.lower()) != config.style:
+        notes.append(f"the label {config.style.label} is another scheme's: this policy will be called {config.name}")
+    return notes
 
 
 def _train_on_cluster(arguments: argparse.Namespace) -> int:

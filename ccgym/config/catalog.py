@@ -424,7 +424,8 @@ def _is_file(file: Path) -> bool:
 
 def _same(one: Path, other: Path) -> bool:
     try:
-        return one.resolve() == other or one.name == other.name
+        # In a checkout, and in its docs, traces are also called traces/NAME.trace.
+        return one == Path(other.name) or one.resolve() == other.resolve()
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -27,11 +27,12 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.errors import ConfigError, did_you_mean, near_miss, shown
-from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds
+from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
+from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds, parse_rate
 
 if TYPE_CHECKING:
     from ccgym.config.declared import Direction
@@ -91,7 +92,9 @@ class Shell:
         if fields["kind"] != "link":
             return fields if fields.pop("direction", direction) == direction else None
         link = fields[direction]
-        schedule = {"kind": "trace", "name": link["trace"], "once": fields["once"]}
+        schedule: dict[str, Any] = {"kind": "trace", "name": link.get("trace"), "once": fields["once"]}
+        if "rate" in link:
+            schedule = {"kind": "rate", "rate": parse_rate(link["rate"])}
         return {"kind": "link", "schedule": schedule, "queue": link["queue"], "overhead": OVERHEAD, "device_packets": 0}
 
 
@@ -106,6 +109,19 @@ class CommandLine:
 def looks_like_mahimahi(text: str) -> bool:
     """Whether a text is meant as a mahimahi command line."""
     return text.lstrip().startswith("mm-")
+
+
+def _schedule(word: str) -> dict[str, str]:
+    """A trace or, where there is none of that name, a constant rate: ``24mbps``."""
+    from ccgym.config.catalog import resolve_trace
+
+    with suppress(CcgymError):
+        parse_rate(word)
+        try:
+            resolve_trace(word)
+        except CcgymError:
+            return {"rate": word}
+    return {"trace": word}
 
 
 def parse_mahimahi(command: str | Sequence[str]) -> list[Mapping[str, Any]]:
@@ -343,8 +359,8 @@ class _Reader:
                 )
         element = {
             "kind": "link",
-            "uplink": {"trace": up, "queue": self.queue("uplink", options), "overhead": OVERHEAD},
-            "downlink": {"trace": down, "queue": self.queue("downlink", options), "overhead": OVERHEAD},
+            "uplink": {**_schedule(up), "queue": self.queue("uplink", options), "overhead": OVERHEAD},
+            "downlink": {**_schedule(down), "queue": self.queue("downlink", options), "overhead": OVERHEAD},
             "once": "--once" in options,
         }
         logs: dict[Direction, str] = {}

@@ -12,10 +12,10 @@ environments and the reports. It is immutable, compares and pickles by content, 
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
@@ -23,7 +23,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine
-from ccgym.config.catalog import PublishedResult, catalog, path_entry, path_names, resolve_trace
+from ccgym.config.catalog import PathEntry, PublishedResult, path_entry, path_names, resolve_trace
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
@@ -37,7 +37,7 @@ from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_pa
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
 from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, shown
+from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, shown
 from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
@@ -164,6 +164,15 @@ class NetworkPath(Chain):
                     where="path",
                 )
         given = {key: value for key, value in data.items() if value is not None}
+        for key in ("rtt", "jitter"):
+            if type(given.get(key)) in (int, float) and given[key] > 0:
+                # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
+                raise UnitError(
+                    f"{given[key]!r} without a unit",
+                    expected="a time with its unit",
+                    hint=f"{key}='{given[key]:g}ms', or '{given[key]:g}s'",
+                    where=key,
+                )
         if not given.get("links"):
             given.pop("links", None)
         elif "chain" in given:
@@ -210,6 +219,9 @@ class NetworkPath(Chain):
             )
         return _with_changes(given, shorthand, way) if whole and shorthand else given
 
+    def __repr__(self) -> str:
+        return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
+
     # --- Ways in --------------------------------------------------------------------------------------------------
 
     @classmethod
@@ -235,7 +247,7 @@ class NetworkPath(Chain):
             PathNotFoundError: With a near miss.
         """
         proper, entry = path_entry(name)
-        return _named(cls, proper, id(entry))
+        return _named(cls, proper, entry)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -513,16 +525,26 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
 _CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
 
-@lru_cache(maxsize=256)
-def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
-    """Build a path of the catalog once; ``entry_id`` tells catalogs apart."""
-    entry = catalog().paths[name]
+# Pydantic knows of the fields of a path only, not of the short forms that become them.
+NetworkPath.__signature__ = inspect.Signature(
+    [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in NetworkPath.ACCEPTED_KEYS]
+)
+
+_NAMED: Final[dict[tuple[type[NetworkPath], str], tuple[PathEntry, NetworkPath]]] = {}
+"""Paths of the catalog that were built, with the entries that they were built from."""
+
+
+def _named(cls: type[NetworkPath], name: str, entry: PathEntry) -> NetworkPath:
+    """Build a path of the catalog once for each entry: another catalog has others."""
+    known = _NAMED.get((cls, name))
+    if known is not None and known[0] is entry:
+        return known[1]
     try:
         path = cls(**entry.path)
     except ConfigError as error:
         raise error.at(f"path {name!r} of the catalog") from None
     results = tuple(result.model_copy(update={"scheme": scheme}) for scheme, result in entry.published.items())
-    return cls(
+    built = cls(
         chain=path.chain,
         name=name,
         title=entry.title,
@@ -530,6 +552,8 @@ def _named(cls: type[NetworkPath], name: str, entry_id: int) -> NetworkPath:
         published_results=results,
         published_source=entry.published_source,
     )
+    _NAMED[cls, name] = entry, built
+    return built
 
 
 def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:

@@ -62,6 +62,27 @@ class Loaded:
     """``file:line`` of every key and list item."""
     source: str = ""
     """The file's name; empty for data that came from no file."""
+    extends: str = ""
+    """The file that it extends; empty where it extends none."""
+    dropped: list[str] = field(default_factory=list)
+    """Key paths of the extended file that the extending one does not take over: see :data:`OWNED`."""
+
+    def inherited(self) -> list[str]:
+        """Key paths, two levels deep at most, of which all was written in the extended file."""
+        if not self.extends:
+            return []
+
+        def theirs(place: Place) -> bool:
+            within = [line for known, line in self.lines.items() if known[: len(place)] == place]
+            return all(line.startswith(f"{self.extends}:") for line in within)
+
+        found: list[str] = []
+        for key, value in self.data.items():
+            if theirs((key,)):
+                found.append(key)
+            elif isinstance(value, dict):
+                found += [f"{key}.{inner}" for inner in value if theirs((key, inner))]
+        return found
 
     def where(self, place: Sequence[str | int]) -> str:
         """Return ``file:line: key path`` of a place, or of the nearest one above it that was written down."""
@@ -130,7 +151,11 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
             where=where,
         )
     del top.value["extends"]
-    return _loaded(_Node(_merge(base, top.value, ()), ""), str(path))
+    dropped = _drop_foreign(base, top.value)
+    loaded = _loaded(_Node(_merge(base, top.value, ()), ""), str(path))
+    loaded.extends = str(base_path)
+    loaded.dropped = dropped
+    return loaded
 
 
 def parse_yaml(text: str, source: str) -> Loaded:
@@ -554,6 +579,49 @@ class _Parser:
 
 NAMING_KEYS: Final = ("name", "term", "signal")
 """Keys that name an item of a list; the first that it has counts."""
+
+
+OWNED: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    # A name, and what it is called in reports: a policy of another name is another policy.
+    ("name", "", ("style",)),
+    # What an action means: limits, unit and first deviation of another kind of map say nothing about this one.
+    ("agent.action.map", "kind", ("agent.action.bounds", "agent.action.scale", "algorithm.log_std_init")),
+    # Two ways to say the same.
+    ("environment.paths", "", ("environment.path",)),
+    ("environment.path", "", ("environment.paths",)),
+)
+"""What belongs to what: where the extending file gives the first (with another value of the second), the third is not
+taken over from the extended one."""
+
+
+def _drop_foreign(base: dict[str, _Node], over: dict[str, _Node]) -> list[str]:
+    """Remove from an extended file what belongs to what the extending one replaces; the key paths that were there."""
+    dropped = []
+    for owner, tag, owned in OWNED:
+        new, old = _at(over, owner), _at(base, owner)
+        if new is None:
+            continue
+        values = [None if one is None else _at(one.value, tag) if tag else one for one in (new, old)]
+        if tag or owner == "name":
+            first, second = (None if one is None else one.value for one in values)
+            if first is None or first == second:
+                continue
+        for path in owned:
+            holder, _, key = path.rpartition(".")
+            inside = _at(base, holder) if holder else _Node(base, "")
+            if inside is not None and isinstance(inside.value, dict) and inside.value.pop(key, None) is not None:
+                dropped.append(path)
+    return dropped
+
+
+def _at(mapping: Any, path: str) -> _Node | None:
+    """The node at a key path; None where there is none."""
+    node = _Node(mapping, "")
+    for key in path.split("."):
+        if not isinstance(node.value, dict) or key not in node.value:
+            return None
+        node = node.value[key]
+    return node
 
 
 def _merge(base: dict[str, _Node], over: dict[str, _Node], place: Place) -> dict[str, _Node]:

@@ -1,8 +1,8 @@
 """Starting a run process, watching it, and ending it.
 
 The child watches its standard input: it is never written to, and when it closes, because we closed it or because this
-process died, the child takes down what it made and exits. Job, errors and result lie in memory, under file descriptors
-that both hold: nothing is left on any disk, whichever process is killed.
+process died, the child takes down what it made and exits. Job and result lie in memory, under file descriptors that
+both hold: nothing is left on any disk, whichever process is killed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.emulation import job
+from ccgym.emulation.child_output import ChildOutput
 from ccgym.emulation.job import Memory
 from ccgym.emulation.plan import Plan
 from ccgym.errors import RealPathError, known_code, shown
@@ -63,7 +64,7 @@ class RunProcess:
     def __init__(self, plan: Plan) -> None:
         self._duration_s = plan.duration_s
         self._name = plan.backend
-        self._errors, self._result, self._status = Memory("errors"), Memory("result"), Memory("status")
+        self._result, self._status, self._errors = Memory("result"), Memory("status"), ChildOutput()
         self._job = job.memory("run", plan.document(Path(self._result.path), self._status.path))
         inherited = (self._job, self._result, self._status, *plan.held)
         try:
@@ -79,6 +80,7 @@ class RunProcess:
         except BaseException:
             self._close()
             raise
+        self._errors.begun()
         self._started = time.monotonic()
 
     def __enter__(self) -> RunProcess:

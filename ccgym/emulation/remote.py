@@ -24,6 +24,9 @@ MTU: Final = 1464
 """Largest IP packet that crosses the tunnel, bytes: what is left of 1500 by an IP header, a UDP header and a number of
 8 bytes, as in Pantheon's."""
 
+_MAX_ANSWER: Final = 2**20
+"""More is no answer of `ssh -G`, bytes."""
+
 
 def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:
     """Run a plan between this machine and another one, and join what both saw.
@@ -57,7 +60,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
         )
 
     with RemoteEnd(hosts) as there:
-        notes = _of_checkouts(git_summary(), there.hello(halt)["git"])
+        notes = _of_checkouts(git_summary(), str(there.hello(halt).get("git")))
         begun.ask()
 
         def begin_there(port: int | None) -> None:
@@ -179,10 +182,9 @@ def ssh_address(hosts: Hosts) -> str:
     """What SSH connects to for this host, after the user's ``~/.ssh/config``."""
     words = [*hosts.ssh_words, "-G", hosts.host]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SLACK_S, check=True)
-        found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        found = dict(line.split(" ", 1) for line in _answer(words).splitlines() if " " in line)
         return found["hostname"]
-    except (OSError, subprocess.SubprocessError, KeyError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise ConfigError(
             "remote-unreachable",
             f"`{shlex.join(words)}` does not tell the address of {hosts.host}: {error}",
@@ -190,3 +192,23 @@ def ssh_address(hosts: Hosts) -> str:
             expected="the address of the other machine",
             hint="give it with --remote-addr",
         ) from error
+
+
+def _answer(words: list[str]) -> str:
+    """What a command prints; ValueError where that is too much, comes too late, or the command fails."""
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        late = threading.Timer(SLACK_S, process.kill)
+        late.start()
+        try:
+            said = process.stdout.read(_MAX_ANSWER + 1)
+            if len(said) > _MAX_ANSWER:
+                raise ValueError(f"it prints more than {_MAX_ANSWER} bytes")
+            if status := process.wait():
+                raise ValueError(f"it ended with status {status}")
+        finally:
+            late.cancel()
+            process.kill()
+    return said.decode(errors="replace")

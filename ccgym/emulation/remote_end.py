@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import queue
 import shlex
 import subprocess
 import threading
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -22,7 +24,7 @@ from typing import Any, Final
 
 from ccgym.config.hosts import SSH, Hosts
 from ccgym.emulation.checkout import git_summary
-from ccgym.emulation.job import Memory
+from ccgym.emulation.child_output import ChildOutput
 from ccgym.emulation.process import GRACE_S, TURN_S
 from ccgym.errors import CcgymError, PlatformError, RealPathError, known_code, shown
 
@@ -34,6 +36,16 @@ HELLO_S: Final = 60.0
 
 SHOWN_LINES: Final = 4
 """Last lines of what SSH said that an error quotes."""
+
+MAX_RESULT: Final = 2**30
+"""Longer lines are no result, bytes; nor is more that a result unpacks to."""
+
+_MAX_WORDS: Final = 2**20
+"""Longer lines before it was told what to do, or more that is none of ours, are a flood, bytes."""
+_MAX_MESSAGES: Final = 16
+"""Messages that wait to be read; the far end waits then."""
+_MAX_SHOWN: Final = 500
+"""Characters of a line that an error quotes."""
 
 _SSH_FAILED: Final = 255
 _NOT_FOUND: Final = (126, 127)
@@ -54,9 +66,11 @@ class RemoteEnd:
         self._hosts = hosts
         self._where = f"remote {hosts.remote_path}"
         self._trial = f"{'ssh' if hosts.ssh == SSH else hosts.ssh} {hosts.host} true"
-        self._messages: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
-        self._errors = Memory("ssh")
-        self._noise: list[str] = []
+        self._messages: queue.Queue[Mapping[str, Any] | RealPathError | None] = queue.Queue(_MAX_MESSAGES)
+        self._errors = ChildOutput()
+        self._noise: deque[str] = deque(maxlen=SHOWN_LINES)
+        self._longest = _MAX_WORDS
+        self._ended = threading.Event()
         try:
             # A session of its own: control-C in the terminal is for us alone, and we end it in order.
             self._process = subprocess.Popen(
@@ -65,9 +79,6 @@ class RemoteEnd:
                 stdout=subprocess.PIPE,
                 stderr=self._errors.fd,
                 start_new_session=True,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
             )
         except OSError as error:
             self._errors.close()
@@ -78,6 +89,7 @@ class RemoteEnd:
                 expected="a program that runs a command on another machine, as ssh does",
                 hint="install the OpenSSH client, or name another program with --ssh",
             ) from error
+        self._errors.begun()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -95,7 +107,8 @@ class RemoteEnd:
         Raises:
             RealPathError: It cannot be reached, has no ccgym, or another version of it.
         """
-        said: Mapping[str, Any] = self.wait("hello", HELLO_S, halt)
+        answer = self.wait("hello", HELLO_S, halt)
+        said: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
         own = greeting()["version"]
         if said.get("version") != own:
             raise RealPathError(
@@ -110,8 +123,9 @@ class RemoteEnd:
     def send(self, request: Mapping[str, Any]) -> None:
         """Say what it is to do."""
         assert self._process.stdin is not None
+        self._longest = MAX_RESULT
         with suppress(BrokenPipeError):  # Why it has gone, waiting for its answer tells.
-            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
 
     def wait(
@@ -150,15 +164,19 @@ class RemoteEnd:
                 )
         if message is None:
             raise self._gone()
+        if isinstance(message, RealPathError):
+            raise message
         if "error" in message:
-            error = message["error"]
-            code = known_code(error.get("code"), "run-failed")
+            error = message["error"] if isinstance(message["error"], Mapping) else {"found": message["error"]}
+            found, where, expected, hint = (
+                str(error.get(part) or "")[: 8 * _MAX_SHOWN] for part in ("found", "where", "expected", "hint")
+            )
             raise RealPathError(
-                code,
-                str(error["found"]),
-                where=f"{self._where}: {error['where']}" if error["where"] else self._where,
-                expected=str(error["expected"]),
-                hint=str(error["hint"]),
+                known_code(error.get("code"), "run-failed"),
+                found,
+                where=f"{self._where}: {where}" if where else self._where,
+                expected=expected,
+                hint=hint,
             )
         if kind not in message:
             raise RealPathError("protocol-error", shown(dict(message)), where=self._where, expected=f"its {kind}")
@@ -167,6 +185,7 @@ class RemoteEnd:
     def end(self) -> None:
         """Close its standard input, and kill SSH if it does not end; the other machine notices either."""
         assert self._process.stdin is not None
+        self._ended.set()
         try:
             with suppress(OSError):
                 self._process.stdin.close()
@@ -180,14 +199,46 @@ class RemoteEnd:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                message = _message(line)
-                if message is not None:
-                    self._messages.put(message)
-                elif line.strip():
-                    self._noise.append(line.strip())  # A shell there says something of its own when it starts.
-        self._messages.put(None)
+        pieces, size, noise = [], 0, 0
+        with self._process.stdout as stream:
+            while chunk := os.read(stream.fileno(), 2**16):
+                first, *more = chunk.split(b"\n")
+                pieces.append(first)
+                size += len(first)
+                for part in more:
+                    noise += self._take(b"".join(pieces))
+                    pieces, size = [part], len(part)
+                if size > self._longest or noise > _MAX_WORDS or self._ended.is_set():
+                    self._put(self._flood())
+                    return
+            self._take(b"".join(pieces))
+        self._put(None)
+
+    def _take(self, line: bytes) -> int:
+        """Pass a line on if it is a message; otherwise answer with its length."""
+        message = _message(line)
+        if message is not None:
+            self._put(message)
+            return 0
+        if words := line.strip():
+            # A shell there says something of its own when it starts.
+            self._noise.append(words[:_MAX_SHOWN].decode(errors="replace"))
+        return len(line)
+
+    def _put(self, message: Mapping[str, Any] | RealPathError | None) -> None:
+        """Wait until there is room, or the end."""
+        while not self._ended.is_set():
+            with suppress(queue.Full):
+                self._messages.put(message, timeout=TURN_S)
+                return
+
+    def _flood(self) -> RealPathError:
+        return RealPathError(
+            f"it writes without end{self._quoted()}",
+            where=self._where,
+            expected=f"lines of at most {self._longest} bytes, as ccgym {COMMAND} writes them",
+            hint=f"look at what `{self._trial}` prints",
+        )
 
     def _gone(self) -> RealPathError:
         """Why there is nothing more to come."""
@@ -230,7 +281,7 @@ class RemoteEnd:
 
     def _quoted(self) -> str:
         said = self._errors.read().decode(errors="replace").splitlines() or self._noise
-        lines = [line.strip() for line in said if line.strip()][-SHOWN_LINES:]
+        lines = [line.strip()[:_MAX_SHOWN] for line in said if line.strip()][-SHOWN_LINES:]
         return f"; it said: {' | '.join(lines)}" if lines else ""
 
 
@@ -257,11 +308,11 @@ def message(kind: str, content: Any) -> str:
     return json.dumps({"ccgym": {kind: content}}) + "\n"
 
 
-def _message(line: str) -> Mapping[str, Any] | None:
+def _message(line: bytes) -> Mapping[str, Any] | None:
     """What a line says; None if it is not of ``ccgym tunnel-end``."""
     try:
         document = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     found = document.get("ccgym") if isinstance(document, dict) else None
     return found if isinstance(found, dict) else None
@@ -273,8 +324,23 @@ def packed_half(half: bytes) -> str:
 
 
 def unpacked_half(text: str) -> bytes:
-    """The inverse of :func:`packed_half`."""
-    return zlib.decompress(base64.b64decode(text))
+    """The inverse of :func:`packed_half`.
+
+    Raises:
+        RealPathError: It is something else.
+    """
+    try:
+        unpacking = zlib.decompressobj()
+        half = unpacking.decompress(base64.b64decode(text), MAX_RESULT)
+        if unpacking.eof:
+            return half
+        reason = "it is cut off, or too large"
+    except (TypeError, ValueError, zlib.error) as error:
+        reason = str(error)
+    raise RealPathError(
+        f"the result of the other machine cannot be unpacked: {reason}",
+        expected=f"what ccgym {COMMAND} sends, of at most {MAX_RESULT} bytes",
+    )
 
 
 def described(error: CcgymError) -> dict[str, str]:

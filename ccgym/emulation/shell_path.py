@@ -72,7 +72,7 @@ def from_mahimahi(words: Sequence[str], traces: Mapping[str, Path]) -> ShellPath
             element = shell.native(direction)
             if element is None:
                 continue
-            if element["kind"] == "link":
+            if element["kind"] == "link" and element["schedule"]["kind"] == "trace":
                 name = element["schedule"]["name"]
                 path.traces[name] = traces.get(name) or _trace_file(name)
             if direction in shell.logs:

@@ -126,6 +126,8 @@ class SB3LinkVecEnv(EnvironmentBase, VecEnv):
         """
         for index in range(self._batch.count):
             self._begin(index, self._seeds[index], self._options[index])
+        if isinstance(self._batch, SimulatedBatch) and self.learners > 1:
+            self._batch.note_truth()
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [self._privileged(index) for index in range(self.num_envs)]

@@ -64,7 +64,7 @@ class SimulatedBatch(EpisodeBatch):
         self._journal = np.zeros((rows, 512, self._native.action_size), dtype=np.float32) if journal else None
         self._open = np.zeros(rows, dtype=np.uint8)
         self._deciding_truth = np.zeros_like(self.privileged)
-        """Ground truth when the decision in force, or due, was taken; written by :meth:`roll`."""
+        """Ground truth when the decision in force, or due, was taken; see :attr:`deciding_truth`."""
         self._drawn = np.zeros_like(self.actions)
         """Actions in force as a rollout drew them."""
         self._labels = (np.full_like(self.actions, np.nan), np.full(rows, np.nan))
@@ -130,9 +130,16 @@ class SimulatedBatch(EpisodeBatch):
         rollout.last_observations[:], rollout.last_privileged[:] = self.obs, self._deciding_truth
         rollout.last_actions[:], rollout.open[:] = self._drawn, self._open == 1
 
+    def note_truth(self) -> None:
+        """All episodes have just begun: the decisions that are due are taken on the ground truth of now."""
+        self._deciding_truth[:] = self.refresh_privileged()
+
     @property
     def deciding_truth(self) -> Numbers:
-        """The ground truth when the decision in force, or due, was taken: after :meth:`roll` or :meth:`restore`."""
+        """The ground truth when the decision in force, or due, was taken.
+
+        It is known after :meth:`note_truth`, :meth:`roll` and :meth:`restore`.
+        """
         return self._deciding_truth
 
     def set_earlier(self, policies: Mapping[str, LearnedPolicy], drawn: Sequence[str]) -> None:
@@ -255,7 +262,7 @@ class SimulatedBatch(EpisodeBatch):
         for index, state in enumerate(states):
             if len(state.actions) == 0 and longest > 0:
                 self._begin(index, episodes[index])
-        self._deciding_truth[:] = self.refresh_privileged()
+        self.note_truth()
         if opened:
             self._drawn[:], self._deciding_truth[:] = opened["drawn"], opened["truth"]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -112,6 +113,12 @@ class RunInput:
     capacity: LinkCapacity | None
     """Capacity of the bottleneck of all flows, where there is one."""
 
+    @cached_property
+    def bin_steps(self) -> int:
+        """Sampling steps per throughput bin."""
+        base_rtt = min((flow.base_rtt_ns for flow in self.flows), default=self.step_ns)
+        return max(1, round(BIN_BASE_RTTS * base_rtt / self.step_ns))
+
 
 class _Value(NamedTuple):
     """A metric before its name says the unit."""
@@ -145,19 +152,13 @@ def ccperf_metrics(run: RunInput) -> CcperfMetrics:
     )
 
 
-def _bin_steps(run: RunInput) -> int:
-    """Sampling steps per throughput bin."""
-    base_rtt = min((flow.base_rtt_ns for flow in run.flows), default=run.step_ns)
-    return max(1, round(BIN_BASE_RTTS * base_rtt / run.step_ns))
-
-
 def _samples(run: RunInput, flow: FlowInput) -> _Samples:
     times = run.t_ns.astype(np.int64)
     active = (times > flow.start_ns) & (times <= flow.stop_ns)
     # What the application can read: a retransmission that arrives brings all that waited for it.
     received = flow.series["read_bytes"].astype(np.float64)
     per_step = np.diff(received, prepend=0.0) * 8 * 1000 / run.step_ns
-    steps = _bin_steps(run)
+    steps = run.bin_steps
     # Bins lie on a grid common to all flows, so that fairness compares the same instants.
     whole = times.size // steps
     edges = np.arange(whole + 1, dtype=np.int64) * steps * run.step_ns
@@ -197,7 +198,7 @@ def _flow_table(run: RunInput, flow: FlowInput, part: _Samples) -> MetricTable:
     counters = flow.counters
     payload_share = flow.mss / flow.packet_bytes
     step_s = run.step_ns / 1e9
-    bin_s = _bin_steps(run) * step_s
+    bin_s = run.bin_steps * step_s
     bins = part.bin_throughput[_active_bins(flow, part)]
     flowing = bins[bins > 0]
     timed = part.srtt_s > 0
@@ -270,7 +271,7 @@ def _utilization_bw(
     bins: npt.NDArray[np.bool_],
 ) -> _Value:
     """Mean over bins of payload throughput / bandwidth of the moment."""
-    bin_s = _bin_steps(run) * run.step_ns / 1e9
+    bin_s = run.bin_steps * run.step_ns / 1e9
     if capacity is None or edges_ns.size < 2:
         return _Value(None, bin_s)
     bandwidth = mean_per_bin_mbps(capacity, edges_ns)[bins]
@@ -324,7 +325,7 @@ def _link_table(run: RunInput, counters: Mapping[str, Any] | None) -> MetricTabl
 
 def _network_table(run: RunInput, samples: Sequence[_Samples]) -> MetricTable:
     step_s = run.step_ns / 1e9
-    bin_s = _bin_steps(run) * step_s
+    bin_s = run.bin_steps * step_s
     count = int(run.t_ns.size)
     in_flight = np.zeros(count)
     bdp_share = np.zeros(count)

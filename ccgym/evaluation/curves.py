@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ccgym.errors import ResultsError
 from ccgym.evaluation.capacity import LinkCapacity, mean_per_bin_mbps
 from ccgym.evaluation.metrics import IntArray, PacketLog
+from ccgym.files import MAX_ARRAYS_BYTES, read_bytes
 
 BIN_NS: Final = 500_000_000
 """Width of a throughput bin, nanoseconds (Pantheon's 500 ms)."""
@@ -120,7 +121,7 @@ class RunCurves:
     def load(cls, file: Path) -> RunCurves:
         """Read the curves that an evaluation kept of a run; :class:`ResultsError` where that cannot be done."""
         try:
-            return cls.from_bytes(file.read_bytes())
+            return cls.from_bytes(read_bytes(file, MAX_ARRAYS_BYTES))
         except (OSError, ValueError, KeyError) as error:
             raise ResultsError(
                 "results-damaged",
@@ -167,7 +168,8 @@ def thin(times_ns: IntArray, delays_ns: IntArray) -> tuple[FloatArray, FloatArra
     time_cell = last // TIME_CELLS + 1
     delay_cell = (high - low) // DELAY_CELLS + 1
     code = (times_ns // time_cell) * (DELAY_CELLS + 1) + (delays_ns - low) // delay_cell
-    occupied = np.flatnonzero(np.bincount(code))
+    # A table of all cells pays for many packets only.
+    occupied = np.unique(code) if code.size < TIME_CELLS else np.flatnonzero(np.bincount(code))
     times = (occupied // (DELAY_CELLS + 1) + 0.5) * time_cell
     delays = low + (occupied % (DELAY_CELLS + 1) + 0.5) * delay_cell
     return np.minimum(times, last) / 1e9, np.clip(delays, low, high) / 1e6

@@ -46,7 +46,8 @@ class Difference:
     verdict: Verdict
     """What the first one is."""
     more_runs: int | None
-    """Of an undecided pair: about how many more runs of each scheme would decide; None where over 10,000 would."""
+    """Of an undecided pair: about how many more runs of each scheme would decide; None where over 10,000 would, or
+    where one run each does not tell."""
 
     def row(self) -> dict[str, Any]:
         """As a row of a table."""
@@ -123,8 +124,8 @@ def _welch(first: Sequence[float], second: Sequence[float]) -> float:
 
 def _more_runs(interval: Interval | None, runs: int, degrees: float) -> int | None:
     """How many further runs would move the nearer end of an interval to zero."""
-    if interval is None:
-        return 1  # two of each, for an interval
+    if interval is None:  # one run says nothing about how much runs differ
+        return None
     arm = interval.mean - interval.low if interval.mean > 0 else interval.high - interval.mean
     reach = abs(interval.mean)
     for more in range(1, MOST_RUNS - runs + 1):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -15,12 +16,16 @@ from ccgym.evaluation.backends import REMOTE, SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
 from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
+from ccgym.schemes.origins import OfPython
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 """Of which runs packet logs are written: every run, the first run of each scheme, or none."""
 
 LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
+
+EDITED: Final = ("contenders", "policies")
+"""Parameters that change with the content of a Python class."""
 
 MAX_RUNS: Final = 10_000
 """Most runs per scheme."""
@@ -193,6 +198,25 @@ class Experiment:
             **({} if hosts is None else {"pantheon": hosts.identity}),
             **({"late_start_ms": self.late_start_ns / 1e6} if self.late_start_ns else {}),
         }
+
+    def continues(self, there: Mapping[str, Any]) -> bool:
+        """Whether results with these parameters are of this experiment before files of its Python classes were edited.
+
+        Names of such classes in files have a digest of their content: runs of the two never meet.
+        """
+        here = json.loads(json.dumps(self.parameters()))
+        edited = {choice.key for one in self.schemes for choice in one.choices if isinstance(choice.origin, OfPython)}
+
+        def rest(parameters: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in parameters.items() if name not in EDITED}
+
+        others = {key: version for key, version in here.get("policies", {}).items() if key not in edited}
+        return (
+            bool(edited)
+            and rest(there) == rest(here)
+            and len(there.get("policies", {})) == len(here.get("policies", {}))
+            and others.items() <= there.get("policies", {}).items()
+        )
 
     @property
     def path_name(self) -> str:

@@ -2,7 +2,7 @@
 
 They exist because results can be precise and meaningless at once. A student's report once
 measured a broken trace for sixty seconds six times; four of these rules would have said so. Each flag
-names the likely cause and a command that shows it.
+has a command that shows it, and names the likely cause where the numbers at hand tell it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ NEAR: Final = 0.05
 LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
 
+UNFAIR_JAIN: Final = 0.8
+"""Shares of flows below this index of Jain's are told: of two flows one got more than three times the other's."""
+
 BACKLOG_LOSS: Final = 0.02
 """Packets on their way at the end of a run are noted from this fraction of loss on."""
 
@@ -58,7 +61,7 @@ class Flag:
     """Scheme, path or experiment."""
     message: str
     cause: str
-    """What is probably behind it."""
+    """What is probably behind it; empty where only another run can tell."""
     command: str
     """A command that shows it."""
 
@@ -146,6 +149,7 @@ def flags(results: ResultSet, facts: PathFacts | None) -> list[Flag]:
     found = [*_experiment_flags(results), *(() if facts is None else _path_flags(facts))]
     for summary in results.schemes:
         found += _run_flags(summary, facts, results)
+        found += _unfair(summary, facts, results)
         if facts is not None:
             found += _scheme_flags(summary, facts, results)
     return sorted(found, key=lambda flag: flag.level != "warning")
@@ -265,6 +269,26 @@ def _run_flags(summary: SchemeSummary, facts: PathFacts | None, results: ResultS
         )
 
 
+def _unfair(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet) -> Iterator[Flag]:
+    """Shares of several flows on one bottleneck."""
+    jain = summary.jain
+    if jain is None or jain.mean >= UNFAIR_JAIN:
+        return
+    flows = [(flow, flow.throughput_mbps.mean) for flow in summary.flows if flow.throughput_mbps is not None]
+    total = sum(rate for _, rate in flows)
+    ordered = sorted(flows, key=lambda one: one[1])
+    shown = [*ordered[:1], *ordered[-1:]] if len(ordered) > 4 else ordered
+    rates = ", ".join(f"flow {flow.number} ({flow.scheme}) {rate:.2f} Mbit/s" for flow, rate in shown)
+    yield Flag(
+        level="warning",
+        code="unfair-shares",
+        subject=summary.style.label,
+        message=f"its flows share {total:.2f} Mbit/s unequally: {rates}; Jain's index {jain.mean:.2f}",
+        cause="",
+        command=_again(results, facts, summary.style.key, 1, "--logs all"),
+    )
+
+
 def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
     """What a scheme's numbers mean on this path."""
     label, key = summary.style.label, summary.style.key
@@ -279,11 +303,11 @@ def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) 
             code="starved",
             subject=label,
             message=f"greedy flows carried {throughput.mean:.2f} Mbit/s, "
-            f"{100 * utilization.mean:.1f} % of the capacity",
-            cause=_why_starved(summary, facts, _bound_of_its_own(results, key)),
+            f"{100 * utilization.mean:.1f} % of the capacity{_known(summary, facts, results)}",
+            cause="",
             command=f"ccgym trace show {facts.trace}"
             if _gap_matters(facts)
-            else _again(results, facts, key, 1, "--logs all"),
+            else _counterfactual(summary, facts, results),
         )
     if name in DELAY_BASED and facts.one_way_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_ms:
         yield Flag(
@@ -343,26 +367,37 @@ def _gap_matters(facts: PathFacts) -> bool:
     return facts.largest_gap_ms is not None and facts.largest_gap_ms > max(100.0, LONG_IN_RTTS * facts.base_rtt_ms)
 
 
-def _bound_of_its_own(results: ResultSet, key: str) -> bool:
+def _known(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
+    """Facts about a scheme that carried little. Which of them is the cause, only another run can tell."""
+    known = []
+    if _gap_matters(facts):
+        known.append(f"the trace delivers nothing for {facts.largest_gap_ms:g} ms at a time")
+    if facts.random_loss > 0:
+        known.append(f"the path loses {100 * facts.random_loss:g} % of packets at random")
+    if summary.loss:
+        known.append(f"{100 * summary.loss.mean:.2f} % of the bytes were lost")
+    if facts.base_rtt_ms:
+        round_trips = 1e3 * summary.runs[0].record.duration_s / facts.base_rtt_ms
+        known.append(f"a run lasts {round_trips:.0f} round trips")
+    if _bounded(results, summary.style.key):
+        known.append("the scheme has a bound of its own")
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def _bounded(results: ResultSet, key: str) -> bool:
     """Whether the window or the rate of a scheme has a bound of its own, whatever the path."""
     entry = registry().get(_text(results, key).split(":", 1)[0])
     return entry is not None and bool(entry["capabilities"]["bounded"])
 
 
-def _why_starved(summary: SchemeSummary, facts: PathFacts, bounded: bool) -> str:
-    if _gap_matters(facts):
-        return f"the trace delivers nothing for {facts.largest_gap_ms:g} ms at a time, which no scheme can follow"
-    if bounded:
-        return "the scheme has a bound of its own: it sends no more than that, whatever the path can carry"
-    loss = summary.loss.mean if summary.loss else 0.0
-    if facts.random_loss > 0:
-        return (
-            f"the path loses {100 * facts.random_loss:g} % of packets at random: a scheme that takes every loss for "
-            "congestion cannot fill such a link; one that does not is limited by itself"
-        )
-    if loss > 0.05:
-        return f"{100 * loss:.1f} % of the packets were lost: the buffer is too small for the scheme's bursts"
-    return "the scheme is limited by itself: start-up, window limits or pacing"
+def _counterfactual(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
+    """The runs that would tell whether random loss or, without any, the length of the runs is what limits a scheme."""
+    length = summary.runs[0].record.duration_s
+    varied = f"loss=0,{facts.random_loss:g}" if facts.random_loss > 0 else f"runtime={length:g}s,{5 * length:g}s"
+    where = f" --backend {results.backend}" if results.real else ""
+    return (
+        f"{command('evaluate')} {facts.options}{where} --schemes {_text(results, summary.style.key)} --sweep {varied}"
+    )
 
 
 def flag_dicts(found: Iterable[Flag]) -> tuple[Mapping[str, str], ...]:

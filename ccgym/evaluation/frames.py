@@ -59,7 +59,7 @@ def to_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
-    writer.writerows(zip(*([_cell(value) for value in column] for column in table.values()), strict=True))
+    writer.writerows(zip(*(_cells(column) for column in table.values()), strict=True))
     return text.getvalue()
 
 
@@ -107,6 +107,15 @@ def write_csv(file: str | os.PathLike[str], table: Table) -> None:
             where=os.fspath(file),
             expected="a file in a folder that exists",
         ) from None
+
+
+def _cells(column: Any) -> Sequence[Any]:
+    if isinstance(column, np.ndarray) and column.dtype == np.float64:
+        # Of many flows most columns hold nothing.
+        if np.isnan(column).all():
+            return [""] * column.size
+        column = column.tolist()
+    return [_cell(value) for value in column]
 
 
 def _cell(value: Any) -> Any:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +49,12 @@ DELAY_PERCENTILE: Final = 0.95
 
 def _empty() -> IntArray:
     return np.empty(0, dtype=np.int64)
+
+
+def _of_flow(flow: int, order: IntArray, flows: IntArray) -> IntArray:
+    """The places of a flow's packets, ascending."""
+    first, last = np.searchsorted(flows, (flow, flow + 1))
+    return order[first:last]
 
 
 def _whole_microseconds(ns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -122,14 +129,22 @@ class PacketLog:
         firsts = [int(a.min()) for a in (self.arrival_ns, self.departure_ns, self.opportunity_ns) if a.size]
         return min(firsts, default=0)
 
+    @cached_property
+    def _orders(self) -> tuple[tuple[IntArray, IntArray], ...]:
+        """Of arrivals and departures: places in order of the flows, and the flows in that order.
+
+        With many flows a search through all packets for each of them would take minutes.
+        """
+        orders = (np.argsort(flows, kind="stable") for flows in (self.arrival_flow, self.departure_flow))
+        both = zip(orders, (self.arrival_flow, self.departure_flow), strict=True)
+        return tuple((order, flows[order]) for order, flows in both)
+
     def of_flow(self, flow: int) -> PacketLog:
         """The packets of one flow (numbered from 1), without the link's opportunities."""
-        if self.flow_count == 1 and flow == 1:
-            arrived: slice | npt.NDArray[np.bool_] = slice(None)
-            departed: slice | npt.NDArray[np.bool_] = slice(None)
-        else:
-            arrived = self.arrival_flow == flow
-            departed = self.departure_flow == flow
+        arrived: slice | IntArray = slice(None)
+        departed: slice | IntArray = slice(None)
+        if self.flow_count != 1 or flow != 1:
+            arrived, departed = (_of_flow(flow, *order) for order in self._orders)
         return PacketLog(
             arrival_ns=self.arrival_ns[arrived],
             arrival_bytes=self.arrival_bytes[arrived],

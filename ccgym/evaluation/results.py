@@ -137,6 +137,28 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class FlowSummary:
+    """A flow of a scheme over the runs that count."""
+
+    number: int
+    """From 1."""
+    scheme: str
+    throughput_mbps: Spread | None
+    delay_p95_ms: Spread | None
+    loss: Spread | None
+    """A fraction."""
+
+
+def _jain(record: RunRecord) -> float | None:
+    """Jain's index of the flows' throughputs; None of a single flow, and where they do not share a bottleneck."""
+    rates = [flow.throughput_mbps or 0.0 for flow in record.flows]
+    squares = sum(rate * rate for rate in rates)
+    if len(rates) < 2 or not squares or len({flow.bottleneck for flow in record.flows}) > 1:
+        return None
+    return sum(rates) ** 2 / (len(rates) * squares)
+
+
+@dataclass(frozen=True)
 class SchemeSummary:
     """One row of the table: a scheme over its runs that count."""
 
@@ -197,6 +219,27 @@ class SchemeSummary:
         spread = Spread.of(value(cell.record) for cell in self.valid_runs)
         # Five times the same number is one number, and not certainty.
         return replace(spread, std=None) if spread is not None and self.identical_runs else spread
+
+    @property
+    def flows(self) -> tuple[FlowSummary, ...]:
+        """Its flows over the runs that count; empty without such runs."""
+        first = self.valid_runs[0].record.flows if self.valid_runs else ()
+        return tuple(
+            FlowSummary(
+                place + 1,
+                flow.scheme,
+                *(
+                    self._over_runs(lambda record, place=place, name=name: getattr(record.flows[place], name))  # type: ignore[misc]
+                    for name in ("throughput_mbps", "delay_p95_ms", "loss")
+                ),
+            )
+            for place, flow in enumerate(first)
+        )
+
+    @property
+    def jain(self) -> Spread | None:
+        """Jain's index of its flows' throughputs, from 1/n to 1 (equal); None of a single flow."""
+        return self._over_runs(_jain)
 
     @property
     def throughput_mbps(self) -> Spread | None:
@@ -348,7 +391,8 @@ class ResultSet:
     @property
     def differences(self) -> list[Difference]:
         """All pairs of schemes compared in what reports show. Their runs do not share seeds, and so are no pairs."""
-        seed = int(self.parameters.get("seed") or 1)
+        asked = self.parameters.get("seed")
+        seed = 1 if asked is None else int(asked)
         return [
             one
             for name, better in COMPARED.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
-from ccgym.evaluation.experiment import Experiment, LogsPolicy
+from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
@@ -37,7 +38,7 @@ from ccgym.evaluation.results import (
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.evaluation.store import RunStore, StoredRun
-from ccgym.files import atomic_write
+from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, atomic_write, read_bytes
 from ccgym.units import Nanoseconds
 
 MAY_GROW: Final = ("schemes", "contenders", "policies", "files", "runs")
@@ -98,14 +99,16 @@ def run_experiment(
         )
     observer = observer or Silent()
     started = time.time()
-    if held_parameters(out) is None:  # Before anything is written.
+    held = held_parameters(out)
+    if held is None:  # Before anything is written.
         runs_on = backend(experiment.backend)
         runs_on.require(experiment.path, experiment.runtime_ns)
         described = experiment.real and hosts_of(experiment.path) is None
         if described and any(_available(one, runs_on) for one in experiment.schemes):
             observer.notice(_probed(experiment, runs_on))
     with RunStore(out, "evaluation") as store, ProgressFile(out) as progress:
-        claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else ())
+        edited = EDITED if held is not None and experiment.continues(held) else ()
+        claim(out, experiment.parameters(), may_differ=MAY_GROW if grow else edited)
         outcomes = measure(
             experiment.planned(logs, max_memory),
             reduce=_evaluation(out, raw_logs=raw_logs),
@@ -150,26 +153,42 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
         record = _with_program_logs(run, record, out)
         assert record.metrics is not None
         logs = write_packet_logs(run, record, out, raw=raw_logs) if run.record.link_events else {}
-        files = {series_file(run.name): to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS)))}
+        series = to_csv(series_table(record, Nanoseconds(SERIES_STEP_NS)))
         invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
-        return Reduced(
-            {"record": record.as_dict(), "invalid": invalid, "log_files": logs}, record.curves().to_bytes(), files
-        )
+        data = {
+            "record": record.as_dict(),
+            "invalid": invalid,
+            "log_files": logs,
+            "series_sha256": hashlib.sha256(series.encode()).hexdigest(),
+        }
+        return Reduced(data, record.curves().to_bytes(), {series_file(run.name): series})
 
     def missing(run: Run, stored: StoredRun) -> str | None:
         if run.real and run.record.link_events and not stored.data["log_files"]:
             return None
-        if not run.real and not (out / series_file(run.name)).exists():
-            return f"{series_file(run.name)} is missing"
+        if not run.real and (wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256"))):
+            return wrong
         if not run.record.link_events:
             return None
         logs = stored.data["log_files"]
         if raw_logs and not run.real and not has_raw_logs(logs):
             return ""
-        wrong = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
-        return next(wrong, None) if logs else ""
+        found = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
+        return next(found, None) if logs else ""
 
     return Reduction("evaluation", 1, reduce, missing)
+
+
+def _wrong_series(file: Path, known: str | None) -> str | None:
+    """What is wrong with the series of a run; ``known`` is their checksum, None of a run before they had one."""
+    try:
+        content = read_bytes(file, MAX_ARRAYS_BYTES)
+    except FileNotFoundError:
+        return f"{file.name} is missing"
+    except UnreadableError as error:
+        return f"{file.name} {error}"
+    matches = known is None or hashlib.sha256(content).hexdigest() == known
+    return None if matches else f"{file.name} was cut off or edited"
 
 
 def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:

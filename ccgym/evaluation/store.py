@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ccgym.evaluation.directory import RUNS_DIRECTORY, Kind, lock_directory
 from ccgym.evaluation.run import Run
-from ccgym.files import UnreadableError, atomic_write, read_json
+from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, atomic_write, read_bytes, read_json
 
 FORMAT: Final = "ccgym-kept-run"
 FORMAT_VERSION: Final = 1
@@ -105,10 +105,12 @@ class RunStore:
         if stored.arrays_sha256 is not None:
             arrays = file.with_suffix(".npz")
             try:
-                if hashlib.sha256(arrays.read_bytes()).hexdigest() != stored.arrays_sha256:
+                if hashlib.sha256(read_bytes(arrays, MAX_ARRAYS_BYTES)).hexdigest() != stored.arrays_sha256:
                     return Damage(f"{arrays.name} does not match its checksum")
-            except OSError:
+            except FileNotFoundError:
                 return Damage(f"{arrays.name} is missing")
+            except UnreadableError as error:
+                return Damage(f"{arrays.name} {error}")
         return stored
 
     def save(self, run: Run, stored: StoredRun, arrays: bytes | None = None) -> StoredRun:

@@ -15,7 +15,7 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.files import UnreadableError, read_json
+from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, read_bytes, read_json
 
 VERSION: Final = 3
 """Rises with what is kept."""
@@ -141,7 +141,8 @@ class KeptRun:
         """
         try:
             kept = read_json(file)["body"]["data"]["detail"]
-            with np.load(file.with_suffix(".npz")) as arrays:
+            content = read_bytes(file.with_suffix(".npz"), MAX_ARRAYS_BYTES)
+            with np.load(io.BytesIO(content)) as arrays:
                 return cls(kept, {name: arrays[name] for name in arrays.files})
         except FileNotFoundError:
             raise

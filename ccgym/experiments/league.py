@@ -250,7 +250,7 @@ class League:
             )
             for key, rate in both[0].items()
         ]
-        return sorted(rows, key=lambda row: (-(row.published or -1.0), -row.as_published))
+        return sorted(rows, key=lambda row: (-(-1.0 if row.published is None else row.published), -row.as_published))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in ``docs/league.md``."""

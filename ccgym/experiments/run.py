@@ -47,7 +47,7 @@ from ccgym.units import Nanoseconds
 
 LINE_LEVEL: Final = 4
 """What is so deep in a document of results is a line: the document, its outcomes, one of them, its runs, a run."""
-SERIES_VERSION: Final = 2
+SERIES_VERSION: Final = 3
 """Rises with what is kept of series: runs without it are then run again."""
 
 
@@ -311,7 +311,7 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
 
     def reduce(run: Run, record: RunRecord) -> Any:
         scenario, wanted = scenarios[run.digest]
-        measured = Measured(scenario.path, record)
+        measured = Measured(scenario.path, record, run.contender.flows)
         values = {metric.key: metric.of(measured) for metric in wanted}
         first = run.number == 1
         data = {

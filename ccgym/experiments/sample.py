@@ -41,16 +41,20 @@ class Sample:
     """Per flow: the state that its scheme was in at each time, by its specification's name; empty where it has none."""
     drops: Floats
     """Packets that the bottleneck's queue dropped."""
-    wire_ratio: float
-    """IP bytes of a full packet per byte of its payload."""
+    wire_ratio: tuple[float, ...]
+    """Per flow: IP bytes of a full packet per byte of its payload."""
     capacity_bits: Floats
     """Bits that the bottleneck could have carried."""
     queue_delay_ms: float
     """Mean wait in the bottleneck's queue over the whole run, per packet, ms."""
 
     @classmethod
-    def of(cls, record: RunRecord) -> Sample:
+    def of(cls, record: RunRecord, flows: Sequence[FlowSpec] = ()) -> Sample:
         """From a run that kept its series.
+
+        Args:
+            record: The run.
+            flows: Its flows, which know the sizes of their packets; by default those of TCP.
 
         Raises:
             SimulationError: The run kept no series, or its path has no bottleneck.
@@ -61,7 +65,7 @@ class Sample:
                 "a run without series, or over a path without a link",
                 expected="a path with a link",
             )
-        flow = FlowSpec(scheme="")
+        flows = flows or [FlowSpec(scheme="")] * len(record.flows)
         link = record.counters["link"]
         times_ns = record.series["t_ns"].astype(np.int64)
         return cls(
@@ -74,7 +78,7 @@ class Sample:
             srtt_ms=tuple(_from_zero(part["srtt_ns"]) / 1e6 for part in record.series["flows"]),
             states=tuple(_states(part) for part in record.series["flows"]),
             drops=_from_zero(record.series["link"]["drops"]),
-            wire_ratio=flow.packet_bytes / flow.mss,
+            wire_ratio=tuple(flow.packet_bytes / flow.mss for flow in flows),
             capacity_bits=_bits(record.capacity, times_ns),
             # Little's law: the link's own mean sojourn counts the transmission, too.
             queue_delay_ms=link["mean_queue_packets"] * record.duration_s * 1e3 / max(link["forwarded"], 1),
@@ -91,7 +95,7 @@ class Sample:
     def utilization(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
         """Fraction of the link's capacity that these flows' unique data took, headers included; 0 without capacity."""
         capacity = self._grown(self.capacity_bits, begin_s, end_s)
-        bits = sum(self._grown(self.payload[flow], begin_s, end_s) for flow in flows) * 8 * self.wire_ratio
+        bits = sum(self._grown(self.payload[flow], begin_s, end_s) * 8 * self.wire_ratio[flow] for flow in flows)
         return bits / capacity if capacity > 0 else 0.0
 
     def share(self, flows: Sequence[int], begin_s: float, end_s: float) -> float:
@@ -138,8 +142,8 @@ class Sample:
             packet sent; mean of the flows' smoothed round-trip times, ms, 0 before the first measurement.
         """
         edges = np.arange(0.0, self.t_s[-1] + 1e-9, width_s)
-        total = np.sum(np.asarray(self.payload), axis=0)
-        carried = np.diff(np.interp(edges, self.t_s, total)) * 8 * self.wire_ratio
+        on_wire = [one * ratio for one, ratio in zip(self.payload, self.wire_ratio, strict=True)]
+        carried = np.diff(np.interp(edges, self.t_s, np.sum(np.asarray(on_wire), axis=0))) * 8
         capacity = np.diff(np.interp(edges, self.t_s, self.capacity_bits))
         sent = np.diff(np.interp(edges, self.t_s, np.sum(np.asarray(self.sent), axis=0)))
         dropped = np.diff(np.interp(edges, self.t_s, self.drops))

@@ -79,6 +79,8 @@ def verdict_text(one: Difference) -> str:
     """``better``; ``undecided: about 7 more runs``."""
     if one.verdict != "undecided":
         return one.verdict
+    if one.low is None:
+        return "undecided: one run each does not tell"
     more = "over 10,000 more runs" if one.more_runs is None else f"about {counted(one.more_runs, 'more run')}"
     return f"undecided: {more}"
 

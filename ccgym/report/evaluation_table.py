@@ -6,6 +6,7 @@ averaged as there, from the rounded numbers of the statistics files, so that eve
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from ccgym.evaluation.backends import PLACES, RECORDED, is_real
@@ -21,6 +22,9 @@ MEASURED: Final = (
     Column("loss", "loss", "%", spread(2), better="min", short="loss %"),
     Column("utilization", "utilization", "%", spread(1, 100), better="max", short="used %"),
 )
+
+JAIN: Final = Column("jain", "Jain's\nindex", "", spread(2), better="max", short="Jain")
+"""Of the flows of what is several flows: shown if there is any."""
 
 FRAMES: Final = (
     Column("frame_delay_ms", "frame\ndelay", "ms", spread(1), better="min", short="frame ms"),
@@ -57,13 +61,25 @@ def evaluation_table(results: ResultSet) -> Table:
     # A path whose links nothing tells has no capacity, nor what uses it.
     used = any(summary.utilization is not None for summary in results.schemes) or not results.cells
     measured = MEASURED if used else tuple(one for one in MEASURED if one.name != "utilization")
+    mixed = results.parameters.get("contenders") or {}
+    shared = (JAIN,) if any(summary.style.key in mixed and summary.jain for summary in results.schemes) else ()
+    head = Column("scheme", "scheme", align="left"), Column("runs", "runs")
+    rows = []
+    for summary in results.schemes:
+        rows.append(_row(summary))
+        rows += _flow_rows(summary) if summary.style.key in mixed else []
     return Table(
-        columns=[Column("scheme", "scheme", align="left"), Column("runs", "runs"), *measured, *frames, *published],
-        rows=[_row(summary) for summary in results.schemes],
+        columns=[*head, *measured, *shared, *frames, *published],
+        rows=rows,
         notes=_notes(results),
         legend="p95: 95th percentile of the one-way delay" + ("; used: fraction of the capacity" if used else ""),
         kind="stack",
     )
+
+
+def scaled(spread: Spread, factor: float) -> Spread:
+    """The same in another unit."""
+    return replace(spread, mean=spread.mean * factor, std=None if spread.std is None else spread.std * factor)
 
 
 def _frames(results: ResultSet) -> tuple[Column, ...]:
@@ -101,6 +117,7 @@ def _row(summary: SchemeSummary) -> Row:
         "scheme": summary.style.label + (f" {LIMITED_MARK}" if summary.limited_runs else ""),
         "runs": runs + (f" {IDENTICAL_MARK}" if summary.identical_runs else ""),
         "utilization": summary.utilization,
+        "jain": summary.jain,
         **{name: summary.as_printed(name) for name in PUBLISHED_COLUMNS},
         **{one.name: summary.of_frames(one.name) for one in FRAMES},
     }
@@ -109,6 +126,24 @@ def _row(summary: SchemeSummary) -> Row:
     if summary.published is not None:
         values |= {f"published_{name}": getattr(summary.published, name) for name in PUBLISHED_COLUMNS}
     return Row(values)
+
+
+def _flow_rows(summary: SchemeSummary) -> list[Row]:
+    """What each of several flows got."""
+    flows = summary.flows if len(summary.flows) > 1 else ()
+    return [
+        Row(
+            {
+                "scheme": f"  flow {flow.number}: {flow.scheme}",
+                "runs": "",
+                "throughput_mbps": flow.throughput_mbps,
+                "delay_p95_ms": flow.delay_p95_ms,
+                "loss": flow.loss and scaled(flow.loss, 100),
+            },
+            tone="muted",
+        )
+        for flow in flows
+    ]
 
 
 def _notes(results: ResultSet) -> list[str]:

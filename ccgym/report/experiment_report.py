@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.backends import PLACES
+from ccgym.evaluation.backends import PLACES, is_real
 from ccgym.evaluation.engine import Observer
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
@@ -15,6 +16,7 @@ from ccgym.experiments.results import ExperimentResults, Outcome, Spread, Test, 
 from ccgym.files import atomic_write
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
+from ccgym.report.evaluation_table import IDENTICAL_MARK
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ def _compared(result: ExperimentResults, test: Test) -> Sequence[RenderableType]
     between = pairs_table(result, test)
     file = f"{result.name}_differences.csv"
     shown: list[RenderableType] = [
-        table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md"
+        table if len(table.rows) <= MOST_ROWS_ON_SCREEN else f"{len(table.rows)} rows are in {result.name}.md",
+        *table.notes,
     ]
     if not found:  # one scheme, or no repetition that has every condition
         return shown
@@ -71,7 +74,7 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
         *(Column(one.key, one.label, one.unit, _deviation(one)) for one in test.metrics),
         Column("runs", "runs"),
     ]
-    rows = []
+    rows, identical = [], False
     for place, condition in enumerate(test.conditions):
         found = {style.key: outcome.conditions[place].metrics for style, outcome in results.of_test(test)}
         best = {
@@ -81,10 +84,23 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
         for number, (style, outcome) in enumerate(results.of_test(test)):
             own = outcome.conditions[place]
             at = {f"at {name}": value if number == 0 else "" for name, value in condition.at.items()}
-            runs = max((spread.count for spread in own.metrics.values()), default=0)
-            cells = {key: Cell(spread, "best" if style.key in best[key] else "") for key, spread in own.metrics.items()}
+            runs = f"{max((spread.count for spread in own.metrics.values()), default=0)}"
+            metrics = own.metrics
+            if _identical(results, outcome, condition.key):
+                identical = True
+                runs += f" {IDENTICAL_MARK}"
+                metrics = {key: replace(spread, count=1) for key, spread in metrics.items()}
+            cells = {key: Cell(spread, "best" if style.key in best[key] else "") for key, spread in metrics.items()}
             rows.append(Row({**at, "scheme": style.label, **cells, "runs": runs}, first=number == 0 and place > 0))
-    return Table(columns, rows, kind="stack")
+    notes = [f"{IDENTICAL_MARK} identical packets in all runs: nothing random there, so one run says as much"]
+    return Table(columns, rows, notes=notes if identical else (), kind="stack")
+
+
+def _identical(results: ExperimentResults, outcome: Outcome, condition: str) -> bool:
+    """Whether there are several simulated runs of a condition, and all were the same packets."""
+    hashes = [run.trajectory for run in outcome.runs if run.condition == condition]
+    simulated = not is_real(str(results.provenance["backend"]))
+    return simulated and len(hashes) > 1 and len(set(hashes)) == 1
 
 
 def best_schemes(metric: Metric, means: Mapping[str, float]) -> set[str]:

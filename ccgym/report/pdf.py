@@ -291,7 +291,10 @@ def _table(sheet: _Sheet, title: str, table: Table) -> None:
 def _problems(sheet: _Sheet, results: ResultSet) -> None:
     problems = [
         *(f"{failure.scheme}, run {failure.run} failed: {failure.error}" for failure in results.failures),
-        *(f"{flag['subject']}: {flag['message']}. Likely cause: {flag['cause']}." for flag in results.flags),
+        *(
+            f"{flag['subject']}: {flag['message']}." + (f" Likely cause: {flag['cause']}." if flag["cause"] else "")
+            for flag in results.flags
+        ),
     ]
     if not problems:
         return

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -29,6 +29,9 @@ from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, s
 
 WORTH_A_PROCESS: Final = 6
 """Below this many runs, starting workers takes longer than it saves."""
+
+DRAWN_FLOWS: Final = 60
+"""A figure of a run shows the first flows, up to this number: more cannot be told apart, and take minutes to draw."""
 
 _DRAWN: Final = b"."
 """What a worker writes after each run."""
@@ -85,6 +88,7 @@ def draw_run(directory: Path, task: Task) -> None:
     scheme, run, links = task
     for link, (metrics, file) in links.items():
         curves = RunCurves.load(directory / file)
+        curves = replace(curves, flows=curves.flows[:DRAWN_FLOWS])
         for one in run_files(directory, scheme, run, link):
             with house_style(PAPER if one.paper else SCREEN):
                 drawn = one.figure.draw(curves, metrics)

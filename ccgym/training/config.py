@@ -149,6 +149,12 @@ class TrainConfig(AgentFile, Strict):
     """How the exported policy is named and drawn next to other schemes."""
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _inherited: str = PrivateAttr(default="")
+
+    @property
+    def inherited(self) -> str:
+        """What it takes over from the file that it extends, and what it does not; empty where it extends none."""
+        return self._inherited
 
     @model_validator(mode="after")
     def _real_paths(self) -> TrainConfig:
@@ -265,6 +271,9 @@ class TrainConfig(AgentFile, Strict):
             apply_override(loaded, override, cls)
         config = validate(loaded, cls)
         config._written.update(loaded.data)
+        if loaded.extends:
+            config._inherited = f"from {loaded.extends}: {', '.join(loaded.inherited()) or 'nothing'}"
+            config._inherited += f"; not taken over: {', '.join(loaded.dropped)}" if loaded.dropped else ""
         return config
 
     def as_yaml(self) -> str:

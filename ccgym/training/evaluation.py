@@ -72,6 +72,12 @@ class Baselines:
             {scheme: result.metrics for scheme, result in results.items()},
         )
 
+    @property
+    def oracle_bounds(self) -> bool:
+        """Whether no other baseline has more than the oracle. It fills one link: with several flows or links, or a
+        reward of another kind, that need not be the maximum."""
+        return ORACLE in self.rewards and self.rewards[ORACLE] >= max(self.rewards.values())
+
     def fraction_of_oracle(self, reward: float) -> float | None:
         """A mean reward as a fraction of the oracle's; None if that was not measured or is not above zero."""
         oracle = self.rewards.get(ORACLE, 0.0)

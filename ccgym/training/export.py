@@ -23,6 +23,7 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import atomic_write, disk_error
 from ccgym.schemes import policies
+from ccgym.schemes.groups import descriptions
 from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import PolicyStyle, TrainConfig
@@ -161,8 +162,6 @@ def export_foreign(
             expected="another name for what is made of it",
             hint="name the configuration otherwise, or say --name or -o",
         )
-    if target[1] != config.name.lower():
-        config = config.model_copy(update={"style": PolicyStyle()})  # that of the configuration's own policy
     described = config.agent.describe()
     policy = load_foreign(network, len(described["observation"]), len(described["action"]))
     return _export(policy, config, target, {}, where=network, episodes=episodes)
@@ -185,7 +184,7 @@ def _export(
     agent = deployed.native()
     _require_bounds(policy, agent)
     network = onnx_file(policy, name)
-    style = config.style
+    style = policy_style(config, name)
     card = PolicyCard(
         name=name,
         label=style.label or name[:1].upper() + name[1:],
@@ -213,6 +212,13 @@ def _export(
     card = card.model_copy(update={"parity": parity.as_dict()})
     _write(file, network, card)
     return Exported(onnx=file, card=card, parity=parity)
+
+
+def policy_style(config: TrainConfig, name: str) -> PolicyStyle:
+    """How a policy of this name is shown: as the configuration says, if that speaks of it and not of another scheme."""
+    label = config.style.label
+    of_another = any(row["label"] == label and row["name"] != name for row in descriptions())
+    return PolicyStyle() if of_another or name != config.name.lower() else config.style
 
 
 def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ccgym.training.evaluation import Baselines, EvaluationResult
+from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,8 +56,10 @@ class ProgressDisplay:
         """What the baselines reach."""
         self._baselines = measured
         if measured.rewards:
-            parts = [f"{name} {reward:.1f}" for name, reward in measured.rewards.items()]
+            parts = [f"{name} {digits(reward)}" for name, reward in measured.rewards.items()]
             self.console.print(f"held-out paths, mean episode reward: {', '.join(parts)}", soft_wrap=True)
+            if ORACLE in measured.rewards and not measured.oracle_bounds:
+                self.notice("here the oracle, which fills its link, is not the maximum: no fractions of it are shown")
 
     def update(self, step: int, reward: float | None, steps_per_second: float) -> None:
         """An update is done.
@@ -68,7 +71,7 @@ class ProgressDisplay:
         """
         parts = [f"{_count(step)} steps", f"{_count(steps_per_second)}/s"]
         if reward is not None:
-            parts.append(f"reward {reward:.1f}")
+            parts.append(f"reward {digits(reward)}")
         if self._best is not None:
             parts.append(f"best {self._of_oracle(self._best)}")
         self._bar.update(self._task, completed=min(step, self._steps), note="  ".join(parts))
@@ -81,7 +84,7 @@ class ProgressDisplay:
         net = result.metrics
         seen = [
             f"{_count(step):>6} steps",
-            f"reward {reward:8.1f}",
+            f"reward {digits(reward):>8}",
             f"{self._of_oracle(reward):>15}",
             *(f"{net[key]:{form}} {unit}" for key, form, unit in _SHOWN if key in net),
             f"{time.perf_counter() - self._began:6.0f} s",
@@ -89,8 +92,9 @@ class ProgressDisplay:
         self.console.print("  ".join(seen) + ("  best" if best else ""), soft_wrap=True)
 
     def _of_oracle(self, reward: float) -> str:
-        fraction = self._baselines.fraction_of_oracle(reward) if self._baselines is not None else None
-        return f"{reward:.1f}" if fraction is None else f"{100 * fraction:.1f} % of oracle"
+        known = self._baselines
+        fraction = known.fraction_of_oracle(reward) if known is not None and known.oracle_bounds else None
+        return digits(reward) if fraction is None else f"{100 * fraction:.1f} % of oracle"
 
 
 _SHOWN = (
@@ -104,3 +108,9 @@ def _count(number: float) -> str:
         if number >= size:
             return f"{number / size:.3g}{letter}"
     return f"{number:.0f}"
+
+
+def digits(reward: float) -> str:
+    """A reward with the digits that show progress: four that count, and one after the point at least."""
+    magnitude = math.floor(math.log10(abs(reward))) if reward and math.isfinite(reward) else 0
+    return f"{reward:.{min(6, max(1, 3 - magnitude))}f}"

@@ -16,7 +16,7 @@ import math
 import shlex
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,8 @@ from ccgym.training.streams import STREAMS, capture_generators, restore_generato
 if TYPE_CHECKING:
     from ccgym.training.progress import ProgressDisplay
 
+CHECKPOINT_S: Final = 60.0
+"""The first update that ends so long after a checkpoint is followed by one, seconds of wall time."""
 _RECENT_EPISODES: Final = 100
 """Episodes that ``rollout/ep_rew_mean`` is the mean of."""
 
@@ -111,7 +113,7 @@ class Outcome:
     best_reward: float | None
     """Its mean episode reward."""
     best_fraction: float | None
-    """The same as a fraction of the oracle's."""
+    """The same as a fraction of the oracle's; None where that is not the maximum."""
 
 
 class Trainer:
@@ -123,6 +125,7 @@ class Trainer:
         display: Shows how it goes.
         device: See :func:`ccgym.training.model.choose_device`.
         environments: Where the environments come from, if not from the configuration.
+        clock: Seconds of wall time; what it says decides only when checkpoints are written.
     """
 
     def __init__(
@@ -133,10 +136,12 @@ class Trainer:
         *,
         device: str = "auto",
         environments: Environments | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config
         self.run = run
         self.display = display
+        self._clock = clock
         self.device = choose_device(device, config.algorithm)
         self.environments = environments or Environments(config)
         self.resumed = False
@@ -181,7 +186,7 @@ class Trainer:
         except OSError as error:
             # Tables and event files are written as training goes, by us and by TensorBoard.
             raise disk_error(error, self.run.path) from None
-        best = self.evaluation.best
+        best, baselines = self.evaluation.best, self.evaluation.baselines
         return Outcome(
             run_dir=self.run.path,
             step=self.step,
@@ -191,7 +196,7 @@ class Trainer:
             weights_sha256=weights_hash(self.model),
             best_step=None if best is None else best[0],
             best_reward=None if best is None else best[1],
-            best_fraction=None if best is None else self.evaluation.baselines.fraction_of_oracle(best[1]),
+            best_fraction=baselines.fraction_of_oracle(best[1]) if best and baselines.oracle_bounds else None,
         )
 
     # --- Beginning ----------------------------------------------------------------------------------------------------
@@ -278,10 +283,10 @@ class Trainer:
         every = self.config.training.checkpoint_every
         for callback in self.callbacks:
             callback.on_start(self)
-        saved = self.step
         if not self.resumed:
             self.model.logger.dump(self.step)
             self._save()
+        saved, saved_at = self.step, self._clock()
         last = self.is_finished()
         while not last and not stop.requested():
             began = time.perf_counter()
@@ -293,9 +298,10 @@ class Trainer:
             self.model.dump_logs(self.updates)
             self.seconds += time.perf_counter() - began - self.spent.total_s
             self._tell()
-            if last or stop.requested() or self.step // every > saved // every:
+            late = self._clock() - saved_at >= CHECKPOINT_S
+            if last or stop.requested() or late or self.step // every > saved // every:
                 self._save()
-                saved = self.step
+                saved, saved_at = self.step, self._clock()
         if last:
             write_model(self.run.final, self.model, self.normalizer, {"step": self.step})
         self.completed = last

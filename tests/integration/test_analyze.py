@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -191,3 +193,57 @@ def test_json_is_what_was_written(
     assert main([str(directory), "--out", str(tmp_path), "--no-figures", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "ccgym_results.json").read_text())
+
+
+# --- Hostile logs ----------------------------------------------------------------------------------------------------
+
+LOG = "# init timestamp: 1.0\n0.000 + 1500 1\n20.000 - 1500 20.000 1\n"
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_is_no_file_is_refused_at_once(
+    kind: str, alone: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    log = given / "cubic_datalink_run1.log"
+    if kind == "fifo":
+        os.mkfifo(log)
+    else:
+        log.symlink_to("/dev/zero")
+    assert main([str(log if alone else given), "--no-figures", "--out", str(tmp_path / "out")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pantheon_metadata.json", '{"runtime": NaN}'),
+        ("pantheon_metadata.json", '{"runtime": 1e300}'),
+        ("pantheon_metadata.json", '{"runtime": "long"}'),
+        ("pantheon_metadata.json", '{"flows": -1}'),
+        ("pantheon_metadata.json", '{"test_config": [1]}'),
+        ("cubic_stats_run1.log", "Start at: 2019-13-45 00:00:00\n"),
+        ("cubic_stats_run1.log", "-- Total of 1 flow:\nAverage throughput: 1.2.3 Mbit/s\n"),
+        (os.fsdecode(b"cubic\xff_datalink_run1.log"), LOG),
+    ],
+)
+def test_hostile_files_are_one_error(name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "cubic_datalink_run1.log").write_text(LOG)
+    (given / name).write_text(text)
+    assert main([str(given), "--no-figures", "--out", str(tmp_path / "out")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_thousand_flows_take_seconds(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    events = [(t := i * 0.5, f"{t:.3f} + 1500 {i % 1000 + 1}\n") for i in range(20_000)]
+    events += [(t + 20, f"{t + 20:.3f} - 1500 20.000 {i % 1000 + 1}\n") for i, (t, _) in enumerate(list(events))]
+    (given / "cubic_datalink_run1.log").write_text("".join(line for _, line in sorted(events)))
+    begun = time.process_time()
+    assert main([str(given), "--out", str(tmp_path / "out")]) == 0
+    assert time.process_time() - begun < 25

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,17 @@ def test_an_edited_log_is_reported_and_written_again(tmp_path: Path) -> None:
     assert lines[1:] == written.split(b"\n")[1:]
     begun = next(cell.started_epoch_s for cell in results.cells if (cell.scheme, cell.run) == ("cubic", 1))
     assert lines[0] == f"# init timestamp: {begun * 1e3:.3f}".encode()
+
+
+@pytest.mark.parametrize("harm", [lambda text: text[:-20], lambda text: text.replace("cubic", "Cubic", 1)])
+def test_harmed_series_are_reported_and_written_again(tmp_path: Path, harm: Callable[[str], str]) -> None:
+    sweep(tmp_path, logs="none")
+    series = tmp_path / "cubic_run1.csv"
+    written = series.read_text()
+    series.write_text(harm(written))
+    _, watcher = sweep(tmp_path, logs="none")
+    assert (watcher.ran, len(watcher.notices)) == (["cubic_run1"], 1)
+    assert series.read_text() == written
 
 
 def times(results: ResultSet) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from ccgym.cli.evaluate import main as evaluate
+from ccgym.cli.main import main as ccgym
 from ccgym.cli.site import main as site
+from ccgym.errors import ResultsError
+from ccgym.report.site import load_results
 from tests.browser import Browser, program
 from tests.refusals import explained
 
@@ -45,8 +49,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert evaluate(words) == 0
     league = ["--experiment", "league/prudentia", "--quick", "--schemes", "cubic,vegas,oracle"]
     assert evaluate([*league, "--out", str(directory / "prudentia")]) == 0
-    words = ["--trace", "12mbps", "--schemes", "cubic", "--runtime", "2", "--runs", "1"]
-    assert evaluate([*words, "--no-figures", "--out", str(directory / "slow link")]) == 0
+    words = ["--trace", "12mbps", "--schemes", "cubic", "--runtime", "2", "--runs", "1", "--no-figures"]
+    assert evaluate([*words, "--out", str(directory / "slow link")]) == 0
+    assert ccgym(["gap", *words, "--backends", "sim", "--out", str(directory / "gap")]) == 0
     return directory
 
 
@@ -166,6 +171,65 @@ def test_no_results_and_unfinished_ones_end_in_one_error(
     assert not (tmp_path / "site").exists()
 
 
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value of a document; of a list, the first element only."""
+    inside = document.items() if isinstance(document, dict) else list(enumerate(document))[:1]
+    for key, value in inside:
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    copy = json.loads(json.dumps(document))
+    holder = copy
+    for key in path[:-1]:
+        holder = holder[key]
+    if value is Ellipsis:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return copy
+
+
+@pytest.mark.parametrize("name", ["own_link", "prudentia", "gap"])
+def test_a_tampered_document_is_one_error_or_a_site(name: str, tmp_path: Path, results: Path) -> None:
+    given = tmp_path / name
+    shutil.copytree(results / name, given)
+    file = given / ("ccgym_gap.json" if name == "gap" else f"{name}.json")
+    document = json.loads(file.read_text())
+    short = {key: value for key, value in document.items() if key not in ("notes", "failures", "left")}
+    refused = 0
+    for place in places(short):
+        for value in (..., None, "x", [1], {"x": 1}):
+            file.write_text(json.dumps(changed(document, place, value)))
+            try:
+                load_results(given)
+            except ResultsError:
+                refused += 1
+    assert refused >= 40
+    for place in [("provenance",), ("schemes",), ("parameters",), ("tests",), ("outcomes",)]:
+        file.write_text(json.dumps(changed(document, place, None)))
+        code = site([str(given), "--out", str(tmp_path / "site")])
+        assert code == (2 if name == "own_link" or place == ("provenance",) else code)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [("experiment",), ("schemes", 0, "key"), ("tests", 0, "name"), ("outcomes", 0, "runs", 0, "kept")],
+)
+@pytest.mark.parametrize("name", ["../../outside", "{outside}", "a/b/../../../c", "..", ".hidden", "", "x\0y"])
+def test_names_never_become_paths(place: tuple[Any, ...], name: str, tmp_path: Path, results: Path) -> None:
+    given = tmp_path / "given"
+    shutil.copytree(results / "own_link", given)
+    file = given / "own_link.json"
+    document = json.loads(file.read_text())
+    before = sorted(tmp_path.rglob("*"))
+    file.write_text(json.dumps(changed(document, place, name.format(outside=tmp_path / "outside"))))
+    assert site([str(given), "--out", str(tmp_path / "site")]) == 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser, pages: Path, results: Path) -> None:
     browser.open(pages / "index.html")
     ranking = json.loads((results / "prudentia" / "prudentia.json").read_text(encoding="utf-8"))["rankings"][
@@ -182,7 +246,7 @@ def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser
     assert shown == expected
     assert len(shown) == 2
     links = browser.run("[...document.querySelectorAll('#reports ~ .entries a')].map((one) => one.href)")
-    assert [Path(one).name for one in links] == ["prudentia.html", "pantheon_table.md"]
+    assert [Path(one).name for one in links] == ["prudentia.html", "pantheon_table.md", "gap_table.md"]
     browser.open(pages / "reports" / "prudentia" / "prudentia.html")
     assert browser.run("document.querySelectorAll('figure img, img').length") >= 3
     assert (pages / "reports" / "slow link" / "pantheon_table.md").exists()

@@ -185,13 +185,14 @@ def run(
     resume: bool = False,
     on_step: Callable[[], None] = lambda: None,
     display: Quiet | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Train in a directory."""
     with RunDirectory(place) as directory:
         if not resume:
             directory.claim(config.as_yaml(), {}, [])
         environments: Any = ToyEnvironments(config, on_step)
-        made = Trainer(config, directory, display or Quiet(), device="cpu", environments=environments)
+        made = Trainer(config, directory, display or Quiet(), device="cpu", environments=environments, clock=clock)
         return made.train(resume=resume)
 
 
@@ -288,6 +289,19 @@ def test_killed_and_resumed_is_the_same_run(tmp_path: Path, whole: tuple[Path, O
     with (tmp_path / "progress.csv").open("a") as file:
         file.write("99,half a ro")
     assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
+
+
+def test_a_minute_without_a_checkpoint_is_followed_by_one(tmp_path: Path) -> None:
+    now = 0.0
+
+    def on_step() -> None:
+        nonlocal now
+        now += 2.0  # 16 of them are an update
+
+    config = toy_config(checkpoint_every=10_000, keep_checkpoints=99)
+    run(tmp_path, config, on_step=on_step, clock=lambda: now)
+    written = {one.name for one in (tmp_path / "checkpoints").glob("step_*")}
+    assert written == {"step_0", "step_128", "step_256", "step_384", "step_512"}
 
 
 def test_killed_again_and_again(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:

@@ -367,3 +367,13 @@ def test_whatever_is_a_path_can_be_searched(
     assert set(read_table(tmp_path / "w.csv")) == {"12mbps", "mine.yaml"}
     assert command(["12mbs", "--out", "w.csv"]) == 2
     explained(capsys.readouterr().err, "unknown-path at PATH")
+
+
+def test_the_table_of_a_checkout_is_written_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "traces").mkdir()
+    monkeypatch.chdir(tmp_path)
+    words = ["windows", "12mbps", "--runs", "1", "--runtime", "1s"]
+    assert main(words) == 0
+    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.csv")] == ["results/best_windows.csv"]
+    assert main([*words, "--out", "traces/best_windows.csv"]) == 0
+    assert Path("traces/best_windows.csv").read_bytes() == Path("results/best_windows.csv").read_bytes()

@@ -177,10 +177,37 @@ def test_lists_are_changed_by_name(tmp_path: Path) -> None:
         load_yaml(write(tmp_path, "top.yaml", "extends: base.yaml\nterms: {bbb: null}\n"))
 
 
+def test_what_belongs_to_another_policy_is_not_taken_over(tmp_path: Path) -> None:
+    base = """
+name: base
+agent: {clock: 1, action: {map: {kind: multiply, delta: 1}, bounds: [-40, 40], scale: 0.1, target: rate}}
+algorithm: {log_std_init: 2.0, gamma: 0.9}
+environment: {path: 12mbps, episode: {steps: 3}}
+style: {label: Base, reference: a paper}
+"""
+    write(tmp_path, "base.yaml", base)
+    whole = load_yaml(write(tmp_path, "same.yaml", "extends: base.yaml\nagent: {action: {map: {delta: 2}}}\n"))
+    assert whole.dropped == []
+    assert whole.data["style"] == {"label": "Base", "reference": "a paper"}
+    assert whole.data["agent"]["action"]["bounds"] == [-40, 40]
+    assert whole.inherited() == ["name", "agent.clock", "algorithm", "environment", "style"]
+    top = "extends: base.yaml\nname: mine\nagent: {action: {map: {kind: pair}}}\nenvironment: {paths: calibrated}\n"
+    loaded = load_yaml(write(tmp_path, "top.yaml", f"{top}style: {{color: red}}\n"))
+    assert loaded.data["style"] == {"color": "red"}
+    assert loaded.data["agent"]["action"] == {"map": {"kind": "pair"}, "target": "rate"}
+    assert loaded.data["algorithm"] == {"gamma": 0.9}
+    assert loaded.data["environment"] == {"paths": "calibrated", "episode": {"steps": 3}}
+    assert set(loaded.dropped) == {
+        "style", "agent.action.bounds", "agent.action.scale", "algorithm.log_std_init", "environment.path",
+    }  # fmt: skip
+    assert loaded.inherited() == ["agent.clock", "algorithm", "environment.episode"]
+
+
 @pytest.mark.parametrize("name", ["aurora.yaml", "configs/aurora.yaml", "aurora"])
 def test_extends_what_comes_with_ccgym(name: str, tmp_path: Path) -> None:
     loaded = load_yaml(write(tmp_path, "mine.yaml", f"extends: {name}\nname: mine\n"))
-    assert loaded.data == {**load_yaml(PACKAGED / "aurora.yaml").data, "name": "mine"}
+    whole = {**load_yaml(PACKAGED / "aurora.yaml").data, "name": "mine"}
+    assert loaded.data == {key: value for key, value in whole.items() if key != "style"}
     # A file of the same name extends the packaged one, and not itself.
     assert load_yaml(write(tmp_path, "aurora.yaml", "extends: aurora.yaml\nname: mine\n")).data == loaded.data
     # What lies next to it comes first.

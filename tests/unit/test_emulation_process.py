@@ -109,6 +109,17 @@ def test_an_end_that_explains_nothing(
     assert list(temporary.iterdir()) == []
 
 
+def test_what_a_run_process_says_is_kept_in_part(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = json.dumps({"place": "step", "found": "EPERM", "expected": "", "hint": ""})
+    script = f"for _ in range(20): sys.stderr.write('x' * 2**20)\nsys.stderr.write(chr(10) + '''{line}''')"
+    acting(monkeypatch, f"{script}\nsys.exit(2)")
+    with RunProcess(Plan(SPEC)) as run:
+        with pytest.raises(RealPathError) as caught:
+            run.wait()
+        assert len(run._errors.read()) < 200_000
+    assert caught.value.where == "step"
+
+
 # --- Life and death ------------------------------------------------------------------------------------------------
 
 WAITS_FOR_ITS_PARENT = "sys.stdin.buffer.read()"

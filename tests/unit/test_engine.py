@@ -278,7 +278,17 @@ def _empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, Path.unlink])
+def _fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, _fifo, _device, Path.unlink])
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
 def test_damage_is_noticed(tmp_path: Path, damage: Callable[[Path], None], suffix: str) -> None:
     with RunStore(tmp_path) as store:

@@ -16,6 +16,7 @@ import pytest
 import ccgym
 from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluate import main, parser
+from ccgym.cli.evaluation_output import size_text
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.directory import claim
@@ -27,6 +28,7 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
+from ccgym.report.evaluation_table import evaluation_table
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes
@@ -436,16 +438,71 @@ def test_video_that_leaves_capacity_unused_is_not_starved() -> None:
     assert codes(video, facts) == set()
 
 
-def test_random_loss_is_no_cause_where_a_scheme_is_bounded() -> None:
+def test_what_starves_a_scheme_is_not_guessed() -> None:
     facts = replace(STUDENT, largest_gap_ms=None, capacity_mbps=77.0, declared_mbps=None, random_loss=0.0006)
-    for scheme, cause in [
-        ("cubic", "at random"),
-        ("sprout", "bound of its own"),
-        ("sprout:mode=pantheon", "bound of its own"),
-    ]:
-        found = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), facts)
-        assert [flag.code for flag in found] == ["starved"]
-        assert cause in found[0].cause
+    for lossy, varied in (
+        (facts, "--sweep loss=0,0.0006"),
+        (replace(facts, random_loss=0), "--sweep runtime=60s,300s"),
+    ):
+        for scheme in ("cubic", "ledbat", "sprout:mode=pantheon"):
+            (found,) = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), lossy)
+            assert (found.code, found.cause) == ("starved", "")
+            assert found.command.endswith(varied)
+
+
+@pytest.mark.parametrize("out", [["--out", "here"], []])
+def test_an_edited_class_runs_again_alone(out: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--trace", "12mbps", "--schemes", "my.py:Slow,cubic,my.py:Slow+cubic", "--runs", "1", "--runtime", "2"]
+    found = []
+    for window in (2, 4):
+        Path("my.py").write_text(f"class Slow:\n    cwnd = {window}\n    def on_ack(self, ack):\n        pass\n")
+        assert main([*words, *out, "--no-figures", "--logs", "none"]) == 0
+        (directory,) = [Path("here")] if out else Path("results").iterdir()
+        found.append(ResultSet.load(directory))
+    runs = sorted((directory / "runs").glob("*.json"))
+    assert len(runs) == 5, "cubic's is that of before"
+    size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+    assert f"{size / 1e6:,.1f} MB" in size_text(directory)
+    before, after = ([cell.record.total.delay_p95_ms for cell in one.cells] for one in found)
+    assert [one == other for one, other in zip(before, after)] == [False, True, False]
+    if out:
+        assert main([*words[:-1], "3", *out, "--no-figures"]) == 2, "another experiment is refused as before"
+
+
+def test_paths_outside_of_a_training_are_told_before_anything_runs() -> None:
+    def told(path: str, schemes: str) -> int:
+        made = Experiment(NetworkPath.from_any(path), parse_contenders(schemes), runs=1)
+        return len(cli_evaluate._trained(made))
+
+    assert told("77.72mbps", "aurora,cubic") == 1
+    assert told("mm-delay 75 mm-link 3mbps 3mbps", "aurora,cubic") == 0
+    assert told("77.72mbps", "cubic,bbr") == 0
+
+
+def test_several_flows_have_a_row_each_and_unequal_shares_a_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.py").write_text("class Slow:\n    cwnd = 2\n    def on_ack(self, ack):\n        self.cwnd = 2\n")
+    path = tmp_path / "path.yaml"
+    path.write_text("{rate: 12mbps, rtt: 40ms, queue: 40p}\n")
+    schemes = f"{tmp_path}/my.py:Slow+cubic,cubic+cubic,cubic"
+    options = ["--trace", str(path), "--runs", "2", "--runtime", "5", "--no-figures", "--schemes", schemes]
+    assert main([*options, "--out", str(tmp_path / "out")]) == 0
+    made = ResultSet.load(tmp_path / "out")
+    mixed, same, alone = made.schemes
+    rows = evaluation_table(made).rows
+    assert len(rows) == 7
+    slow, fast = (one.throughput_mbps.mean for one in mixed.flows if one.throughput_mbps)
+    assert [row.values["throughput_mbps"].mean for row in rows[1:3]] == [slow, fast]
+    assert fast > 5 * slow
+    assert mixed.jain is not None
+    assert mixed.jain.mean == pytest.approx((slow + fast) ** 2 / (2 * (slow**2 + fast**2)), rel=0.05)
+    assert rows[0].values["jain"] == mixed.jain
+    assert alone.jain is None
+    assert [flag["subject"] for flag in made.flags if flag["code"] == "unfair-shares"] == [mixed.style.label]
+    assert same.jain is not None
+    assert same.jain.mean > 0.8
 
 
 def test_a_full_deep_queue_is_noted() -> None:
@@ -466,10 +523,9 @@ def test_a_loss_of_packets_that_still_wait_is_noted() -> None:
 
 def test_every_flag_names_cause_and_command() -> None:
     for flag in flags(results(0.55, 1544.94, runs=1), STUDENT):
-        assert flag.cause
+        assert bool(flag.cause) == (flag.code != "starved")
         assert flag.command
         assert flag.subject
-    assert "1500 ms at a time" in next(f.cause for f in flags(results(0.5, 1500.0), STUDENT) if f.code == "starved")
 
 
 def test_a_shared_cause_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -477,7 +533,7 @@ def test_a_shared_cause_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*options, "--schemes", "reno,vegas"]) == 0
     printed = capsys.readouterr().out
     assert len(re.findall(r"^warning: TCP (?:Reno|Vegas): .* \[starved\]$", printed, re.MULTILINE)) == 2
-    assert printed.count("likely cause: ") == printed.count("to see it: ") == 1
+    assert printed.count("to see it: ") == 1
 
 
 @pytest.mark.parametrize(

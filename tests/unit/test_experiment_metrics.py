@@ -21,6 +21,7 @@ from ccgym.experiments.metrics.circuit_breaker import equation
 from ccgym.experiments.results import Outcome, Test
 from ccgym.experiments.sample import Sample
 from tests.refusals import refused
+from ccgym.schemes.flow import read_flow
 
 FOUND = load_experiment("weaknesses")
 assert isinstance(FOUND, spec.ExperimentSet)
@@ -49,7 +50,7 @@ def sample(
         srtt_ms=tuple(np.array(srtt_ms or [0] * len(times), dtype=float) for _ in payload),
         states=tuple(() for _ in payload),
         drops=np.array(drops or [0] * len(times), dtype=float),
-        wire_ratio=1.0,
+        wire_ratio=(1.0,) * len(payload),
         capacity_bits=12e6 * times,
         queue_delay_ms=0.0,
     )
@@ -111,6 +112,24 @@ def test_a_sample_of_a_run_agrees_with_its_record() -> None:
     assert 0 < taken.queue_delay_ms < full_ms
     with refused(SimulationError, "path-without-link"):
         Sample.of(simulate(path, ["cubic"], "1s", 3, Record(packets=False, series=0)))
+
+
+def test_headers_count_by_the_size_of_each_flows_packets() -> None:
+    path = NetworkPath(rate="10mbps", rtt="40ms", queue="4bdp")
+    given = [{"scheme": "cubic", "mss": 200}, {"scheme": "cubic"}]
+    record = simulate(path, given, "20s", 3, Record(packets=False, series="100ms"))
+    measured = Measured(path, record, [read_flow(one) for one in given])
+    assert measured.sample.utilization((0, 1), 5, 20) == pytest.approx(1.0, abs=0.02)
+    assert measured.sample.utilization((0,), 5, 20) == pytest.approx(measured.sample.share((0,), 5, 20), rel=0.02)
+    rates = measured.sample.series(1.0)["rate_mbps"][5:]
+    assert np.mean(rates) == pytest.approx(10 * measured.sample.utilization((0, 1), 5, 20), rel=0.01)
+
+
+def test_the_page_of_metrics_knows_the_better_side() -> None:
+    for name in ("circuit_breaker", "frame_latency", "frame_loss"):
+        assert METRICS[name].BETTER == "lower"
+        assert read_metric(name, {}).better == "lower"
+    assert read_metric("circuit_breaker", {"of": "time"}).better == "higher"
 
 
 class Found:

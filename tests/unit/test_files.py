@@ -99,3 +99,17 @@ def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.
         atomic_write(tmp_path / "table.csv", "new")
     assert [file.name for file in tmp_path.iterdir()] == ["table.csv"]
     assert (tmp_path / "table.csv").read_text() == "old"
+
+
+def test_writers_of_one_file_on_several_machines_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+
+    def replace(self: Path, target: Path) -> None:
+        names.append(self.name)
+        self.rename(target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    for _ in range(2):  # one process and one thread have the same numbers on every machine
+        atomic_write(tmp_path / "file", "text")
+    assert len(set(names)) == 2
+    assert all(name.startswith(".") and name.endswith(".partial") for name in names)

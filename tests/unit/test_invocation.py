@@ -15,7 +15,7 @@ import pytest
 
 from ccgym import invocation
 from ccgym.cli.common import STATUS_BROKEN_PIPE, STATUS_ERROR, missing_package, run
-from ccgym.cli.main import build_parser
+from ccgym.cli.main import build_parser, main
 from tests.refusals import explained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +109,12 @@ def test_without_the_environment_there_is_one_clear_error(words: list[str]) -> N
 
 @pytest.mark.parametrize(
     ("package", "hint"),
-    [("matplotlib", "ccgym[report]"), ("torch.nn", "ccgym[train]"), ("rich", "pip install ccgym")],
+    [
+        ("matplotlib", "ccgym[report]"),
+        ("torch.nn", "ccgym[train]"),
+        ("sklearn.tree", "ccgym[train]"),
+        ("rich", "pip install ccgym"),
+    ],
 )
 def test_what_is_missing_names_what_brings_it(
     package: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -168,3 +173,21 @@ def test_what_a_disk_refuses_is_explained(error: OSError, found: str, capsys: py
 def test_a_missing_file_of_ours_keeps_its_traceback() -> None:
     with pytest.raises(FileNotFoundError):
         run(lambda: Path("/nowhere/at/all").stat().st_size)
+
+
+@pytest.mark.parametrize("flag", ["-v", "-vv", "--verbose"])
+@pytest.mark.parametrize("command", ["evaluate", "train"])
+def test_more_may_be_said_before_a_command(flag: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([flag, command, "--help"])
+    assert caught.value.code == 0
+    assert main([flag, command, "--no-such-option"]) == 2
+    assert main([flag, "paths"]) == 0
+
+
+@pytest.mark.parametrize(("word", "near"), [("shema", "schema"), ("evalute", "evaluate"), ("tracee", "trace")])
+def test_a_command_that_does_not_exist_has_near_misses(
+    word: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word]) == 2
+    assert repr(near) in capsys.readouterr().err

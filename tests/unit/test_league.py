@@ -39,6 +39,7 @@ from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
 from tests.refusals import refused
+from ccgym.schemes.reading import parse_scheme
 
 LEAGUE = load_experiment("league")
 assert isinstance(LEAGUE, ExperimentSet)
@@ -270,6 +271,18 @@ def test_published_rates_stand_next_to_those_among_the_same_schemes(made: tuple[
     assert rows["bbr3"].instead == "BBR2"
     assert rows["vegas"].instead == ""
     assert league.published(league.sections[2]) == []
+
+
+def test_a_published_rate_of_zero_is_a_rate(made: tuple[League, Path]) -> None:
+    section = made[0].sections[0]
+    assert section.games.published is not None
+    given = section.games.published
+    last = min(made[0].published(section), key=lambda row: row.as_published)
+    name = next(name for name in given.participants if parse_scheme(name).style.key == last.scheme)
+    games = section.games.model_copy(update={"published": given.model_copy(update={"rates": {name: 0.0}})})
+    (first, *others) = made[0].published(replace(section, games=games))
+    assert (first.scheme, first.published) == (last.scheme, 0.0)
+    assert all(row.published is None for row in others)
 
 
 def test_ranks_by_weight_are_permutations(made: tuple[League, Path]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ccgym.config.mahimahi import CommandLine, parse_command_line
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import shell_path
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, PathNotFoundError
 from tests.refusals import refused
 
 COMMANDS = json.loads((Path(__file__).parent / "data" / "mahimahi_commands.json").read_text())
@@ -134,3 +134,16 @@ def test_reading_tools_loads_no_models() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_rate_does_where_there_is_no_trace_of_that_name() -> None:
+    path = NetworkPath.from_mahimahi("mm-delay 20 mm-link 24mbps 12mbps")
+    compiled = path.compile()
+    (link,) = [one for one in compiled.uplink if one["kind"] == "link"]
+    assert link["schedule"] == {"kind": "rate", "rate": 24_000_000}
+    (back,) = [one for one in compiled.downlink if one["kind"] == "link"]
+    assert back["schedule"]["name"] == "12mbps"
+    shell = shell_path.from_mahimahi(["mm-link", "24mbps", "24mbps", "sh"], {})
+    assert shell.elements["uplink"][0]["schedule"] == {"kind": "rate", "rate": 24_000_000}
+    with pytest.raises(PathNotFoundError):
+        NetworkPath.from_mahimahi("mm-link no-such-trace 12mbps").compile()

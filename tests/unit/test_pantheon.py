@@ -235,8 +235,13 @@ def test_an_mm_link_log_is_read_as_flow_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["12.5 - 1500", "12.5 x 1500 1", "garbage", "12.5", "", "12.5 + many 1", "12.5 - 1500 2."[:10] + "q"]
-)
+    "line",
+    [
+        "12.5 - 1500", "12.5 x 1500 1", "garbage", "12.5", "", "12.5 + many 1", "12.5 - 1500 2."[:10] + "q",
+        "-5.0 + 1500 1", "nan + 1500 1", "1e300 + 1500 1", "1e12 + 1500 1", "inf - 1500 2 1", "12.5 - 1500 nan 1",
+        "12.5 - 1500 1e300 1", "12.5 + -1 1", "12.5 + 1500 -1", f"12.5 + 1500 {10**30}",
+    ],
+)  # fmt: skip
 def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     file = tmp_path / "cubic_datalink_run1.log"
     file.write_text(f"# init timestamp: 1.000\n0.000 + 1500 1\n{line}\n")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ccgym.config.catalog import catalog
+from ccgym.config import path as path_module
+from ccgym.config.catalog import catalog, resolve_trace
 from ccgym.config.models.elements import Delay, Loss
 from ccgym.config.models.links import Link
 from ccgym.config.models.queues import Droptail
@@ -312,10 +315,10 @@ def test_mahimahi_mistakes(command: str, part: str) -> None:
 
 
 def test_a_round_trip_of_many_seconds_is_remarked() -> None:
-    (finding,) = NetworkPath(rate="12mbps", rtt=20).check()
+    (finding,) = NetworkPath(rate="12mbps", rtt="20s").check()
     assert (finding.severity, finding.code) == ("warning", "long-delay")
     assert "'20ms'" in finding.remedy
-    assert NetworkPath(rate="12mbps", rtt=0.02).check() == []
+    assert NetworkPath(rate="12mbps", rtt="0.02s").check() == []
 
 
 def test_mistakes_name_the_word_as_typed() -> None:
@@ -560,3 +563,35 @@ def test_a_path_of_the_catalog_is_known_by_its_commands() -> None:
     assert (known.name, known.published) == ("77.72mbps", named.published)
     other = NetworkPath.from_mahimahi("mm-delay 52 mm-link 77.72mbps.trace 77.72mbps.trace", name="typed")
     assert other.known() is other
+
+
+def test_a_missing_file_in_a_folder_of_that_name_is_no_trace_of_the_catalog(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    with pytest.raises(PathNotFoundError):
+        NetworkPath.from_any(str(tmp_path / "traces" / "77.72mbps.trace"))
+    assert resolve_trace("traces/12mbps.trace").name == "12mbps"
+
+
+def test_a_path_is_built_anew_where_the_catalog_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = NetworkPath.named("77.72mbps")
+    assert NetworkPath.named("77.72mbps") is first
+    name, entry = path_module.path_entry("77.72mbps")
+    other = entry.model_copy(update={"title": "another"})
+    monkeypatch.setattr(path_module, "path_entry", lambda _: (name, other))
+    assert NetworkPath.named("77.72mbps").title == "another"
+
+
+@pytest.mark.parametrize("argument", [{"rtt": 15}, {"rtt": 0.015}, {"rtt": "20ms", "jitter": 1}])
+def test_a_time_without_a_unit_is_refused_as_a_rate_is(argument: dict[str, Any]) -> None:
+    for given in ({"rate": "12mbps", **argument}, {"rate": 12, "rtt": "15ms"}):
+        with pytest.raises(UnitError):
+            NetworkPath(**given)
+
+
+def test_the_signature_names_what_can_be_given() -> None:
+    names = inspect.signature(NetworkPath).parameters
+    assert {"rate", "rtt", "queue", "loss", "chain", "links"} <= set(names)
+    shown = repr(NetworkPath(rate="12mbps", rtt="40ms", queue="40p"))
+    assert "12 Mbit/s" in shown
+    assert "delay=" not in shown
+    assert len(shown) < 400

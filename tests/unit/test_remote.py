@@ -244,6 +244,44 @@ def test_a_machine_that_says_nothing(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 10, "it ends as soon as its standard input closes"
 
 
+MEGABYTE = "'x' * 2**20"
+
+
+@pytest.mark.parametrize("ending", ["", " + chr(10)"])
+def test_a_machine_that_writes_without_end_is_given_up(ending: str, tmp_path: Path) -> None:
+    flood = f"while True: sys.stdout.write({MEGABYTE}{ending})"
+    begun = time.monotonic()
+    with RemoteEnd(there(tmp_path, flood)) as end, pytest.raises(RealPathError) as caught:
+        end.hello()
+    assert time.monotonic() - begun < 10
+    assert len(str(caught.value)) < 10_000
+
+
+def test_messages_that_are_not_read_wait_there(tmp_path: Path) -> None:
+    with RemoteEnd(there(tmp_path, f"{HELLO}\nwhile True: say(check=1)")) as end:
+        end.hello()
+        assert end.wait("check", 10) == 1
+        time.sleep(0.3)
+        assert end._messages.qsize() <= 16
+
+
+def test_what_ssh_says_is_kept_in_part(tmp_path: Path) -> None:
+    script = f"sys.stderr.write('first line\\n')\nfor _ in range(20): sys.stderr.write({MEGABYTE})"
+    with RemoteEnd(there(tmp_path, f"{script}\nsys.stderr.write('\\nlast line')\nsys.exit(3)")) as end:
+        with pytest.raises(RealPathError):
+            end.hello()
+        said = end._errors.read()
+    assert len(said) < 200_000
+    assert said.startswith(b"first line\n")
+    assert said.endswith(b"\nlast line")
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "no base 64 ?", packed_half(bytes(1000))[:-8], None])
+def test_halves_that_are_none(text: Any) -> None:
+    with pytest.raises(RealPathError):
+        unpacked_half(text)
+
+
 def test_halves_travel_as_text() -> None:
     half = bytes(range(256)) * 1000
     text = packed_half(half)
@@ -288,6 +326,20 @@ def test_the_machine_that_waits_is_found(tmp_path: Path) -> None:
     assert remote.server_address(Hosts("far", ssh=ssh)) == "127.0.0.1"
     assert remote.server_address(Hosts("far", remote_addr="127.0.0.2")) == "127.0.0.2"
     assert remote.server_address(Hosts("far", server_side="local", local_addr="localhost")) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_an_answer_about_an_address_is_bounded(stream: str, tmp_path: Path) -> None:
+    script = f"for _ in range(400): sys.{stream}.write({MEGABYTE})\nprint('hostname 127.0.0.1')"
+    begun = time.monotonic()
+    ssh = there(tmp_path, script).ssh
+    if stream == "stderr":
+        assert remote.server_address(Hosts("far", ssh=ssh)) == "127.0.0.1"
+    else:
+        with pytest.raises(ConfigError) as caught:
+            remote.server_address(Hosts("far", ssh=ssh))
+        assert caught.value.where == "--remote-addr"
+    assert time.monotonic() - begun < 10
 
 
 def test_two_checkouts_are_worth_a_note() -> None:

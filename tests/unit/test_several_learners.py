@@ -305,6 +305,17 @@ def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
     ]
 
 
+@pytest.mark.parametrize("critic", ["same", "privileged"])
+def test_what_has_only_begun_is_restored_as_well(critic: str) -> None:
+    changes = f"algorithm.critic={critic}", "algorithm.normalize.observation=false"
+    _, env = learner(*changes)
+    state = env.venv.capture()
+    _, other = learner(*changes)
+    other.venv.reset()
+    assert other.venv.restore(state)
+    np.testing.assert_array_equal(other.venv._observations, env.venv._observations)
+
+
 # --- Evaluation -------------------------------------------------------------------------------------------------------
 
 

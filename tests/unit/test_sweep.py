@@ -285,3 +285,16 @@ def test_only_real_packets_are_tried_again(
     (outcome,) = measure(runs_of(1, "cubic"), reduce=REDUCTION, retries=retries)
     assert (outcome.error is None) == (error is None)
     assert len(made) == calls
+
+
+def test_identical_runs_are_marked_in_every_condition(tmp_path: Path) -> None:
+    path = tmp_path / "path.yaml"
+    path.write_text("{rate: 12mbps, rtt: 40ms, queue: 40p}\n")
+    words = ["--trace", str(path), "--schemes", "cubic", "--sweep", "loss=0%,1%", "--runs", "3", "--runtime", "2"]
+    assert main([*words, "--no-figures", "--out", str(tmp_path / "out")]) == 0
+    rows = [line for line in next((tmp_path / "out").glob("*.md")).read_text().splitlines() if "Cubic" in line]
+    (same, differ) = (row for row in rows if row.count("|") > 5)
+    assert "±" not in same
+    assert "3 =" in same
+    assert "±" in differ
+    assert "3 =" not in differ

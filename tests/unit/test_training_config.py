@@ -20,11 +20,12 @@ from ccgym.config.configurations import find_config
 from ccgym.errors import CcgymError, ConfigError, NotFoundError
 from ccgym.training.algorithms.base import schedule
 from ccgym.training.algorithms.config import AlgorithmField, AnyAlgorithm, Linear
-from ccgym.training.config import TrainConfig
+from ccgym.training.config import PolicyStyle, TrainConfig
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
+from ccgym.training.export import policy_style
 from ccgym.training.model import build_model, choose_device, weights_hash
-from ccgym.training.progress import ProgressDisplay
+from ccgym.training.progress import ProgressDisplay, digits
 from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,6 +216,9 @@ def test_the_share_of_the_oracles_reward() -> None:
     assert Baselines({"oracle": 200.0}).fraction_of_oracle(150.0) == 0.75
     assert Baselines({"oracle": -5.0}).fraction_of_oracle(1.0) is None
     assert Baselines({"bbr": 1.0}).fraction_of_oracle(1.0) is None
+    assert Baselines({"oracle": 200.0, "bbr": 180.0}).oracle_bounds
+    assert not Baselines({"oracle": 283.2, "bbr": 807.4}).oracle_bounds
+    assert not Baselines({"bbr": 1.0}).oracle_bounds
     whole = Baselines({"oracle": 2.0}, {"oracle": {"loss": 0.1}})
     assert Baselines(**asdict(whole)) == whole
 
@@ -246,3 +250,38 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "1.5M steps" in text
     else:
         assert len(text.splitlines()) == 3
+
+
+def test_a_policy_is_called_by_its_own_name(tmp_path: Path) -> None:
+    aurora = TrainConfig.load("aurora")
+    assert policy_style(aurora, "aurora").label == "Aurora"
+    assert policy_style(aurora, "other") == PolicyStyle()
+    text = Path("configs/aurora.yaml").read_text(encoding="utf-8")
+    copy = tmp_path / "mine.yaml"
+    copy.write_text(text.replace("name: aurora\n", "name: mine\n"), encoding="utf-8")
+    copied = TrainConfig.load(copy)
+    assert copied.style.label == "Aurora"
+    assert policy_style(copied, "mine") == PolicyStyle()
+    copy.write_text("extends: aurora.yaml\nname: mine\nstyle: {label: Mine}\n", encoding="utf-8")
+    extended = TrainConfig.load(copy)
+    assert policy_style(extended, "mine").label == "Mine"
+    assert policy_style(extended, "mine").reference == ""
+    assert extended.inherited
+    assert not aurora.inherited
+
+
+@pytest.mark.parametrize(
+    ("reward", "text"), [(807.42, "807.4"), (-2.9, "-2.900"), (0.01234, "0.01234"), (0.0, "0.000")]
+)
+def test_rewards_have_digits_that_show_progress(reward: float, text: str) -> None:
+    assert digits(reward) == text
+
+
+@pytest.mark.parametrize("best", [100.0, 807.4])
+def test_fractions_of_an_oracle_that_others_exceed_are_not_shown(best: float) -> None:
+    console = Console(record=True, width=200, file=io.StringIO())
+    display = ProgressDisplay(console, 100)
+    display.baselines(Baselines({"oracle": 283.2, "bbr": best}))
+    result = EvaluationResult(np.array([250.0]), np.array([10]), {}, {})
+    display.evaluation(10, result, best=True)
+    assert ("88.3 %" in console.export_text()) == (best < 283)

@@ -7,6 +7,7 @@ metadata, and runs may have any numbers.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,11 +20,13 @@ import yaml
 from ccgym.errors import CcgymError, ConfigError, ResultsError, shown
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.pantheon.logs import read_log
+from ccgym.evaluation.pantheon.logs import MAX_LOG_MS, read_log
 from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
-from ccgym.files import UnreadableError, read_json
+from ccgym.files import UnreadableError, read_bytes, read_json
 from ccgym.schemes.style import MARKERS, SchemeStyle, check_color, check_label, check_marker
 
+_MAX_TEXT_BYTES: Final = 16 * 2**20
+_MAX_NUMBER: Final = 1e12
 _RUN_FILE: Final = re.compile(r"(?P<scheme>.+)_(?:datalink|stats)_run(?P<run>\d+)\.log")
 
 _NUMBERS: Final = {
@@ -122,7 +125,8 @@ class PantheonDirectory:
         Raises:
             ResultsError: It is not a directory, has no runs, or a file in it is damaged.
         """
-        if path.is_file():
+        if path.exists() and not path.is_dir():  # what is no file of lines, reading it says
+            _check_name(path)
             styles = _styles([path.stem], config)
             return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
         if not path.is_dir():
@@ -132,6 +136,7 @@ class PantheonDirectory:
         found: dict[tuple[str, int], None] = {}
         raw, alone = raw_flows(path)
         for file in sorted(path.iterdir()):
+            _check_name(file)
             named = _RUN_FILE.fullmatch(file.name)
             if named is not None:
                 found[named["scheme"].removesuffix("_mm"), int(named["run"])] = None
@@ -182,6 +187,16 @@ def _link_logs(
     return LinkLogs(shell) if shell is not None and not said.flows else None
 
 
+def _check_name(file: Path) -> None:
+    """Names of files become names of schemes, in tables and reports."""
+    try:
+        file.name.encode()
+    except UnicodeEncodeError:
+        raise ResultsError(
+            f"a name that is not UTF-8: {os.fsencode(file.name)!r}", where=str(file.parent), expected="names in UTF-8"
+        ) from None
+
+
 def _existing(file: Path) -> Path | None:
     return file if file.exists() else None
 
@@ -202,22 +217,48 @@ def _metadata(file: Path) -> Mapping[str, Any]:
             where=str(file),
             expected="what Pantheon's test.py wrote",
         )
+    mixed = found.get("test_config") or {}
+    flows = mixed.get("flows") or [] if isinstance(mixed, dict) else None
+    if not isinstance(flows, list) or not all(isinstance(flow, dict) and "scheme" in flow for flow in flows):
+        raise ResultsError(
+            f"test_config: {shown(json.dumps(mixed))}", where=str(file), expected="flows, each with its scheme"
+        )
+    for name in ("run_times", "runtime", "flows", "interval"):
+        value = found.get(name)
+        if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= MAX_LOG_MS):
+            raise ResultsError(
+                f"{name}: {shown(json.dumps(value))}",
+                where=str(file),
+                expected="a number of zero or more, as Pantheon's test.py wrote",
+            )
     return found
 
 
 def _statistics(directory: Path, scheme: str, run: int) -> Statistics:
     file = directory / pantheon.stats_file(scheme, run)
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_bytes(file, _MAX_TEXT_BYTES).decode(errors="replace")
+    except (OSError, UnreadableError):
         return Statistics()
+    try:
+        return _parsed_statistics(text)
+    except (ValueError, OverflowError) as error:
+        raise ResultsError(
+            "file-malformed",
+            f"a number or time cannot be read: {error}",
+            where=str(file),
+            expected="what Pantheon's analysis wrote",
+        ) from None
+
+
+def _parsed_statistics(text: str) -> Statistics:
     times = {which: datetime.strptime(at, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
              for which, at in _TIME.findall(text)}  # fmt: skip
     parts = list(_PART.finditer(text))
     flows = {}
     for part, end in zip(parts, [*(part.start() for part in parts[1:]), len(text)], strict=False):
         block = text[part.end() : end]
-        numbers = {name: float(one[1]) for name, rule in _NUMBERS.items() if (one := rule.search(block))}
+        numbers = {name: _finite(one[1]) for name, rule in _NUMBERS.items() if (one := rule.search(block))}
         if "loss" in numbers:
             numbers["loss"] /= 100
         flows[int(part["flow"] or 0)] = numbers
@@ -225,10 +266,17 @@ def _statistics(directory: Path, scheme: str, run: int) -> Statistics:
     return Statistics(
         started_epoch_s=times.get("Start"),
         ended_epoch_s=times.get("End"),
-        offsets_ms={which: float(offset) for which, offset in _OFFSET.findall(text)},
-        capacity_mbps=float(capacity[1]) if capacity else None,
+        offsets_ms={which: _finite(offset) for which, offset in _OFFSET.findall(text)},
+        capacity_mbps=_finite(capacity[1]) if capacity else None,
         flows=flows,
     )
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not abs(value) < _MAX_NUMBER:
+        raise ValueError(f"{word[:40]} is too large")
+    return value
 
 
 _PALETTE: Final = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
@@ -253,7 +301,7 @@ def _own_style(name: str, place: int) -> SchemeStyle:
 
 def _configured(config: Path) -> Mapping[str, SchemeStyle]:
     try:
-        schemes = yaml.safe_load(config.read_text(encoding="utf-8"))["schemes"]
+        schemes = yaml.safe_load(read_bytes(config, _MAX_TEXT_BYTES).decode())["schemes"]
         return {
             str(key): SchemeStyle(
                 str(key), check_label(entry["name"]), check_color(entry["color"]), check_marker(str(entry["marker"]))
@@ -262,7 +310,7 @@ def _configured(config: Path) -> Mapping[str, SchemeStyle]:
         }
     except ConfigError as error:
         raise error.at(str(config)) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, UnreadableError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(
             "file-malformed",
             f"the file cannot be used: {type(error).__name__}: {error}",

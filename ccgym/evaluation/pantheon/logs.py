@@ -17,14 +17,26 @@ is 0; sizes there are IP length + 4, and D is queueing at that link only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.metrics import IntArray, PacketLog
+from ccgym.files import UnreadableError, open_regular
+
+MAX_LOG_MS: Final = 24 * 3600e3
+"""Later times, and longer delays, are those of no run, ms."""
+_MAX_EPOCH_MS: Final = 1e14
+"""Beginnings of logs are earlier, ms since the epoch."""
+_MAX_INTEGER: Final = 2**31
+"""Larger packets, and higher numbers of flows, are refused."""
 
 
 def parse_log(lines: Iterable[str], name: str) -> PacketLog:
@@ -42,11 +54,14 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
             continue
         words = line.split()
         try:
-            time_ms, kind, size = float(words[0]), words[1], int(words[2])
+            time_ms, kind, size = log_time_ms(words[0]), words[1], count(words[2])
             if kind == "+":
-                arrivals.append((time_ms, size, int(words[3]) if len(words) > 3 else 0))
+                arrivals.append((time_ms, size, count(words[3]) if len(words) > 3 else 0))
             elif kind == "-":
-                departures.append((time_ms, size, int(words[4]) if len(words) > 4 else 0, float(words[3])))
+                delay_ms = float(words[3])
+                if not abs(delay_ms) <= MAX_LOG_MS:  # between two clocks a delay may be negative
+                    raise ValueError("no delay")
+                departures.append((time_ms, size, count(words[4]) if len(words) > 4 else 0, delay_ms))
             elif kind == "#":
                 opportunities.append((time_ms, size))
             elif kind != "d":
@@ -56,7 +71,7 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
                 "log-malformed",
                 f"{shown(line.rstrip())} is not a line of a tunnel log",
                 where=f"{name}:{number}",
-                expected="'T # BYTES', 'T + BYTES [FLOW]' or 'T - BYTES DELAY_MS [FLOW]', T in milliseconds",
+                expected="'T # BYTES', 'T + BYTES [FLOW]' or 'T - BYTES DELAY_MS [FLOW]', T in ms, up to a day",
                 hint="a cut-off last line means that the run was interrupted: run it again",
             ) from None
     arrived, departed, offered = _columns(arrivals, 3), _columns(departures, 4), _columns(opportunities, 2)
@@ -73,6 +88,34 @@ def parse_log(lines: Iterable[str], name: str) -> PacketLog:
     )
 
 
+def log_time_ms(word: str) -> float:
+    """A time of a log; ValueError where it is none that a run can have."""
+    time_ms = float(word)
+    if not 0 <= time_ms <= MAX_LOG_MS:
+        raise ValueError("no time of a run")
+    return time_ms
+
+
+def count(word: str) -> int:
+    """A size or the number of a flow; ValueError where it is none."""
+    number = int(word)
+    if not 0 <= number < _MAX_INTEGER:
+        raise ValueError("out of range")
+    return number
+
+
+@contextmanager
+def log_lines(path: Path) -> Iterator[TextIO]:
+    """The lines of a log; :class:`ResultsError` where it cannot be read."""
+    try:
+        file = io.TextIOWrapper(open_regular(path), encoding="ascii", errors="replace")
+    except (OSError, UnreadableError) as error:
+        reason = error if isinstance(error, UnreadableError) else error.strerror
+        raise ResultsError(f"the log cannot be read: {reason}", where=str(path), expected="a file of lines") from None
+    with file:
+        yield file
+
+
 def _columns(rows: Sequence[tuple[float, ...]], count: int) -> npt.NDArray[np.float64]:
     return np.asarray(np.array(rows, dtype=np.float64).reshape(-1, count).T)
 
@@ -83,29 +126,44 @@ def _nanoseconds(milliseconds: npt.NDArray[np.float64]) -> IntArray:
 
 def read_log(path: Path) -> PacketLog:
     """Read a merged tunnel log (``cubic_datalink_run1.log``) or an mm-link log."""
-    with path.open(encoding="ascii", errors="replace") as file:
+    with log_lines(path) as file:
         return parse_log(file, str(path))
 
 
 def init_timestamp_ms(path: Path) -> float:
     """The beginning that a log states in its head, ms since the epoch; :class:`ResultsError` where it states none."""
-    with path.open(encoding="ascii", errors="replace") as file:
+    stated = None
+    with log_lines(path) as file:
         for line in file:
             if line.startswith("# init timestamp"):
-                return float(line.split(":")[1])
+                stated = stated_epoch_ms(line.split(":")[1]) if ":" in line else None
+                break
             if not line.startswith("#"):
                 break
-    raise ResultsError(
-        "log-malformed", "the log does not say when it began", where=str(path), expected="a line '# init timestamp: E'"
-    )
+    if stated is None:
+        raise ResultsError(
+            "log-malformed",
+            "the log does not say when it began",
+            where=str(path),
+            expected="a line '# init timestamp: E'",
+        )
+    return stated
+
+
+def stated_epoch_ms(word: str) -> float | None:
+    """The beginning of a log, ms since the epoch; None where it is none."""
+    try:
+        found = float(word)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and abs(found) < _MAX_EPOCH_MS else None
 
 
 def last_time_s(path: Path) -> float:
     """The time in the last line of a log, seconds since its beginning; 0 where that line is damaged."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 200))
-        lines = file.read().splitlines()
     try:
-        return float(lines[-1].split()[0]) / 1e3
-    except (IndexError, ValueError):
+        with open_regular(path) as file:
+            file.seek(max(0, path.stat().st_size - 200))
+            return log_time_ms(file.read(200).splitlines()[-1].split()[0].decode("ascii", "replace")) / 1e3
+    except (OSError, IndexError, ValueError):  # an unreadable one is told when it is read
         return 0.0

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from ccgym.errors import ResultsError, shown
 from ccgym.evaluation.metrics import NEVER, IntArray, PacketLog
 from ccgym.evaluation.pantheon import tunnel_log_file
-from ccgym.evaluation.pantheon.logs import init_timestamp_ms, read_log
+from ccgym.evaluation.pantheon.logs import count, init_timestamp_ms, log_lines, log_time_ms, read_log, stated_epoch_ms
 
 LINK_PREFIX_BYTES: Final = 4
 """What mahimahi counts with each packet, and the merge takes off again."""
@@ -156,18 +156,22 @@ def _read(file: Path, offset_ms: float) -> _End:
     times: list[float] = []
     uids: list[int] = []
     sizes: list[int] = []
-    epoch_ms, number = 0.0, 0
+    begun_ms, number = 0.0, 0
     try:
-        with file.open(encoding="ascii", errors="replace") as lines:
+        with log_lines(file) as lines:
             for number, line in enumerate(lines, start=1):
                 if number == 1:
-                    epoch_ms = float(line.rsplit(":", 1)[-1]) + offset_ms
+                    stated = stated_epoch_ms(line.rsplit(":", 1)[-1])
+                    if stated is None:
+                        raise ValueError("no epoch")
+                    begun_ms = stated + offset_ms
                     continue
                 at, uid, size = line.split("-")
-                times.append(float(at))
+                times.append(log_time_ms(at))
                 uids.append(int(uid))
-                sizes.append(int(size))
-    except ValueError:
+                sizes.append(count(size))
+            packets = np.array(uids, dtype=np.uint64)
+    except (ValueError, OverflowError):
         raise ResultsError(
             "log-malformed",
             f"{shown(line.rstrip())} is not a line of a raw tunnel log",
@@ -179,7 +183,7 @@ def _read(file: Path, offset_ms: float) -> _End:
         raise ResultsError(
             "log-malformed", "the log is empty", where=str(file), expected="the log of a tunnel that was there"
         )
-    return _End(epoch_ms, np.array(times), np.array(uids, dtype=np.uint64), np.array(sizes, dtype=np.int64))
+    return _End(begun_ms, np.array(times), packets, np.array(sizes, dtype=np.int64))
 
 
 def raw_log_texts(

@@ -18,6 +18,7 @@ from ccgym.evaluation.ccperf_names import Better
 from ccgym.evaluation.metrics import IntArray
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.sample import Sample
+from ccgym.schemes.flow import FlowSpec
 
 __all__ = ["NOTHING", "Better", "Departures", "Measured", "Metric", "OverTime"]
 
@@ -49,12 +50,14 @@ class Measured:
     path: NetworkPath
     record: RunRecord
     """What it left, packets and series included."""
+    flows: Sequence[FlowSpec] = ()
+    """Its flows; by default their packets have the size of TCP's."""
     _left: dict[tuple[int, ...], Departures] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def sample(self) -> Sample:
         """Its counts over time."""
-        return Sample.of(self.record)
+        return Sample.of(self.record, self.flows)
 
     @property
     def duration_s(self) -> float:

@@ -21,7 +21,7 @@ class CircuitBreaker(OverTime):
     reporting intervals in a row. Nothing is cut off here: the rule looks at what flows sent, lost and measured.
     """
 
-    better: ClassVar[Better] = "lower"
+    BETTER: ClassVar[Better] = "lower"
 
     label: str = "cut off by a circuit breaker"
     unit: str = "%"
@@ -31,6 +31,11 @@ class CircuitBreaker(OverTime):
     """A reporting interval; RTCP's is 5 s by default (RFC 3550, section 6.2)."""
     intervals: int = 3
     """Intervals in a row: RFC 8083's formula has 3 of 5 s where a round trip is below 1.5 s."""
+
+    @property
+    @override
+    def better(self) -> Better:
+        return "higher" if self.what == "time" else self.BETTER
 
     @override
     def of(self, run: Measured) -> float | None:

@@ -14,6 +14,7 @@ class Collapsed(OverTime):
     """Whether the utilization is below a bound."""
 
     BETTER: ClassVar[Better] = "lower"
+    version: ClassVar[int] = 2
 
     label: str = "collapsed runs"
     unit: str = "%"

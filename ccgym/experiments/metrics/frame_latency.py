@@ -16,8 +16,8 @@ from ccgym.experiments.metrics.base import Better, Measured, OverTime
 class OfFrames(OverTime):
     """A metric of the frames that the flows' encoders captured in the part of the run."""
 
-    needs_packets: ClassVar[bool] = True
-    better: ClassVar[Better] = "lower"
+    NEEDS_PACKETS: ClassVar[bool] = True
+    BETTER: ClassVar[Better] = "lower"
 
     def delays_ms(self, run: Measured) -> npt.NDArray[np.float64]:
         """Latency of each frame, ms; negative for one that did not arrive whole."""

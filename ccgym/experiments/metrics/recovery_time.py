@@ -18,6 +18,7 @@ class AfterChange(Metric):
     """
 
     BETTER: ClassVar[Better] = "lower"
+    version: ClassVar[int] = 2
 
     unit: str = "s"
     change: TimeField

@@ -13,6 +13,7 @@ class Utilization(OverTime):
     """Fraction of the link's capacity that flows used."""
 
     BETTER: ClassVar[Better] = "higher"
+    version: ClassVar[int] = 2
 
     label: str = "utilization"
     unit: str = "%"

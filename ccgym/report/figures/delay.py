@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.report.figures import figure
+from ccgym.report.figures.throughput import left_out
 from ccgym.report.style import flow_color, medium, new_figure, set_margins
 
 DOT_SIZES = ((3_000, 4.0), (25_000, 2.2))
@@ -64,7 +65,7 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
     latest = 1.0
     low, top = math.inf, 0.0
     handles = []
-    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
+    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=False)):
         color = flow_color(index)
         delay = "no packet left" if numbers.delay_p95_ms is None else f"95th percentile {numbers.delay_p95_ms:.2f} ms"
         handles.append(
@@ -90,4 +91,4 @@ def draw_delay(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[Line2
     axes.set_ylim(*delay_limits(low, top))
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("One-way delay (ms)" if medium().column else "Per-packet one-way delay (ms)")
-    return handles
+    return [*handles, *left_out(curves, metrics)]

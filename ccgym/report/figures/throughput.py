@@ -49,7 +49,7 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
         if not medium().column:
             axes.set_title(f"Average capacity {metrics.capacity_mbps or 0.0:.2f} Mbit/s (shaded region)")
     ingress_lines, egress_lines = [], []
-    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=True)):
+    for index, (flow, (number, numbers)) in enumerate(zip(curves.flows, metrics.flows.items(), strict=False)):
         color = flow_color(index)
         first = _first_bin(flow.ingress_mbps)
         ingress_lines += axes.plot(
@@ -73,7 +73,13 @@ def draw_throughput(axes: Axes, curves: RunCurves, metrics: RunMetrics) -> list[
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Throughput (Mbit/s)")
-    return [*ingress_lines, *egress_lines]
+    return [*ingress_lines, *egress_lines, *left_out(curves, metrics)]
+
+
+def left_out(curves: RunCurves, metrics: RunMetrics) -> list[Line2D]:
+    """An entry of the legend that says how many flows of the run the figure does not show."""
+    more = len(metrics.flows) - len(curves.flows)
+    return [Line2D([], [], linestyle="", label=f"{more} more flows are not drawn")] if more > 0 else []
 
 
 def _first_bin(values: FloatArray) -> int:

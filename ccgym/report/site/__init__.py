@@ -2,6 +2,7 @@
 
 ============  ==========================================================================================
 ``results``   reads results: of experiments, and those that have a report of their own
+``shapes``    what documents must have to be shown
 ``pages``     writes the pages: overview with scoreboard and search, one page per experiment and scheme
 ``database``  the same numbers as Parquet, with a SQLite registry over them
 ============  ==========================================================================================
@@ -13,6 +14,6 @@ condition is chosen: a page opened from a disk may load scripts, but no other fi
 
 from ccgym.report.site.database import write_database
 from ccgym.report.site.pages import write_site
-from ccgym.report.site.results import Found, StoredExperiments, StoredReport, find_results
+from ccgym.report.site.results import Found, StoredExperiments, StoredReport, find_results, load_results
 
-__all__ = ["Found", "StoredExperiments", "StoredReport", "find_results", "write_database", "write_site"]
+__all__ = ["Found", "StoredExperiments", "StoredReport", "find_results", "load_results", "write_database", "write_site"]

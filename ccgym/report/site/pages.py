@@ -24,6 +24,7 @@ from ccgym.report.explore import UPLOT
 from ccgym.report.page import TEMPLATES, write_page
 from ccgym.report.site.database import write_database
 from ccgym.report.site.results import Found, StoredExperiments, StoredReport
+from ccgym.report.site.shapes import damaged
 from ccgym.report.style import FLOW_COLORS, page_colors
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table
 
@@ -82,7 +83,7 @@ def write_site(
         for file in report.files:
             atomic_write(directory / REPORTS / report.name / file.name, file.read_bytes(), parents=True)
         observer.advance("pages", note=report.title)
-    made = provenance(title, command, started, 0.0, str(results.first.document["provenance"]["backend"]))
+    made = provenance(title, command, started, 0.0, str(results.first.provenance["backend"]))
     for scheme in _schemes(found):
         values = {**common, "up": "../", "provenance": made, **_scheme_values(found, scheme)}
         write_page(directory / "schemes" / f"{scheme['key']}.html", "site/scheme", values)
@@ -137,7 +138,10 @@ def _index_values(found: Sequence[StoredExperiments], reports: Sequence[StoredRe
 
 
 def _report_entry(one: StoredReport) -> dict[str, str]:
-    words = [one.title, one.name, one.kind, *(scheme.get("label", "") for scheme in one.document.get("schemes", ()))]
+    labels = (
+        scheme.get("label", "") if isinstance(scheme, dict) else scheme for scheme in one.document.get("schemes", ())
+    )
+    words = [one.title, one.name, one.kind, *map(str, labels)]
     page = f"{REPORTS}/{one.name}/{one.page}" if one.page else ""
     return {"page": page, "title": one.title, "kind": one.kind, "text": " ".join(words).lower()}
 
@@ -304,7 +308,10 @@ def _condition_script(
     for key, outcome in outcomes.items():
         if (kept := one.kept(outcome, condition)) is not None:
             arrays = {"ends": kept.arrays["ends_s"], "values": kept.arrays["values"]}
-            points = asdict(operating_points(kept.numbers))
+            try:
+                points = asdict(operating_points(kept.numbers))
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+                raise damaged(one.directory, f"the kept run of {key} at {condition!r}: {error!r}") from None
             runs[key] = {
                 "numbers": kept.numbers,
                 "points": points,

@@ -12,6 +12,7 @@ from ccgym.evaluation.directory import MARKERS
 from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.results import FORMAT, FORMAT_VERSION
 from ccgym.files import UnreadableError, read_json
+from ccgym.report.site.shapes import check_document
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,15 @@ class StoredExperiments:
         return str(self.document["experiment"])
 
     @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where it comes from."""
+        own: Mapping[str, Any] = self.document["provenance"]
+        return own
+
+    @property
     def title(self) -> str:
         """Name for people."""
-        return str(self.document["provenance"]["path"])
+        return str(self.provenance["path"])
 
     @property
     def schemes(self) -> Sequence[Mapping[str, Any]]:
@@ -76,9 +83,15 @@ class StoredReport:
         return str(self.document.get("experiment", self.directory.name))
 
     @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where it comes from; of a gap, its first backend's."""
+        own: Mapping[str, Any] = self.document["provenance"]
+        return own if self.kind != "gap" else next(iter(own.values()))
+
+    @property
     def title(self) -> str:
         """Name for people."""
-        return str(self.document["provenance"]["path"]).partition("\n")[0]
+        return str(self.provenance["path"]).partition("\n")[0]
 
     @property
     def page(self) -> str:
@@ -137,8 +150,10 @@ def load_results(directory: Path) -> StoredExperiments | StoredReport:
                 hint="run the same command again with this version of ccgym",
             )
         if found == FORMAT:
+            check_document(document, "experiments", file)
             return StoredExperiments(directory, document)
-        if found in _REPORTS:
+        if isinstance(found, str) and found in _REPORTS:
+            check_document(document, "report", file)
             return StoredReport(directory, _REPORTS[found], document)
     raise ResultsError(
         "results-unfinished",
