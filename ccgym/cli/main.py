@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(body)
 
 
-def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_path(commands: argparse._SubParsersAction[Parser]) -> None:
     path = commands.add_parser(
         "path", help="show one path, however it is given", description=_PATHS, formatter_class=HelpFormatter
     )

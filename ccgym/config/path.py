@@ -168,6 +168,7 @@ class NetworkPath(Chain):
             if type(given.get(key)) in (int, float) and given[key] > 0:
                 # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
                 raise UnitError(
+                    "unit-missing",
                     f"{given[key]!r} without a unit",
                     expected="a time with its unit",
                     hint=f"{key}='{given[key]:g}ms', or '{given[key]:g}s'",

@@ -234,6 +234,7 @@ class RemoteEnd:
 
     def _flood(self) -> RealPathError:
         return RealPathError(
+            "protocol-error",
             f"it writes without end{self._quoted()}",
             where=self._where,
             expected=f"lines of at most {self._longest} bytes, as ccgym {COMMAND} writes them",
@@ -338,6 +339,7 @@ def unpacked_half(text: str) -> bytes:
     except (TypeError, ValueError, zlib.error) as error:
         reason = str(error)
     raise RealPathError(
+        "protocol-error",
         f"the result of the other machine cannot be unpacked: {reason}",
         expected=f"what ccgym {COMMAND} sends, of at most {MAX_RESULT} bytes",
     )

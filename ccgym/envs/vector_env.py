@@ -75,7 +75,9 @@ class VectorLinkEnv(EnvironmentBase, VectorEnv[Observations, Any, npt.NDArray[An
             arguments.setdefault("episode_steps", max_episode_steps)
         modes = {mode.value: mode for mode in AutoresetMode}
         if autoreset_mode not in (*modes, *modes.values()):
-            raise ConfigError(shown(autoreset_mode), where="autoreset_mode", expected=f"one of {', '.join(modes)}")
+            raise ConfigError(
+                "unknown-choice", shown(autoreset_mode), where="autoreset_mode", expected=f"one of {', '.join(modes)}"
+            )
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self._made_with = {

@@ -60,7 +60,7 @@ def normalized_rewards(
         variance = (variance * count + its_variance * added + delta * delta * count * added / total) / total
         count = total
         variances.append(variance)
-    moments.mean, moments.var, moments.count = np.float64(mean), np.float64(variance), count
+    moments.mean, moments.var, moments.count = np.asarray(mean), np.asarray(variance), count
     if not normalizer.norm_reward:
         return rewards
     scaled = rewards / np.sqrt(np.array(variances) + normalizer.epsilon)

@@ -20,8 +20,8 @@ from ccgym.experiments.metrics import METRICS, Measured, read_metric
 from ccgym.experiments.metrics.circuit_breaker import equation
 from ccgym.experiments.results import Outcome, Test
 from ccgym.experiments.sample import Sample
-from tests.refusals import refused
 from ccgym.schemes.flow import read_flow
+from tests.refusals import refused
 
 FOUND = load_experiment("weaknesses")
 assert isinstance(FOUND, spec.ExperimentSet)

@@ -38,8 +38,8 @@ from ccgym.experiments.spec import Experiment, ExperimentSet, Games
 from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
-from tests.refusals import refused
 from ccgym.schemes.reading import parse_scheme
+from tests.refusals import refused
 
 LEAGUE = load_experiment("league")
 assert isinstance(LEAGUE, ExperimentSet)

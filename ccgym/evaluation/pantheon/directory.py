@@ -193,7 +193,10 @@ def _check_name(file: Path) -> None:
         file.name.encode()
     except UnicodeEncodeError:
         raise ResultsError(
-            f"a name that is not UTF-8: {os.fsencode(file.name)!r}", where=str(file.parent), expected="names in UTF-8"
+            "name-invalid",
+            f"a name that is not UTF-8: {os.fsencode(file.name)!r}",
+            where=str(file.parent),
+            expected="names in UTF-8",
         ) from None
 
 
@@ -221,12 +224,16 @@ def _metadata(file: Path) -> Mapping[str, Any]:
     flows = mixed.get("flows") or [] if isinstance(mixed, dict) else None
     if not isinstance(flows, list) or not all(isinstance(flow, dict) and "scheme" in flow for flow in flows):
         raise ResultsError(
-            f"test_config: {shown(json.dumps(mixed))}", where=str(file), expected="flows, each with its scheme"
+            "file-malformed",
+            f"test_config: {shown(json.dumps(mixed))}",
+            where=str(file),
+            expected="flows, each with its scheme",
         )
     for name in ("run_times", "runtime", "flows", "interval"):
         value = found.get(name)
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= MAX_LOG_MS):
             raise ResultsError(
+                "file-malformed",
                 f"{name}: {shown(json.dumps(value))}",
                 where=str(file),
                 expected="a number of zero or more, as Pantheon's test.py wrote",

@@ -111,7 +111,9 @@ def log_lines(path: Path) -> Iterator[TextIO]:
         file = io.TextIOWrapper(open_regular(path), encoding="ascii", errors="replace")
     except (OSError, UnreadableError) as error:
         reason = error if isinstance(error, UnreadableError) else error.strerror
-        raise ResultsError(f"the log cannot be read: {reason}", where=str(path), expected="a file of lines") from None
+        raise ResultsError(
+            "file-unreadable", f"the log cannot be read: {reason}", where=str(path), expected="a file of lines"
+        ) from None
     with file:
         yield file
 

@@ -6,11 +6,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from annotated_types import MinLen
 from pydantic import AfterValidator, TypeAdapter, ValidationError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import PLACES
@@ -177,6 +177,7 @@ def check_document(document: Mapping[str, Any], kind: Literal["experiments", "re
 def damaged(file: Path, reason: str) -> ResultsError:
     """The error of a file that `ccgym evaluate` did not write so."""
     return ResultsError(
+        "results-damaged",
         reason,
         where=str(file),
         expected="what `ccgym evaluate` wrote",

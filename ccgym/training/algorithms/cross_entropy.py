@@ -148,7 +148,7 @@ class CrossEntropyLearner(SupervisedLearner):
         size = self.config.group_size
         seeds = np.random.randint(0, 2**32, env.num_envs // size, dtype=np.uint64)  # noqa: NPY002
         # SB3's seed() takes one number and counts on from it; these are to repeat.
-        env.unwrapped._seeds = np.repeat(seeds, size).tolist()
+        env.unwrapped._seeds = [int(seed) for seed in np.repeat(seeds, size)]
         return env.reset()
 
     # --- Learning -----------------------------------------------------------------------------------------------------
