@@ -487,8 +487,9 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         info = registry()[choice.name]
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in NOT_TYPED)
         title = choice.title
+        code = known_code(getattr(error, "code", None), "parameter-invalid")
         raise ConfigError(
-            known_code(getattr(error, "code", None), "parameter-invalid"),
+            code,
             str(error),
             expected=f"parameters of {title}: {names}" if names else f"no parameters: {title} has none",
             hint=f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE" if names else "",
