@@ -146,7 +146,7 @@ def test_a_run_ends_with_the_line(wrong: Path, name: str, what: str) -> None:
         ("{file}:Deaf", "unknown-class"),
         ("{file}:Fails", "scheme-raised at wrong.py:81: Fails.__init__"),
         ("{file}:Raise", "unknown-class at wrong.py"),
-        ("{file}:NotANumber:afetr=3", "parameter-invalid at --schemes"),
+        ("{file}:NotANumber:afetr=3", "unknown-parameter at --schemes"),
         ("{file}", "argument-missing at --schemes"),
         ("{file}:a b", "argument-missing at --schemes"),
         ("nowhere.py:AIMD", "file-unreadable at --schemes"),
