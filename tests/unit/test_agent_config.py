@@ -240,6 +240,7 @@ agent:
     ("old", "new", "line", "part"),
     [
         ("clock: 10ms", "clock: -10", 3, "negative"),
+        ("clock: 10ms", "clock: {kind: [rtt]}", 3, "unknown clock"),
         ("clock: 10ms", "clock: {kind: fixd}", 3, "did you mean 'fixed'?"),
         ("clock: 10ms", "clock: {kind: fixed, interval: 0}", 3, "not a duration"),
         ("clock: 10ms", "clock: {kind: fixed, intervall: 10ms}", 3, "intervall"),
