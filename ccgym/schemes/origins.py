@@ -452,6 +452,10 @@ def origin_of(name: str) -> Origin:
     return next(origin for origin in ORIGINS if origin.claims(name))
 
 
+MAX_NAME: Final = 4096
+"""Longer texts are neither names nor paths of files."""
+
+
 def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     """The choice by the name under which it runs, if the scheme exists and takes these parameters.
 
@@ -459,6 +463,12 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
         SchemeNotFoundError: No scheme and no policy has that name.
         ConfigError: It does not take these parameters, or cannot be used.
     """
+    if len(choice.name) > MAX_NAME:
+        raise ConfigError(
+            f"{len(choice.name)} characters",
+            where=where,
+            expected=f"a scheme's name or file, at most {MAX_NAME} of them",
+        )
     return choice.origin.check(choice, where)
 
 

@@ -246,6 +246,7 @@ agent:
     ("old", "new", "what"),
     [
         ("clock: 10ms", "clock: -10", "out-of-range at f.yaml:3: agent.clock"),
+        ("clock: 10ms", "clock: {kind: [rtt]}", "unknown-kind at f.yaml:3: agent.clock: kind"),
         ("clock: 10ms", "clock: {kind: fixd}", "unknown-kind at f.yaml:3: agent.clock: kind"),
         ("clock: 10ms", "clock: {kind: fixed, interval: 0}", "out-of-range at f.yaml:3: agent.clock.interval"),
         ("clock: 10ms", "clock: {kind: fixed, intervall: 10ms}", "key-missing at f.yaml:3: agent.clock"),
