@@ -1,7 +1,7 @@
-"""Prints how many lines each part of the tree has, beside its budget in ``size.toml``; ``--check`` fails where one is exceeded.
+"""Prints how many lines each part of the tree has, beside its maximum in ``size.toml``; ``--check`` fails beyond one.
 
-A part is a folder: its Rust and Python files are counted, or its Markdown files under ``docs``; files in tests' folders are
-counted as tests. The tree is everything that Git holds, in MB.
+A part is a folder: its Rust and Python files are counted, those in folders of tests apart, and Markdown files under
+``docs``. The tree is everything that Git holds, in MB.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def run(body: Callable[[], int | None]) -> int:
         return _explain(missing)
     except UnicodeEncodeError as error:
         # Names of files may hold any bytes; ours, and what stands in files, are UTF-8.
-        return _explain(ConfigError(f"{error.object[error.start : error.end]!a}", expected="text in UTF-8"))
+        return _explain(ConfigError("not-utf8", f"{error.object[error.start : error.end]!a}", expected="text in UTF-8"))
     except KeyboardInterrupt:
         error_console().print("interrupted")
         return STATUS_INTERRUPTED

@@ -279,7 +279,12 @@ class Experiment(Scenario):
             # What a scenario sweeps over itself comes before what it shares.
             sweep = own.get("sweep", {})
             if not isinstance(sweep, Mapping):
-                raise ConfigError(shown(sweep), where=f"scenarios.{name}.sweep", expected="names, each with its values")
+                raise ConfigError(
+                    "not-a-mapping",
+                    shown(sweep),
+                    where=f"scenarios.{name}.sweep",
+                    expected="names, each with its values",
+                )
             both = {**merged(shared, own), "sweep": {**sweep, **shared.get("sweep", {})}}
             try:
                 made[name] = Scenario.model_validate(both)

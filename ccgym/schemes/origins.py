@@ -465,6 +465,7 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     """
     if len(choice.name) > MAX_NAME:
         raise ConfigError(
+            "too-large",
             f"{len(choice.name)} characters",
             where=where,
             expected=f"a scheme's name or file, at most {MAX_NAME} of them",

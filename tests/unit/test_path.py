@@ -18,8 +18,8 @@ from ccgym.config.models.links import Link
 from ccgym.config.models.queues import Droptail
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
-from tests.refusals import refused
 from ccgym.evaluation.simulate import simulate
+from tests.refusals import refused
 
 
 @pytest.fixture(autouse=True)
