@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +25,7 @@ DOCS = ROOT / "docs"
 BUILT = IMAGES.parent
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
 
-IN_GIT = {
+IN_GIT: dict[str, Callable[[], str]] = {
     "ccgym/config/models/__init__.py": models.package,
     **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
     errors.SNAPSHOT: errors.snapshot,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from ccgym.schemes.groups import descriptions
 from pages.markdown import ROOT, code
 from pages.schemes import contestants
 from pages.training_records import PAGES
 
 IMAGES = ROOT / "docs" / "_build" / "img"
 
+LABELS = {scheme["name"]: scheme["label"] for scheme in descriptions()}
 POLICIES = [name for names in PAGES.values() for name in names if name not in ("eagle_v1", "eagle_v2")]
 
 FIGURES = {
@@ -33,7 +35,7 @@ def figure(name: str, folder: str = "") -> list[str]:
     command = f"python tools/figures.py {name}" if kind == "curve" else f"ccgym {kind} {subject}"
     if not (IMAGES / f"{name}.png").exists():
         return [f"Figure: {code(command)}."]
-    return [f"![{TITLES[kind].format(subject)}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+    return [f"![{TITLES[kind].format(LABELS[subject])}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
 
 
 BLOCKS = {
