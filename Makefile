@@ -17,7 +17,7 @@ SETUP := PYTHON='$(PYTHON)' $(if $(JOBS),CARGO_BUILD_JOBS=$(JOBS)) tools/setup.s
 ENTER := . .venv/ccgym.env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo train test test-all bench lint docs figures format clean distclean
+.PHONY: help setup demo train test test-all bench lint docs format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -50,13 +50,9 @@ lint: ## ruff, mypy, import-linter, links, generated files, budget of lines, car
 	@$(SETUP) --profile test
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh lint
 
-docs: ## rewrite the pages that follow from a registry
+docs: ## build the pages, with tables and figures, into docs/_build, and renew generated code
 	@$(SETUP) --profile test
-	@$(ENTER) python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
-
-figures: ## draw the figures of the schemes anew
-	@$(SETUP) --profile dev
-	@$(ENTER) python tools/scheme_figures.py
+	@$(ENTER) python tools/figures.py && python tools/docs.py && cargo run --release --locked -q -p ccgym-protocol
 
 format: ## put the sources into their standard form
 	@$(SETUP) --profile dev

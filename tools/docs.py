@@ -1,62 +1,104 @@
-"""Writes the documentation that follows from a registry; lint fails when it is stale.
+"""Builds the pages of docs/ with their tables and figures, in docs/_build, and renews what stands in git.
 
-Only what stands between ``<!-- begin NAME … -->`` and ``<!-- end NAME -->`` is; the rest of a page is written by hand.
-What is written is in ``tools/pages``, a module per page. Run by ``make docs``; ``--check`` only says whether anything
-would change.
+A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
+them, a module per page. The models of Python and the snapshot of errors are generated too, and stand in git. Run by
+``make docs``. With ``--check`` the pages go into a temporary directory: exit status 1 when a table is unknown or cannot
+be made, or when what stands in git is stale.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import models
 from pages import BLOCKS, errors
+from pages.figures import IMAGES
 from pages.markdown import ROOT
 
+DOCS = ROOT / "docs"
+BUILT = IMAGES.parent
+MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
 
-def filled(page: str) -> str:
-    """A page with its blocks as they should be."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for name, block in BLOCKS[page].items():
-        begin, end = f"<!-- begin {name}: written by `make docs` -->\n", f"<!-- end {name} -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        if len(pattern.findall(text)) != 1:
-            raise SystemExit(f"{page}: expected one block that begins with {begin.strip()} and ends with {end}")
-        whole = "\n".join([begin, *block(), "", end])
-        text = pattern.sub(lambda _, whole=whole: whole, text)
-    return text
-
-
-PAGES = {
+IN_GIT: dict[str, Callable[[], str]] = {
     "ccgym/config/models/__init__.py": models.package,
     **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
     errors.SNAPSHOT: errors.snapshot,
-    **{name: partial(filled, name) for name in BLOCKS},
 }
+"""Generated files that are committed."""
 
 
-def stale() -> dict[str, str]:
-    """The pages whose text is not what it should be, with what it should be."""
-    fresh = {name: page() for name, page in PAGES.items()}
-    return {
-        name: text
-        for name, text in fresh.items()
-        if not (ROOT / name).exists() or (ROOT / name).read_text(encoding="utf-8") != text
-    }
+def sources() -> list[Path]:
+    """The pages as they are written."""
+    return sorted(page for page in DOCS.rglob("*.md") if BUILT not in page.parents)
+
+
+def filled(page: Path, wrong: list[str]) -> str:
+    """A page with its tables and figures; what cannot be made is added to ``wrong``."""
+    name = page.relative_to(ROOT).as_posix()
+    text, blocks = page.read_text(encoding="utf-8"), BLOCKS.get(name, {})
+    wrong += [f"{name}: has no line for {one} of tools/pages" for one in blocks.keys() - set(MARKER.findall(text))]
+
+    def block(marker: re.Match[str]) -> str:
+        if marker[1] not in blocks:
+            wrong.append(f"{name}: tools/pages makes no {marker[1]}, but: {', '.join(sorted(blocks)) or 'nothing'}")
+            return ""
+        try:
+            return "\n".join(blocks[marker[1]]())
+        except Exception as error:  # whatever a table is made from may be damaged: all are tried
+            wrong.append(f"{name}: {marker[1]} cannot be made: {type(error).__name__}: {error}")
+            return ""
+
+    return MARKER.sub(block, text)
+
+
+def moved(page: Path, text: str) -> str:
+    """The text of a page whose links lead to the same files from docs/_build, one folder deeper."""
+
+    def link(found: re.Match[str]) -> str:
+        target = (page.parent / found[1].partition("#")[0]).resolve()
+        built = DOCS in target.parents and (target.is_dir() or target.suffix in (".md", ".png"))
+        return found[0] if built or not target.exists() else f"](../{found[1]})"
+
+    return re.sub(r"\]\(([^#)\s][^)\s]*)\)", link, text)
+
+
+def build(out: Path) -> list[str]:
+    """Write all pages into a directory; returns what is wrong."""
+    wrong: list[str] = []
+    for old in out.rglob("*.md"):
+        old.unlink()
+    for page in sources():
+        file = out / page.relative_to(DOCS)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(moved(page, filled(page, wrong)), encoding="utf-8")
+    shutil.copytree(DOCS / "img", out / "img", dirs_exist_ok=True)
+    return wrong
 
 
 def main() -> int:
     """Entry point."""
-    changed = stale()
-    if "--check" in sys.argv[1:]:
-        print("\n".join(f"{name} is stale: run `make docs`" for name in changed))
-        return int(bool(changed))
-    for name, text in changed.items():
-        (ROOT / name).write_text(text, encoding="utf-8")
-        print(f"wrote {name}")
-    return 0
+    check = "--check" in sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = build(Path(folder) if check else BUILT)
+    for name, make in IN_GIT.items():
+        file, text = ROOT / name, make()
+        if file.exists() and file.read_text(encoding="utf-8") == text:
+            continue
+        if check:
+            wrong.append(f"{name} is stale: run `make docs`")
+        else:
+            file.write_text(text, encoding="utf-8")
+            print(f"wrote {name}")
+    if not check:
+        print(f"pages {BUILT.relative_to(ROOT)}")
+    print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keeps what docs/league.md shows of the experiment: its rankings in docs/data, its figures in docs/img.
+"""Keeps in docs/data what docs/league.md shows of the experiment: its rankings.
 
 python evaluate.py --experiment league
 python tools/league.py results/league
@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from kept import ROOT, keep_figure
+from pages.markdown import ROOT
 
 from ccgym.evaluation.frames import rows_to_csv
 
-FIGURES: Final = ("ranking", "profiles", "improvement", "weights")
 KEPT: Final = (
     "section", "rank", "scheme", "rating", "rating_low", "rating_high", "first", "winning_rate", "winning_rate_exact",
     "mean", "worst", "share", "delay_ratio",
@@ -25,7 +24,7 @@ KEPT: Final = (
 
 
 def main(directory: Path) -> None:
-    """Keep rankings, published winning rates and figures."""
+    """Keep rankings and published winning rates."""
     league: dict[str, Any] = json.loads((directory / "league.json").read_text(encoding="utf-8"))
     sections = {one["name"]: one for one in league["sections"]}
     rows = []
@@ -53,8 +52,6 @@ def main(directory: Path) -> None:
     ]
     _keep("league", rows)
     _keep("league-published", published)
-    for figure in FIGURES:
-        keep_figure(directory / f"league_{figure}.png", f"league-{figure}")
 
 
 def _keep(name: str, rows: list[dict[str, Any]]) -> None:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from kept import ROOT
+from pages.markdown import ROOT
 
 from ccgym.evaluation.frames import rows_to_csv
 

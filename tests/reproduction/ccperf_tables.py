@@ -1,4 +1,4 @@
-"""The tables, the figure and the CSV of docs/ccperf.md."""
+"""The tables, the figure and the CSV that docs/ccperf.md speaks of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.reproduction.ccperf import (
 from tests.reproduction.markdown import number, table
 
 COLUMNS: Final = ("run", "schemes", "scope", "metric", "ns3", "ours", "deviation", "limit", "judged")
-"""Of docs/data/ccperf.csv; ``judged`` says ``yes`` or why not."""
+"""Of ccperf.csv; ``judged`` says ``yes`` or why not."""
 
 SHARE: Final = "(mean_throughput_l4|mean_utilization_bw_l4|mean_in_flight_l4)"
 SEVERAL_CUBIC: Final = r"(synchronous_fairness k=[48]|rtt_fairness) .* (Cubic, )+Cubic flow_\d"

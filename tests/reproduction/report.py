@@ -1,21 +1,19 @@
-"""The tables, figures and data of docs/validation.md and docs/ccperf.md that come from runs.
+"""Prints the tables of docs/validation.md and docs/ccperf.md that come from runs.
 
-``python -m tests.reproduction.report`` prints the tables; ``--write`` puts them into the pages, between the markers
-``<!-- name -->`` and ``<!-- /name -->``, and draws the figures. A page's name does so for it alone:
-``python -m tests.reproduction.report --write ccperf``.
+``python -m tests.reproduction.report [validation|ccperf] [--out DIRECTORY]``: a page's name prints its tables alone;
+with a directory, every value of ccperf's and the figure of them go there.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tests.reproduction import ccperf_tables, kernel_tcp, quic_stacks
 from tests.reproduction.markdown import table
-
-DOCS: Final = Path(__file__).parent.parent.parent / "docs"
 
 
 def kernel() -> str:
@@ -78,30 +76,22 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
 }
 
 
-def filled(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
-    """The page with fresh tables."""
-    for name, make in tables.items():
-        before, rest = page.split(f"<!-- {name} -->")
-        _, after = rest.split(f"<!-- /{name} -->")
-        page = f"{before}<!-- {name} -->\n\n{make()}\n\n<!-- /{name} -->{after}"
-    return page
-
-
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Entry point."""
-    pages = [word for word in arguments if word in PAGES] or list(PAGES)
-    for page in pages:
-        if "--write" in arguments:
-            file = DOCS / f"{page}.md"
-            file.write_text(filled(file.read_text(encoding="utf-8"), PAGES[page]), encoding="utf-8")
-            continue
+    parser = argparse.ArgumentParser(prog="python -m tests.reproduction.report")
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(PAGES)}; default: all")
+    parser.add_argument("--out", type=Path, help="a directory for ccperf.csv and ccperf_deviations.png")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.pages) - PAGES.keys():
+        parser.error(f"no page {unknown.pop()}")
+    for page in arguments.pages or PAGES:
         for name, make in PAGES[page].items():
             sys.stdout.write(f"## {name}\n\n{make()}\n\n")
-    if "--write" in arguments and "ccperf" in pages:
-        (DOCS / "data" / "ccperf.csv").write_text(ccperf_tables.rows_as_csv(), encoding="utf-8")
-        ccperf_tables.draw_figure(DOCS / "img" / "ccperf_deviations.png")
+    if arguments.out is not None:
+        ccperf_tables.draw_figure(arguments.out / "ccperf_deviations.png")
+        (arguments.out / "ccperf.csv").write_text(ccperf_tables.rows_as_csv(), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -15,8 +15,8 @@ from tests.real_time import TRIES
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))  # a folder of scripts and no package
-bench, cargo_test, console, machine, setup = map(
-    importlib.import_module, ("bench", "cargo_test", "console", "machine", "setup")
+bench, cargo_test, console, docs, machine, setup = map(
+    importlib.import_module, ("bench", "cargo_test", "console", "docs", "machine", "setup")
 )
 sys.path.remove(str(TOOLS))
 
@@ -156,7 +156,7 @@ def test_a_program_that_fails_ends_set_up(tmp_path: Path, command: list[str]) ->
 # --- Checks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "docs", "figures"])
+@pytest.mark.parametrize("target", ["demo", "train", "test", "test-all", "lint", "bench", "docs"])
 def test_every_target_sets_up_first(target: str) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "JOBS"))}
     done = subprocess.run(["make", "-n", target], cwd=TOOLS.parent, env=env, capture_output=True, text=True)
@@ -275,3 +275,41 @@ def test_benchmarks_count_their_lines_and_words_that_choose_nothing_are_a_mistak
     monkeypatch.setattr(bench, "passed_on", lambda command, env=None: (0, 0))
     monkeypatch.setattr(bench, "HOT_PATHS", ())
     assert bench.main(["nothing"]) == 2
+
+
+# --- Pages ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A page that names a good table, a broken one and one that does not exist; it does not show a fourth."""
+    for name, value in {"ROOT": tmp_path, "DOCS": tmp_path / "docs", "BUILT": tmp_path / "docs" / "_build"}.items():
+        monkeypatch.setattr(docs, name, value)
+    tables = {
+        "good": lambda: ["| [x](other.md) | [y](../README.md#top) |"],
+        "bad": lambda: [str(1 / 0)],
+        "unused": list,
+    }
+    monkeypatch.setattr(docs, "BLOCKS", {"docs/page.md": tables})
+    written = tmp_path / "docs" / "page.md"
+    (tmp_path / "docs" / "img").mkdir(parents=True)
+    for file in (tmp_path / "README.md", tmp_path / "docs" / "other.md"):
+        file.touch()
+    names = ("good", "bad", "unknown")
+    written.write_text("\n".join(f"<!-- table: {name} -->" for name in names), encoding="utf-8")
+    return written
+
+
+def test_each_table_that_cannot_be_shown_is_told(page: Path) -> None:
+    wrong = docs.build(docs.BUILT)
+    assert len(wrong) == 3
+    for name in ("bad", "unknown", "unused"):
+        assert any(name in line for line in wrong)
+
+
+def test_links_of_built_pages_lead_to_the_same_files(page: Path) -> None:
+    docs.build(docs.BUILT)
+    built = docs.BUILT / "page.md"
+    assert "](other.md)" in built.read_text(encoding="utf-8")
+    assert "](../../README.md#top)" in built.read_text(encoding="utf-8")
+    assert "table:" in page.read_text(encoding="utf-8")  # what is in git stays

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from ccgym.schemes.groups import descriptions
-from pages.coexistence import pairs
 from pages.markdown import code, table
 from pages.schema import span
 
@@ -87,7 +86,7 @@ def tool_sections() -> list[str]:
 
 
 def scheme_head(name: str) -> list[str]:
-    """What a scheme's entry in the registry says, and its figure."""
+    """What a scheme's entry in the registry says."""
     (scheme,) = [one for one in contestants() if one["name"] == name]
     status = {"native": "from its specification or source", "reconstructed": "reconstructed from what is known of it"}
     facts = [
@@ -98,19 +97,10 @@ def scheme_head(name: str) -> list[str]:
         f"- Carried by {transport_words(scheme)}, unless a flow says otherwise",
         f"- In the default comparison: {'yes' if scheme['role'] == 'default' else 'no; name it, or a group of it'}",
     ]
-    figure = f"![{scheme['label']} on three calibrated paths](../img/schemes/{name}.png)"
-    return [
-        *facts,
-        "",
-        *parameter_table(scheme),
-        "",
-        figure,
-        "",
-        "`make figures` drew it: `ccgym portrait " + name + "`.",
-    ]
+    return [*facts, "", *parameter_table(scheme)]
 
 
 BLOCKS = {
-    "docs/schemes.md": {"schemes": scheme_table, "pairs": pairs, "policies": policy_table, "tools": tool_sections},
+    "docs/schemes.md": {"schemes": scheme_table, "policies": policy_table, "tools": tool_sections},
     **{f"docs/schemes/{s['name']}.md": {"scheme": partial(scheme_head, s["name"])} for s in contestants()},
 }

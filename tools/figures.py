@@ -1,0 +1,63 @@
+"""Draws the figures of pages that take seconds into docs/_build/img: what is missing, or older than what it shows.
+
+Run by ``make docs``; with names as arguments, those are drawn anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from pages.figures import FIGURES, IMAGES
+from pages.markdown import ROOT
+
+from ccgym import _core
+from ccgym.cli.main import main as ccgym
+from ccgym.evaluation.run import contender, contenders
+from ccgym.report.figures.learning_curves import Curve, curve_figure
+from ccgym.report.style import house_style, save_compact
+
+
+def draw_curve(policy: str, file: Path) -> None:
+    """Draw the learning curves of an agent that comes along: its reward over the oracle's, by seed."""
+    folder = ROOT / "agents" / policy
+    points: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader((folder / "curves.csv").read_text(encoding="utf-8").splitlines()):
+        points.setdefault(row["seed"], []).append(row)
+    keys = ("step", "fraction_of_oracle", "wall_s")
+    curves = [
+        Curve(int(seed), *(np.array([float(row[key]) for row in rows]) for key in keys))
+        for seed, rows in points.items()
+    ]
+    held_out = json.loads((folder / "seeds.json").read_text(encoding="utf-8"))["held_out"]["fraction_of_oracle"]
+    styles = {name: one.style for name, one in zip(held_out, contenders(held_out), strict=True)}
+    own = contender(policy).style
+    title = f"{own.label}: reward on held-out paths while it learns"
+    with house_style():
+        save_compact(curve_figure(curves, held_out, styles, title=title, color=own.color), file)
+
+
+def draw(name: str) -> None:
+    """Draw one."""
+    kind, subject = FIGURES[name]
+    file = IMAGES / f"{name}.png"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "curve":
+        draw_curve(subject, file)
+    elif ccgym([kind, subject, "-o", str(file)]) != 0:
+        raise SystemExit(f"{name}: not drawn")
+
+
+def outdated(name: str) -> bool:
+    """Whether a figure is missing, or older than the native module or its agent."""
+    file = IMAGES / f"{name}.png"
+    sources = [Path(_core.__file__), *(ROOT / "agents" / FIGURES[name][1]).glob("*")]
+    return not file.exists() or file.stat().st_mtime < max(one.stat().st_mtime for one in sources)
+
+
+if __name__ == "__main__":
+    for figure in sys.argv[1:] or filter(outdated, FIGURES):
+        draw(figure)

@@ -1,0 +1,52 @@
+"""Figures of pages that ``make docs`` draws (tools/figures.py). A page shows what is drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ccgym.schemes.groups import descriptions
+from pages.markdown import ROOT, code
+from pages.schemes import contestants
+from pages.training_records import PAGES
+
+IMAGES = ROOT / "docs" / "_build" / "img"
+
+LABELS = {scheme["name"]: scheme["label"] for scheme in descriptions()}
+POLICIES = [name for names in PAGES.values() for name in names if name not in ("eagle_v1", "eagle_v2")]
+
+FIGURES = {
+    **{f"schemes/{scheme['name']}": ("portrait", scheme["name"]) for scheme in contestants()},
+    **{f"{name}-curve": ("curve", name) for name in POLICIES},
+    **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
+    "muses_dtree-tree": ("tree", "muses_dtree"),
+}
+"""What each shows: ``curve``, or a command of ccgym, and of which scheme."""
+
+TITLES = {
+    "curve": "Learning curves of {}",
+    "portrait": "{} on three calibrated paths",
+    "tree": "The first questions of {}",
+}
+
+
+def figure(name: str, folder: str = "") -> list[str]:
+    """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
+    kind, subject = FIGURES[name]
+    command = f"python tools/figures.py {name}" if kind == "curve" else f"ccgym {kind} {subject}"
+    if not (IMAGES / f"{name}.png").exists():
+        return [f"Figure: {code(command)}."]
+    return [f"![{TITLES[kind].format(LABELS[subject])}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+
+
+BLOCKS = {
+    **{
+        f"docs/schemes/{s['name']}.md": {"portrait": partial(figure, f"schemes/{s['name']}", "../")}
+        for s in contestants()
+    },
+    **{
+        f"docs/{page}.md": {
+            name: partial(figure, name) for name, (_, subject) in FIGURES.items() if subject in policies
+        }
+        for page, policies in PAGES.items()
+    },
+}
