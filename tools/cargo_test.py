@@ -75,7 +75,7 @@ def cargo_test(tests: Sequence[str]) -> Outcome:
     command = ["cargo", "test", "--release", "--workspace", "--locked", "--no-fail-fast"]
     for package in ("ccgym-bench", "ccgym-protocol", *([] if os.environ.get("CCGYM_TEST_ALL") else ["ccgym-quic"])):
         command += ["--exclude", package]
-    command += ["--lib", "--bins", "--tests", "--", "--show-output"]
+    command += ["--tests", "--", "--show-output"]
     if tests:
         command += ["--exact", *tests]
     reader = Reader()

@@ -8,8 +8,6 @@ what=${1:?usage: tools/check.sh lint|test|test-all}
 [ -z "${JOBS:-}" ] && unset JOBS || export CARGO_BUILD_JOBS=$JOBS
 failed=()
 MAX_UNDECIDED=3
-# Files of this size would be written and read for nothing: nothing is compiled twice.
-export CARGO_INCREMENTAL=0
 
 # Runs a check, shows its output only if it fails.
 quietly() {

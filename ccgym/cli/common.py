@@ -15,6 +15,7 @@ status    meaning
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import re
@@ -112,6 +113,7 @@ def run(body: Callable[[], int | None]) -> int:
         The exit status; see the table above. What is neither a :class:`CcgymError`, nor a refusal of the disk, nor a
         package that is not installed, is a bug and keeps its traceback.
     """
+    _mend_streams()
     try:
         status = body()
         sys.stdout.flush()
@@ -130,10 +132,23 @@ def run(body: Callable[[], int | None]) -> int:
         if missing is None:
             raise
         return _explain(missing)
+    except UnicodeEncodeError as error:
+        # Names of files may hold any bytes; ours, and what stands in files, are UTF-8.
+        return _explain(ConfigError("not-utf8", f"{error.object[error.start : error.end]!a}", expected="text in UTF-8"))
     except KeyboardInterrupt:
         error_console().print("interrupted")
         return STATUS_INTERRUPTED
     return status or 0
+
+
+def _mend_streams() -> None:
+    """Have output that can be written to: it may be closed, or of an encoding without our characters."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper) and stream.encoding.replace("-", "").lower() != "utf8":
+            stream.reconfigure(errors="replace")
 
 
 def option(name: str, parse: Callable[[str], _T], text: str) -> _T:

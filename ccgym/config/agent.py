@@ -30,7 +30,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from ccgym import _core
 from ccgym.config.models.agents import Agent
 from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, known_code
 
 
 class AgentConfig(Agent):
@@ -61,11 +61,11 @@ class AgentConfig(Agent):
             try:
                 _core.check_scheme(inner.scheme, json.dumps(inner.params))
             except ValueError as error:
-                raise _refused(str(error), "action.inner") from None
+                raise _refused(error, "action.inner") from None
         try:
             _core.check_agent(self.json_text())
         except ValueError as error:
-            raise _refused(str(error)) from None
+            raise _refused(error) from None
 
     def describe(self) -> dict[str, Any]:
         """What the agent observes, does and optimizes, in the core's words.
@@ -105,11 +105,11 @@ def read_agent(value: object) -> AgentConfig:
         raise config_error(error, AgentConfig) from None
 
 
-def _refused(message: str, where: str = "") -> ConfigError:
+def _refused(error: ValueError, where: str = "") -> ConfigError:
     """Read the core's ``PLACE: found FOUND, expected EXPECTED; HINT``; ``where`` replaces its place."""
+    message, code = str(error), known_code(getattr(error, "code", None), "agent-invalid")
     match = re.fullmatch(r"([^:]+): found (.*), expected (.*?)(?:; ((?:did you mean|leave it) .*))?", message, re.S)
     if match is None:
-        return ConfigError("agent-invalid", message, expected="an agent that the native core accepts", where=where)
+        return ConfigError(code, message, expected="an agent that the native core accepts", where=where)
     place, found, expected, hint = match.groups()
-    code = "unknown-name" if hint and hint.startswith("did you mean") else "agent-invalid"
     return ConfigError(code, found, expected=expected, hint=hint or "", where=where or place)

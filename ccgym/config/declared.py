@@ -120,7 +120,8 @@ class OneOf:
         def read(value: Any) -> Any:
             if self.short is not None:
                 value = self.short(value, kinds)
-            if isinstance(value, dict) and value.get(self.tag) not in kinds:
+            tagged = value.get(self.tag) if isinstance(value, dict) else None
+            if isinstance(value, dict) and (not isinstance(tagged, str) or tagged not in kinds):
                 kind, expected = value.get(self.tag), f"{self.tag}: " + ", ".join(kinds)
                 if kind is None:
                     raise ConfigError("key-missing", f"{article} {self.what} without `{self.tag}`", expected=expected)

@@ -171,8 +171,9 @@ class RemoteEnd:
             found, where, expected, hint = (
                 str(error.get(part) or "")[: 8 * _MAX_SHOWN] for part in ("found", "where", "expected", "hint")
             )
+            code = known_code(error.get("code"), "run-failed")
             raise RealPathError(
-                known_code(error.get("code"), "run-failed"),
+                code,
                 found,
                 where=f"{self._where}: {where}" if where else self._where,
                 expected=expected,

@@ -232,7 +232,8 @@ def prepare(
     record = Record() if record is None else record
     if not isinstance(record, Record):
         raise ConfigError("wrong-type", shown(record), where="record", expected="ccgym.Record(packets=…, series=…)")
-    if isinstance(flows, (str, Mapping)) or not flows:
+    given: object = flows
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ConfigError(
             "wrong-type",
             shown(flows),

@@ -30,6 +30,8 @@ Series: TypeAlias = Mapping[str, Sequence[float]]
 Verdict: TypeAlias = Literal["pass", "fail", "undecided", "incomplete", "none"]
 """The outcome of a scheme in an experiment. ``undecided``: none is surely missed, and one may be; ``incomplete``: runs
 are missing because they ended in errors; ``none``: there are no criteria for it."""
+RATIOS: Final = frozenset({"", "%"})
+"""Units of metrics that can be averaged over links of different rates and delays."""
 WORST_FIRST: Final[tuple[Verdict, ...]] = ("fail", "incomplete", "undecided", "pass")
 """The verdicts of criteria, the one that decides first."""
 
@@ -171,7 +173,8 @@ class Outcome:
     @property
     def headline(self) -> str:
         """The numbers of the overview, one per deciding metric: of several criteria the one with the smallest margin;
-        with both a minimum and a maximum, the range of values. Without criteria: the mean of each metric."""
+        with both a minimum and a maximum, the range of values. Without criteria: the mean of each metric over the
+        conditions, or where it is no ratio its range, since links of other rates and delays have no common mean."""
         return ", ".join(self._headline(metric) for metric in self.deciding)
 
     @property
@@ -189,6 +192,9 @@ class Outcome:
         own = [one for one in self.criteria if one.metric == metric.key]
         if not own:
             means = [one.metrics[metric.key].mean for one in self.conditions if metric.key in one.metrics]
+            shown = list(dict.fromkeys(metric.show(one) for one in sorted(means)))
+            if len(shown) > 1 and metric.unit not in RATIOS:
+                return f"{shown[0]} to {shown[-1]}"
             return metric.show(float(np.mean(means)) if means else None)
         if all(one.min is not None and one.max is not None for one in own):
             found = [one.value for one in own if one.value is not None]

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ccgym.config.quantities import PeriodField, RateField, TimeField
+from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.experiment import MAX_RUNS
 from ccgym.units import NS_PER_MS
@@ -276,8 +277,19 @@ class Experiment(Scenario):
         made = {}
         for name, own in self.scenarios.items():
             # What a scenario sweeps over itself comes before what it shares.
-            both = {**merged(shared, own), "sweep": {**own.get("sweep", {}), **shared.get("sweep", {})}}
-            made[name] = Scenario.model_validate(both)
+            sweep = own.get("sweep", {})
+            if not isinstance(sweep, Mapping):
+                raise ConfigError(
+                    "not-a-mapping",
+                    shown(sweep),
+                    where=f"scenarios.{name}.sweep",
+                    expected="names, each with its values",
+                )
+            both = {**merged(shared, own), "sweep": {**sweep, **shared.get("sweep", {})}}
+            try:
+                made[name] = Scenario.model_validate(both)
+            except ValidationError as error:
+                raise config_error(error, Scenario).at(f"scenarios.{name}") from None
         return made
 
 

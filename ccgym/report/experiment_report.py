@@ -47,6 +47,8 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
     for test in result.tests:
         if test.spec.compare:
             lines += [*_compared(result, test), ""]
+        elif not test.spec.criteria and 1 < len(test.conditions) <= MOST_ROWS_ON_SCREEN // len(result.styles):
+            lines += [compared_table(result, test), ""]
     return [*lines, *trained(result), *result.notes, result.extent, ""]
 
 

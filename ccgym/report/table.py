@@ -201,7 +201,8 @@ class Table:
         ]
         for row in self.rows:
             tones = [self.cell(row, column).tone for column in self.columns]
-            texts = self.texts(row)
+            # Labels come from cards and files of others: no HTML of theirs.
+            texts = [text.replace("<", "&lt;") for text in self.texts(row)]
             lines.append([f"**{t}**" if tone in ("best", "bad") else t for t, tone in zip(texts, tones, strict=True)])
         head, rule, *rows = ["| " + " | ".join(texts) + " |" for texts in lines]
         return "\n".join([head, rule.replace(" ", ""), *rows]) + "\n"

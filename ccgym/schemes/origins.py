@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from ccgym.emulation import kernel_tcp
 from ccgym.emulation import quic as quic_program
 from ccgym.emulation.programs import ProgramWords
-from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
+from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, known_code, shown
 from ccgym.schemes import kernel, parameter_files, policies, programs, python_classes, quic
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonScheme
@@ -452,6 +452,10 @@ def origin_of(name: str) -> Origin:
     return next(origin for origin in ORIGINS if origin.claims(name))
 
 
+MAX_NAME: Final = 4096
+"""Longer texts are neither names nor paths of files."""
+
+
 def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
     """The choice by the name under which it runs, if the scheme exists and takes these parameters.
 
@@ -459,6 +463,13 @@ def check(choice: SchemeChoice, where: str = "") -> SchemeChoice:
         SchemeNotFoundError: No scheme and no policy has that name.
         ConfigError: It does not take these parameters, or cannot be used.
     """
+    if len(choice.name) > MAX_NAME:
+        raise ConfigError(
+            "too-large",
+            f"{len(choice.name)} characters",
+            where=where,
+            expected=f"a scheme's name or file, at most {MAX_NAME} of them",
+        )
     return choice.origin.check(choice, where)
 
 
@@ -487,8 +498,9 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         info = registry()[choice.name]
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in NOT_TYPED)
         title = choice.title
+        code = known_code(getattr(error, "code", None), "parameter-invalid")
         raise ConfigError(
-            "parameter-invalid",
+            code,
             str(error),
             expected=f"parameters of {title}: {names}" if names else f"no parameters: {title} has none",
             hint=f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE" if names else "",

@@ -128,6 +128,13 @@ _LOADED: Final[dict[str, LearnedPolicy]] = {}
 the place it came from may be one of several."""
 
 
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that is too long, for one
+        return False
+
+
 def pretrained() -> Mapping[str, Path]:
     """The ``.onnx`` files of the policies that come with ccgym, by name: ``agents/NAME/policy.onnx``."""
     agents = (Path(__file__).parents[1] / "_data" / "agents").resolve()
@@ -169,9 +176,10 @@ def find(text: str, where: str = "") -> LearnedPolicy | None:
             )
         return policy
     path = Path(text).expanduser()
-    if not looks_like_a_path(text) and not path.is_dir():
+    is_directory = _is_directory(path)
+    if not looks_like_a_path(text) and not is_directory:
         return None
-    if path.is_dir():
+    if is_directory:
         return _from_directory(path, text, where)
     return load(path, given=text, source=_place_of(path), where=where)
 

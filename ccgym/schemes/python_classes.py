@@ -97,7 +97,7 @@ class PythonScheme:
             except TypeError as error:
                 unknown = next((name for name in params if name not in names), "")
                 raise ConfigError(
-                    "parameter-invalid",
+                    "unknown-parameter" if unknown else "parameter-invalid",
                     f"{self.title}: {error}",
                     where=where,
                     expected=f"parameters of its constructor: {', '.join(names)}" if names else "no parameters",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, shown
+from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, known_code, shown
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
@@ -116,13 +116,11 @@ def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) 
 
 def trace_format_error(error: Exception, name: str) -> TraceFormatError:
     """Turn the native parser's message into its four parts."""
-    message = str(error)
+    message, code = str(error), known_code(getattr(error, "code", None), "trace-malformed")
     parts = _NATIVE_MESSAGE.fullmatch(message)
     if parts is None:
-        return TraceFormatError("trace-malformed", message, where="" if message.startswith(name) else name)
-    return TraceFormatError(
-        "trace-malformed", parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"]
-    )
+        return TraceFormatError(code, message, where="" if message.startswith(name) else name)
+    return TraceFormatError(code, parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"])
 
 
 def _native_trace() -> type[_core.Trace]:

@@ -500,6 +500,18 @@ pub enum SchemeError {
     Guest(String),
 }
 
+impl SchemeError {
+    /// What is wrong, by a code of `ccgym/errors.py`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownScheme { .. } => "unknown-scheme",
+            Self::UnknownParameter { .. } => "unknown-parameter",
+            Self::InvalidValue { .. } | Self::InvalidCombination { .. } | Self::Guest(_) => "parameter-invalid",
+        }
+    }
+}
+
 /// The nearest known name; shown as the last part of an error, or as nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint(pub Option<&'static str>);

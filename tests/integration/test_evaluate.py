@@ -352,6 +352,7 @@ def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> Non
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     out = tmp_path / "killed"
     process = start(out)

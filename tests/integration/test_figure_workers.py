@@ -58,12 +58,13 @@ def drawing(directory: Path) -> tuple[subprocess.Popen[str], list[int]]:
     "end",
     [
         lambda process: os.kill(process.pid, signal.SIGKILL),
-        pytest.param(lambda process: os.kill(process.pid, signal.SIGTERM), marks=pytest.mark.long),
-        pytest.param(lambda process: os.killpg(process.pid, signal.SIGKILL), marks=pytest.mark.long),
-        pytest.param(lambda process: os.killpg(process.pid, signal.SIGINT), marks=pytest.mark.long),
+        lambda process: os.kill(process.pid, signal.SIGTERM),
+        lambda process: os.killpg(process.pid, signal.SIGKILL),
+        lambda process: os.killpg(process.pid, signal.SIGINT),
     ],
     ids=["killed", "terminated", "the group killed", "control-C"],
 )
+@pytest.mark.long
 def test_workers_end_with_their_parent(tmp_path: Path, end: Callable[[subprocess.Popen[str]], None]) -> None:
     process, workers = drawing(tmp_path)
     assert len(workers) == 2

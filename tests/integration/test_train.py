@@ -373,7 +373,7 @@ def test_what_cannot_begin_leaves_no_directory(
     explained(capsys.readouterr().err, what)
 
 
-@pytest.mark.parametrize("room", [2_000, 60_000])
+@pytest.mark.parametrize("room", [2_000, pytest.param(60_000, marks=pytest.mark.long)])
 def test_a_disk_that_takes_no_more_ends_in_one_error(room: int, config: Path, tmp_path: Path) -> None:
     """Files may be so many bytes long: too few for the configuration, or for the events that a thread writes."""
 

@@ -236,6 +236,7 @@ INDIGO = [
 ]
 
 
+@pytest.mark.long
 def test_indigo_in_short_beats_cubic(tmp_path: Path) -> None:
     """Three of its links, 200 decisions each, some seconds of training; then the export does what torch does."""
     steps = ["training.steps=24000", "training.eval_every=6000", "training.checkpoint_every=24000"]

@@ -246,6 +246,7 @@ agent:
     ("old", "new", "what"),
     [
         ("clock: 10ms", "clock: -10", "out-of-range at f.yaml:3: agent.clock"),
+        ("clock: 10ms", "clock: {kind: [rtt]}", "unknown-kind at f.yaml:3: agent.clock: kind"),
         ("clock: 10ms", "clock: {kind: fixd}", "unknown-kind at f.yaml:3: agent.clock: kind"),
         ("clock: 10ms", "clock: {kind: fixed, interval: 0}", "out-of-range at f.yaml:3: agent.clock.interval"),
         ("clock: 10ms", "clock: {kind: fixed, intervall: 10ms}", "key-missing at f.yaml:3: agent.clock"),
@@ -307,7 +308,7 @@ agent:
             "target: rate\n    limits: {rate: [5, 3mbps, 4mbps]}",
             "wrong-type at f.yaml:10: agent.action.limits.rate",
         ),
-        ("target: rate", "target: rate\n    inner: cubik", "unknown-name at f.yaml:10: agent: action.inner"),
+        ("target: rate", "target: rate\n    inner: cubik", "unknown-scheme at f.yaml:10: agent: action.inner"),
         ("startup: 3mbps", "startup: 3", "wrong-type at f.yaml:10: agent.startup"),
         ("startup: 3mbps", "startup: slowstart", "unknown-kind at f.yaml:10: agent.startup"),
         ("startup: 3mbps", "startup: rate", "unknown-kind at f.yaml:10: agent.startup"),
@@ -331,7 +332,7 @@ agent:
         (
             "target: rate",
             "target: cwnd\n    inner: {scheme: cubic, params: {x: 1}}",
-            "unknown-name at f.yaml:10: agent: action.inner",
+            "unknown-parameter at f.yaml:10: agent: action.inner",
         ),
         ("startup: 3mbps", "startup: inner", "agent-invalid at f.yaml:10: agent: startup.kind"),
     ],
@@ -350,7 +351,7 @@ def test_mistakes_say_their_line(
 
 
 def test_what_the_core_refuses_is_a_config_error_with_its_place() -> None:
-    with refused(ConfigError, "agent-invalid at observation.features[1].signal"):
+    with refused(ConfigError, "unknown-name at observation.features[1].signal"):
         read_agent({**SMALL, "observation": {"features": ["latency_ratio", {"signal": "nothing", "clip": [0, 1]}]}})
 
 

@@ -75,7 +75,7 @@ def test_default_schemes_leave_out_tools() -> None:
         ("fixed_window:cwnd", ConfigError, "text-malformed at --schemes"),
         ("fixed_window:=5", ConfigError, "text-malformed at --schemes"),
         ("fixed_window:cwnd=1:cwnd=2", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwmd=5", ConfigError, "parameter-invalid at --schemes"),
+        ("fixed_window:cwmd=5", ConfigError, "unknown-parameter at --schemes"),
         ("fixed_window:cwnd=many", ConfigError, "parameter-invalid at --schemes"),
         ("fixed_window:cwnd=-1", ConfigError, "parameter-invalid at --schemes"),
     ],
@@ -338,9 +338,9 @@ def test_wrong_commands_end_with_one_clear_error(
     ("lines", "what"),
     [
         (["1500"] * 4166, ""),  # the student report's trace, which the detector finds
-        (["5", "4"], "trace-malformed at broken.trace:2"),
+        (["5", "4"], "trace-unsorted at broken.trace:2"),
         (["1", "2 6250"], "trace-malformed at broken.trace:2"),
-        ([], "trace-malformed at broken.trace:1"),
+        ([], "trace-empty at broken.trace:1"),
     ],
 )
 def test_a_broken_trace_stops_the_evaluation(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ConfigError, ResultsError, SimulationError
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
@@ -555,3 +556,29 @@ def test_all_against_all_in_a_few_seconds(tmp_path: Path) -> None:
             values = dict[str, Any](run.values)
             assert 0 <= values["share"] + values["other_share"] <= 1.001, "the link carries no more"
             assert all(0 <= values[key] <= 1 for key in ("throughput_harm", "delay_harm", "loss_harm"))
+
+
+def test_absolute_numbers_are_not_averaged_over_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "links.yaml"
+    file.write_text(
+        """
+title: links
+question: q
+setting: s
+schemes: [cubic]
+path: {rate: $rate, rtt: 40ms, queue: 1bdp}
+sweep: {rate: [1mbps, 50mbps]}
+flows: [{scheme: $scheme}]
+duration: 4s
+runs: 1
+metrics: {goodput: {metric: goodput}, utilization: {metric: utilization}}
+"""
+    )
+    assert evaluate(["--experiment", str(file), "--out", str(tmp_path / "out"), "--no-figures"]) == 0
+    (outcome,) = json.loads((tmp_path / "out" / "links.json").read_text())["outcomes"]
+    goodputs = [one["metrics"]["goodput"]["mean"] for one in outcome["conditions"]]
+    assert f"{min(goodputs):.2f} Mbit/s to {max(goodputs):.2f} Mbit/s" in outcome["headline"]
+    mean = 100 * sum(one["metrics"]["utilization"]["mean"] for one in outcome["conditions"]) / 2
+    assert f"{mean:.1f}" in outcome["headline"]
+    printed = capsys.readouterr().out
+    assert all(f"{one:.2f}" in printed for one in goodputs)

@@ -191,3 +191,30 @@ def test_a_command_that_does_not_exist_has_near_misses(
 ) -> None:
     assert main([word]) == 2
     assert repr(near) in capsys.readouterr().err
+
+
+WORDS = ["-m", "ccgym", "paths"]
+
+
+@pytest.mark.parametrize(
+    ("redirect", "environment", "status"),
+    [(">&-", {}, 0), ("2>&-", {}, 0), (">/dev/null", {"PYTHONIOENCODING": "ascii"}, 0)],
+)
+def test_output_that_cannot_take_everything_is_no_traceback(
+    redirect: str, environment: dict[str, str], status: int
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {redirect}', sys.executable, *WORDS],
+        capture_output=True, text=True, env={**os.environ, **environment}, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+
+
+def test_a_place_that_is_not_utf_8_is_one_error(tmp_path: Path) -> None:
+    out = os.fsencode(tmp_path) + b"/b\xff"
+    words = ["evaluate", "--trace", "12mbps", "--schemes", "cubic", "--runs", "1", "--runtime", "1", "--no-figures"]
+    command = [os.fsencode(word) for word in [sys.executable, "-m", "ccgym", *words, "--out"]]
+    done = subprocess.run([*command, out], capture_output=True, cwd=ROOT, check=False)
+    assert done.returncode == STATUS_ERROR
+    assert b"Traceback" not in done.stderr

@@ -160,7 +160,7 @@ def test_unknown_names(pretrained: Path) -> None:
         ("learned:policy=staedy", "unknown-scheme at --schemes"),
         ("steady:policy=other", "parameter-invalid at --schemes"),
         ("steady:start_rate_mbps=fast", "parameter-invalid at --schemes"),
-        ("steady:start_rate=2", "parameter-invalid at --schemes"),
+        ("steady:start_rate=2", "unknown-parameter at --schemes"),
         ("steady,steady", "duplicate at --schemes"),
     ],
 )
@@ -170,7 +170,7 @@ def test_wrong_choices(pretrained: Path, text: str, word: str) -> None:
 
 
 def test_parameters_are_named_without_the_policy(pretrained: Path) -> None:
-    with refused(ConfigError, "parameter-invalid"):
+    with refused(ConfigError, "unknown-parameter"):
         parse_scheme("steady:start_rate=2")
 
 

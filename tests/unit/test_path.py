@@ -18,6 +18,7 @@ from ccgym.config.models.links import Link
 from ccgym.config.models.queues import Droptail
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
+from ccgym.evaluation.simulate import simulate
 from tests.refusals import refused
 
 
@@ -595,3 +596,10 @@ def test_the_signature_names_what_can_be_given() -> None:
     assert "12 Mbit/s" in shown
     assert "delay=" not in shown
     assert len(shown) < 400
+
+
+@pytest.mark.parametrize("flows", [5, None, {"scheme": "cubic"}, "cubic", ["x" * 1_000_000], ["a/" * 500_000]])
+def test_flows_that_are_none_are_one_error(flows: Any) -> None:
+    with pytest.raises(CcgymError) as caught:
+        simulate("12mbps", flows, "1s")
+    assert len(str(caught.value)) < 20_000

@@ -146,7 +146,7 @@ def test_a_run_ends_with_the_line(wrong: Path, name: str, what: str) -> None:
         ("{file}:Deaf", "unknown-class"),
         ("{file}:Fails", "scheme-raised at wrong.py:81: Fails.__init__"),
         ("{file}:Raise", "unknown-class at wrong.py"),
-        ("{file}:NotANumber:afetr=3", "parameter-invalid at --schemes"),
+        ("{file}:NotANumber:afetr=3", "unknown-parameter at --schemes"),
         ("{file}", "argument-missing at --schemes"),
         ("{file}:a b", "argument-missing at --schemes"),
         ("nowhere.py:AIMD", "file-unreadable at --schemes"),
@@ -252,7 +252,9 @@ def test_groups() -> None:
         assert len(parse_contenders(word)) == len(set(group.members())) > 0, word
 
 
-@pytest.mark.parametrize("body", ["while True: pass", "__import__('time').sleep(0.05)"])
+@pytest.mark.parametrize(
+    "body", ["while True: pass", pytest.param("__import__('time').sleep(0.05)", marks=pytest.mark.long)]
+)
 def test_one_control_c_ends_a_scheme_that_does_not_return(body: str, tmp_path: Path) -> None:
     file = tmp_path / "busy.py"
     file.write_text(f"class Busy:\n    cwnd = 10\n    def on_ack(self, ack):\n        {body}\n")

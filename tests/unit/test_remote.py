@@ -413,6 +413,7 @@ def evaluated(out: Path, *options: str) -> ResultSet:
     return ResultSet.load(out)
 
 
+@pytest.mark.long
 def test_reports_have_pantheons_words(stand_in: StandIn, tmp_path: Path) -> None:
     results = evaluated(tmp_path)
     metadata = json.loads((tmp_path / "pantheon_metadata.json").read_text())

@@ -246,6 +246,7 @@ def test_workers_draw_what_one_process_draws(tmp_path: Path) -> None:
     assert alone == {file.name: file.read_bytes() for file in (tmp_path / "two").glob("*.png")}
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_drawn_is_an_error_here(tmp_path: Path) -> None:
     results = with_curves(tmp_path, result_set())
     (tmp_path / "runs" / "cubic_run2.npz").write_bytes(b"cut off")
@@ -253,6 +254,7 @@ def test_a_run_that_cannot_be_drawn_is_an_error_here(tmp_path: Path) -> None:
         list(run_figures.drawn_runs(results, tmp_path, jobs=2))
 
 
+@pytest.mark.long
 def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
     results = with_curves(tmp_path, result_set(cells=result_set().cells[:3]))
 

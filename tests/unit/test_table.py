@@ -57,7 +57,7 @@ def test_texts_and_headings() -> None:
 def test_markdown() -> None:
     assert TABLE.markdown().splitlines()[1:] == [
         "|---|---:|---:|---:|",
-        "| A <b> | 12.35 ± 0.50 | 3.4 | 11.00 |",
+        "| A &lt;b> | 12.35 ± 0.50 | 3.4 | 11.00 |",
         f"| B | **3.00** | **50.0** | {NOTHING} |",
     ]
 

@@ -84,6 +84,15 @@ def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
+def _codes(node: ast.expr, place: str) -> list[str]:
+    """The codes that an error may have; a name is that of a variable."""
+    if isinstance(node, ast.IfExp):
+        return [*_codes(node.body, place), *_codes(node.orelse, place)]
+    if isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Constant) and node.value in CODES):
+        return [template(node)]
+    raise SystemExit(f"{place}: {ast.unparse(node)} is no code of ccgym/errors.py")
+
+
 def _in_module(file: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str]]]:
     """Code, where it stands and texts of every error that a module makes, and of the calls of its functions that do."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -108,11 +117,11 @@ def _in_module(file: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str
             name = _called(node)
             if name in KINDS and node.args and file != "ccgym/errors.py":
                 code, *rest = node.args
-                if isinstance(code, ast.Constant) and code.value not in CODES:
-                    raise SystemExit(f"{file}:{node.lineno}: {code.value!r} is no code of ccgym/errors.py")
                 texts = [f"  {template(one)}" for one in rest]
                 texts += [f"  {one.arg}: {template(one.value)}" for one in node.keywords if one.arg]
-                yield template(code), f"{name} in {file}", texts + local * any(text == "  {found}" for text in texts)
+                texts += local * any(text == "  {found}" for text in texts)
+                for one in _codes(code, f"{file}:{node.lineno}"):
+                    yield one, f"{name} in {file}", texts
             elif name in makers:
                 values = [getattr(one, "value", None) for one in node.args]
                 code = next((str(one) for one in values if one in CODES), makers[name])

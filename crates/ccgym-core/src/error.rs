@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: found {found}, expected {expected}")]
 pub struct SpecError {
+    /// What is wrong, by a code of `ccgym/errors.py`; `invalid-value` where only the reader of the description can tell.
+    pub code: &'static str,
     /// Path of the value, such as `observation.features[2].signal`.
     pub place: String,
     /// What stands there.
@@ -15,7 +17,7 @@ pub struct SpecError {
 impl SpecError {
     /// At `place`, `found` stands instead of what is `expected`.
     pub fn new(place: impl Into<String>, found: impl ToString, expected: impl ToString) -> Self {
-        Self { place: place.into(), found: found.to_string(), expected: expected.to_string() }
+        Self { code: "invalid-value", place: place.into(), found: found.to_string(), expected: expected.to_string() }
     }
 
     /// `found` is none of the names in `known`, which name a `what`.
@@ -28,7 +30,14 @@ impl SpecError {
             Some((_, name)) => format!("{what}; did you mean \"{name}\"?"),
             None => format!("{what}: {}", known.join(", ")),
         };
-        Self::new(place, format!("\"{found}\""), expected)
+        Self::new(place, format!("\"{found}\""), expected).coded("unknown-name")
+    }
+
+    /// The same error with another code.
+    #[must_use]
+    pub fn coded(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
     }
 
     /// Check a condition on the value at `place`.

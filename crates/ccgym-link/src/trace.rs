@@ -33,9 +33,9 @@ impl DeliveryTrace {
     /// # Errors
     /// For everything that mahimahi would refuse, with the line and a remedy.
     pub fn parse(text: &[u8], name: &str) -> Result<Self, SpecError> {
-        let fail = |line, found, expected, hint| Err(refused(name, line, found, expected, hint));
+        let fail = |code, line, found, expected, hint| Err(refused(name, line, found, expected, hint).coded(code));
         if text.is_empty() {
-            return fail(1, "an empty file".into(), EXPECTED, "give at least one delivery opportunity");
+            return fail("trace-empty", 1, "an empty file".into(), EXPECTED, "give at least one delivery opportunity");
         }
         // A newline ends a line: the one at the end of the file does not begin another.
         let body = text.strip_suffix(b"\n").unwrap_or(text);
@@ -45,21 +45,22 @@ impl DeliveryTrace {
             let line = index + 1;
             let Some(ms) = parse_integer(raw) else {
                 let (expected, hint) = diagnose(raw, line);
-                return fail(line, quote(raw), expected, hint);
+                return fail("trace-malformed", line, quote(raw), expected, hint);
             };
             if ms > MAX_TIME_MS {
-                return fail(line, ms.to_string(), "at most 10000000000 ms", "times count from 0 at the trace's start");
+                let hint = "times count from 0 at the trace's start";
+                return fail("trace-too-long", line, ms.to_string(), "at most 10000000000 ms", hint);
             }
             if ms < last {
                 let found = format!("{ms} after {last}");
-                return fail(line, found, "a time not before the previous line's", "sort the trace");
+                return fail("trace-unsorted", line, found, "a time not before the previous line's", "sort the trace");
             }
             last = ms;
             times.push(ms);
         }
         if last == 0 {
             let hint = "the last line is the period of the trace: append one";
-            return fail(times.len(), "0 as last time".into(), "a last time above 0", hint);
+            return fail("trace-empty", times.len(), "0 as last time".into(), "a last time above 0", hint);
         }
         Ok(Self { name: name.to_owned(), times_ms: times.into() })
     }
@@ -70,20 +71,22 @@ impl DeliveryTrace {
     /// As [`DeliveryTrace::parse`].
     pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, SpecError> {
         let times_ms: Arc<[u64]> = times_ms.into();
-        let fail = |line, found, expected, hint| Err(refused(name, line, found, expected, hint));
+        let fail = |code, line, found, expected, hint| Err(refused(name, line, found, expected, hint).coded(code));
         if let Some(i) = times_ms.windows(2).position(|w| w[0] > w[1]) {
             let found = format!("{} after {}", times_ms[i + 1], times_ms[i]);
-            return fail(i + 2, found, "a time not before the previous line's", "sort the trace");
+            return fail("trace-unsorted", i + 2, found, "a time not before the previous line's", "sort the trace");
         }
         match times_ms.last() {
-            None => fail(1, "no times".into(), EXPECTED, "give at least one delivery opportunity"),
+            None => fail("trace-empty", 1, "no times".into(), EXPECTED, "give at least one delivery opportunity"),
             Some(0) => fail(
+                "trace-empty",
                 times_ms.len(),
                 "0 as last time".into(),
                 "a last time above 0",
                 "the last line is the period of the trace: append one",
             ),
             Some(&last) if last > MAX_TIME_MS => fail(
+                "trace-too-long",
                 times_ms.len(),
                 last.to_string(),
                 "at most 10000000000 ms",
@@ -226,14 +229,11 @@ mod tests {
             let (_, hint) = error.expected.rsplit_once(';').expect("hint");
             assert!(error.place == format!("t:{line}") && hint.contains(words), "{text:?}: {error}");
         }
-        let error = DeliveryTrace::parse(b"5\n4\n", "up.trace").expect_err("decreasing").to_string();
-        assert_eq!(
-            error,
-            "up.trace:2: found 4 after 5, expected a time not before the previous line's; sort the trace"
-        );
-        assert!(DeliveryTrace::from_ms("x", vec![]).is_err());
-        assert!(DeliveryTrace::from_ms("x", vec![0]).is_err());
-        assert!(DeliveryTrace::from_ms("x", vec![2, 1]).is_err());
+        let error = DeliveryTrace::parse(b"5\n4\n", "up.trace").expect_err("decreasing");
+        assert_eq!((error.code, error.place.as_str()), ("trace-unsorted", "up.trace:2"));
+        for (times, code) in [(vec![], "trace-empty"), (vec![0], "trace-empty"), (vec![2, 1], "trace-unsorted")] {
+            assert_eq!(DeliveryTrace::from_ms("x", times).expect_err("refused").code, code);
+        }
     }
 
     proptest! {

@@ -19,11 +19,11 @@ use serde_json::Map;
 use crate::interrupt::{stopped, Watch};
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
-use crate::value_error;
+use crate::{spec_error, value_error};
 
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
-    spec.validate().map_err(value_error)?;
+    spec.validate().map_err(spec_error)?;
     Ok(spec)
 }
 

@@ -20,6 +20,17 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// ValueError, whose attribute `code` says what is wrong.
+fn coded_error(code: &'static str, error: impl std::fmt::Display) -> PyErr {
+    let raised = value_error(error);
+    Python::attach(|py| raised.value(py).setattr("code", code)).err().unwrap_or(raised)
+}
+
+/// A refused description, with its code.
+fn spec_error(error: ccgym_core::SpecError) -> PyErr {
+    coded_error(error.code, &error)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
 use crate::trace::Trace;
-use crate::value_error;
+use crate::{coded_error, value_error};
 
 /// Traces by name, without Python objects.
 pub(crate) type TraceTable = BTreeMap<String, Arc<DeliveryTrace>>;
@@ -134,7 +134,7 @@ fn law(size_json: &str) -> PyResult<SizeSpec> {
 pub fn check_scheme(name: &str, params_json: &str) -> PyResult<()> {
     let params: Map<String, Value> =
         serde_json::from_str(params_json).map_err(|e| PyValueError::new_err(format!("{name}: parameters: {e}")))?;
-    ccgym_schemes::create(name, &params).map(|_| ()).map_err(value_error)
+    ccgym_schemes::create(name, &params).map(|_| ()).map_err(|error| coded_error(error.code(), error))
 }
 
 fn parameter(p: &ccgym_schemes::Parameter) -> Value {

@@ -437,7 +437,7 @@ fn handling_spurious_rto_recovery() {
     note(&road);
     assert!(road.window() >= window, "{} {window}", road.window());
     assert!(bounds(&road).iter().all(|bound| bound.is_nan()), "{:?}", bounds(&road));
-    road.watch(0.2, |r| note(r));
+    road.watch(0.2, note);
     assert_eq!(visited, [UP, DOWN, REFILL, UP]);
     assert_eq!(road.sender.stats().rtos, 1);
     assert_eq!(road.sender.stats().spurious_losses, road.sender.stats().lost_packets);
