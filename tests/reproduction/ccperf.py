@@ -8,6 +8,7 @@ One table gives the schemes. Nothing is fitted to a row.
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from ccgym.experiments.spec import ExperimentSet
 from ccgym.schemes.flow import FlowSpec
 
 DATA: Final = Path(__file__).parent / "data"
-NS3: Final = "ccperf_ns3_reproduction.csv"
+NS3: Final = "ccperf_ns3_reproduction.csv.gz"
 
 SCHEMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "TcpNewReno": ("reno", {"mode": "ns3"}),
@@ -229,7 +230,8 @@ def simulated(experiment: Experiment) -> dict[tuple[str, str], float]:
 
 
 def _table(name: str) -> Iterator[dict[str, str]]:
-    with (DATA / name).open(newline="") as file:
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(DATA / name, "rt", newline="") as file:
         yield from csv.DictReader(file)
 
 

@@ -52,7 +52,7 @@ def test_most_published_values_hold() -> None:
 
 @pytest.mark.long
 def test_every_value_of_ns3_is_counted_once() -> None:
-    """ccperf_ns3_reproduction.csv: 1,784 values of 68 runs; those of TcpBbr and of one random draw are not judged."""
+    """ccperf_ns3_reproduction.csv.gz: 1,784 values of 68 runs; not judged: those of TcpBbr and of one draw."""
     rows = ns3_rows()
     assert len(rows) == len({row.key for row in rows}) == 1784
     assert len({row.experiment for row in rows}) == 68
@@ -63,14 +63,14 @@ def test_every_value_of_ns3_is_counted_once() -> None:
 
 @pytest.mark.parametrize("metric", ns3_metrics())
 def test_median_deviation_from_ns3(metric: str) -> None:
-    """Source: ccperf_ns3_reproduction.csv; limits 3 % and 10 %."""
+    """Source: ccperf_ns3_reproduction.csv.gz; limits 3 % and 10 %."""
     rows = [row for row in judged(ns3_rows()) if row.metric == metric]
     assert len(rows) >= 10
     assert median(abs(row.deviation) for row in rows) <= rows[0].limit
 
 
 def test_most_values_of_ns3_hold() -> None:
-    """Source: ccperf_ns3_reproduction.csv; half of the judged values deviate by less than 0.1 %."""
+    """Source: ccperf_ns3_reproduction.csv.gz; half of the judged values deviate by less than 0.1 %."""
     rows = judged(ns3_rows())
     assert sum(row.holds for row in rows) >= NS3_HOLD
     assert median(abs(row.deviation) for row in rows) <= 0.001
@@ -78,7 +78,7 @@ def test_most_values_of_ns3_hold() -> None:
 
 @pytest.mark.parametrize("experiment", ONE_FLOW, ids=lambda one: one.label)
 def test_one_flow_repeats_the_drops_of_ns3(experiment: Experiment) -> None:
-    """Source: total_qdisc_drops_l2 in ccperf_ns3_reproduction.csv: the same packets, so nearly the same drops."""
+    """Source: total_qdisc_drops_l2 in ccperf_ns3_reproduction.csv.gz: the same packets, so nearly the same drops."""
     rows = [row for row in ns3_rows() if row.experiment == experiment and row.metric == "total_qdisc_drops_l2"]
     assert len(rows) == 1
     assert rows[0].ours == pytest.approx(rows[0].theirs, rel=0.05, abs=2)
