@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Reduce the captures of record_kernel_tcp.py to what is kept.
+"""Reduce the captures of record_kernel_tcp.py.
 
   analyze_kernel_tcp.py WORK_DIR PATH... [--without-examples PATH,...]
 
 Writes into recorded/kernel_tcp: summary.csv (a row per run), PATH.json (conditions
 once, every run in detail), losses_PATH.csv.gz (every lost packet of every run),
-tcp_info_PATH_SCHEME.csv.gz and packets_PATH_SCHEME.csv.gz (one run per scheme).  The definitions are in README.md.
+tcp_info_PATH_SCHEME.csv.gz and packets_PATH_SCHEME.csv.gz (one run per scheme); Git
+keeps none of the .csv.gz files.  The definitions are in README.md.
 """
 
 import argparse

@@ -6,7 +6,7 @@
 PATH is a name in PATHS below.  Each run leaves in WORK_DIR/PATH/SCHEME_runK:
 inner.pcap (the sender's device, inside the innermost shell), outer.pcap (the
 outermost device, at the receiver), uplink.log, tcp_info.csv, run.json.
-analyze_kernel_tcp.py turns them into what is kept in recorded/kernel_tcp.
+analyze_kernel_tcp.py reduces them to recorded/kernel_tcp.
 """
 
 import argparse
