@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import tarfile
 from pathlib import Path
@@ -30,7 +31,7 @@ LARGE = ("published", "three", "cellular")
 
 
 def recorded_of(name: str) -> Any:
-    return json.loads((RECORDED / f"{name}.json").read_text())
+    return json.loads(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
 
 
 def unpacked(name: str, place: Path) -> Path:

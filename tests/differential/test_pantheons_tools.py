@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -23,7 +24,7 @@ RECORDED = Path(__file__).parent / "recorded" / "pantheon"
 
 
 def recorded_of(name: str) -> Any:
-    return json.loads((RECORDED / f"{name}.json").read_text())
+    return json.loads(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
 
 
 @pytest.fixture(scope="module", params=CASES)

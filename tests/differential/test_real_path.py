@@ -5,6 +5,7 @@ The recordings are from our emulated path, from mahimahi and from the kernel's T
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from ccgym import Job, NetworkPath, simulate_many
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.run import parse_contenders
 
-RECORDED: Final = Path(__file__).parent / "recorded" / "real_path" / "summary.json"
+RECORDED: Final = Path(__file__).parent / "recorded" / "real_path" / "summary.json.gz"
 CALIBRATED: Final = (
     "0.57mbps-poisson", "2.64mbps-poisson", "3.04mbps-poisson", "77.72mbps", "100.42mbps", "114.68mbps"
 )  # fmt: skip
@@ -45,7 +46,7 @@ class Means(NamedTuple):
 
 @cache
 def experiments() -> dict[str, Any]:
-    recorded: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))["experiments"]
+    recorded: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))["experiments"]
     return recorded
 
 

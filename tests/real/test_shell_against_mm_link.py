@@ -1,13 +1,14 @@
 """Our shell and mahimahi's mm-link, fed the same stream through every queue; and our shell against the simulator.
 
 Both get 1500-byte packets at constant spacing, 14 Mbit/s into 12. mm-link runs live where it starts, as root; what it
-did when `record_shell.py` was run is in `recorded/shell/summary.json`, and is compared with everywhere. Arrivals differ
+did when `record_shell.py` was run is in `recorded/shell`, and is compared with everywhere. Arrivals differ
 by fractions of a millisecond from run to run, so drops are counted, not identified. With the very same arrivals, both
 are compared with the simulator: our shell line by line.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import statistics
@@ -107,7 +108,7 @@ def theirs() -> dict[str, list[Any]]:
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, dict[str, list[dict[str, float]]]]:
     """Figures of the recorded runs: by queue, by shell."""
-    summary = json.loads(shells.SUMMARY.read_text())
+    summary = json.loads(gzip.decompress(shells.SUMMARY.read_bytes()))
     for entry in summary["cases"]:
         case = CASES[entry["name"]]
         same = {"queue": case.queue, "arguments": case.arguments, "gap_ns": case.gap_ns, "packets": case.packets}

@@ -11,6 +11,7 @@ median counts of runs whose round trips differ by a tenth of a millisecond. quin
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -67,7 +68,7 @@ def _middle(runs: list[Sawtooth], middle: Callable[[Iterable[float]], float]) ->
 
 @cache
 def _recording(path: str, controller: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((RECORDED / f"{path}_{controller}.json").read_text())
+    read: dict[str, Any] = json.loads(gzip.decompress((RECORDED / f"{path}_{controller}.json.gz").read_bytes()))
     return read
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 
@@ -13,7 +14,8 @@ def shells() -> list[str]:
     sys.path.insert(0, str(ROOT / "tests" / "differential" / "record"))
     import record_shell
 
-    return str(record_shell.table(json.loads(record_shell.SUMMARY.read_text())["cases"])).splitlines()
+    summary = json.loads(gzip.decompress(record_shell.SUMMARY.read_bytes()))
+    return str(record_shell.table(summary["cases"])).splitlines()
 
 
 BLOCKS = {"docs/validation.md": {"shells": shells}}

@@ -3,15 +3,14 @@
 
   analyze_kernel_tcp.py WORK_DIR PATH... [--without-examples PATH,...]
 
-Writes into recorded/kernel_tcp: summary.csv (a row per run), PATH.json (conditions
+Writes into recorded/kernel_tcp: summary.csv (a row per run), PATH.json.gz (conditions
 once, every run in detail), losses_PATH.csv.gz (every lost packet of every run),
 tcp_info_PATH_SCHEME.csv.gz and packets_PATH_SCHEME.csv.gz (one run per scheme); Git
-keeps none of the .csv.gz files.  The definitions are in README.md.
+keeps none of these .csv.gz files.  The definitions are in README.md.
 """
 
 import argparse
 import csv
-import gzip
 import io
 import json
 import pathlib
@@ -347,18 +346,13 @@ def analyze(folder: pathlib.Path) -> tuple[dict, dict, list[list], list[tuple[in
     return run, result, rows, name_losses(entered, set(arrival_of), log)
 
 
-def write_gzip(target: pathlib.Path, text: str) -> None:
-    with open(target, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-        packed.write(text.encode())
-
-
 def keep_example(folder: pathlib.Path, path_name: str, scheme: str, rows: list[list]) -> None:
-    write_gzip(OUT / f"tcp_info_{path_name}_{scheme}.csv.gz", (folder / "tcp_info.csv").read_text())
+    machine.write_gzip(OUT / f"tcp_info_{path_name}_{scheme}.csv.gz", (folder / "tcp_info.csv").read_text())
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["entered_s", "ip_bytes", "relative_seq", "one_way_delay_ms"])
     writer.writerows(rows)
-    write_gzip(OUT / f"packets_{path_name}_{scheme}.csv.gz", text.getvalue())
+    machine.write_gzip(OUT / f"packets_{path_name}_{scheme}.csv.gz", text.getvalue())
 
 
 SUMMARY = (
@@ -402,9 +396,9 @@ def main() -> None:
             results.append(result)
             table.append(summary_row(path_name, result))
             print(*table[-1], flush=True)
-        write_gzip(OUT / f"losses_{path_name}.csv.gz", "".join(losses))
+        machine.write_gzip(OUT / f"losses_{path_name}.csv.gz", "".join(losses))
         document = {"conditions": conditions, "runs": results}
-        (OUT / f"{path_name}.json").write_text(json.dumps(document, indent=1) + "\n")
+        machine.write_gzip(OUT / f"{path_name}.json.gz", json.dumps(document, indent=1) + "\n")
     with open(OUT / "summary.csv", "w", newline="") as text:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(SUMMARY)

@@ -1,6 +1,7 @@
 """What every recording notes about the machine, and how a shell is started on it."""
 
 import datetime
+import gzip
 import os
 import pathlib
 import pwd
@@ -11,6 +12,12 @@ import sys
 RECORDED = pathlib.Path(__file__).resolve().parent.parent / "recorded"
 USER = os.environ.get("RECORD_USER", "ccrec")
 REAL_TIME_PRIORITY = int(os.environ.get("RECORD_PRIORITY", "20"))  # 0: ordinary scheduling
+
+
+def write_gzip(target: pathlib.Path, text: str) -> None:
+    """The same bytes for the same text."""
+    with open(target, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+        packed.write(text.encode())
 
 
 def output_of(*command: str) -> str:

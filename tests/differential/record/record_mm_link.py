@@ -8,7 +8,6 @@ NAME.trace.gz where the trace is neither short, generated nor a packaged one).
 """
 
 import argparse
-import gzip
 import json
 import os
 import pathlib
@@ -343,11 +342,6 @@ def counts(log: str) -> dict:
             "not_departed": events["+"] - events["-"], "last_event_ms": last}  # fmt: skip
 
 
-def write_gzip(target: pathlib.Path, text: str) -> None:
-    with open(target, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-        packed.write(text.encode())
-
-
 def record(case: Case, work_dir: pathlib.Path) -> None:
     folder = work_dir / case.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -385,7 +379,7 @@ def record(case: Case, work_dir: pathlib.Path) -> None:
         trace["ms"] = case.trace
     elif case.keep_trace:
         trace["file"] = f"{trace_name}.gz"
-        write_gzip(OUT / trace["file"], (folder / trace_name).read_text())
+        machine.write_gzip(OUT / trace["file"], (folder / trace_name).read_text())
     else:
         trace["file"] = None
     base, init = (
@@ -416,7 +410,7 @@ def record(case: Case, work_dir: pathlib.Path) -> None:
         "load_average": machine.load()[0],
         "machine": machine.describe(),
     }
-    write_gzip(OUT / f"{case.name}.log.gz", log)
+    machine.write_gzip(OUT / f"{case.name}.log.gz", log)
     (OUT / f"{case.name}.json").write_text(json.dumps(document, indent=1) + "\n")
     print(case.name, result, "late us", sent[1:], "exit", done.returncode, done.stderr.strip(), flush=True)
 

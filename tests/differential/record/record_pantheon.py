@@ -7,7 +7,7 @@ DIR of Pantheon is a clone of StanfordSNR/pantheon, whose src/config.yml is repl
 that has numpy 1.16, matplotlib 2.2 and PyYAML; pdflatex and pdfinfo are on the PATH; DIR of mahimahi holds
 mm-throughput-graph and mm-delay-graph, which need perl and gnuplot (those of release 0.98 compute the same, but gnuplot
 5 refuses to draw for them).
-Writes recorded/pantheon/NAME.json.
+Writes recorded/pantheon/NAME.json.gz.
 """
 
 import argparse
@@ -62,7 +62,8 @@ def record(name: str, case: Case, pantheon: Pantheon, scripts: pathlib.Path, mad
         # Last, since it writes the directory's files anew.
         with knowing(pantheon, directory / "config.yml"):
             found["pantheon"] = pantheon.whole(directory)
-    (machine.RECORDED / "pantheon" / f"{name}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    text = json.dumps(found, indent=1, sort_keys=True) + "\n"
+    machine.write_gzip(machine.RECORDED / "pantheon" / f"{name}.json.gz", text)
 
 
 def main() -> None:

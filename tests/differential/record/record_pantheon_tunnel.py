@@ -4,8 +4,8 @@
   record_pantheon_tunnel.py --pantheon DIR --python2 COMMAND NAME DATA RAW [--keep logs|statistics] [--note TEXT]
 
 DATA is what test.py filled (--data-dir), RAW holds the raw logs of the tunnel that it left in its tmp; the options of
-Pantheon are those of record_pantheon.py. Writes recorded/pantheon_tunnel/NAME.json and, of what is kept, NAME.tar.gz:
-the directory after plot.py without figures, with all logs or only with statistics.
+Pantheon are those of record_pantheon.py. Writes recorded/pantheon_tunnel/NAME.json.gz and, of what is kept,
+NAME.tar.gz: the directory after plot.py without figures, with all logs or only with statistics.
 """
 
 import argparse
@@ -125,7 +125,7 @@ def main() -> None:
                     entry = tarfile.TarInfo(file.name)
                     entry.size = len(data)
                     archive.addfile(entry, io.BytesIO(data))
-    (folder / f"{given.name}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    machine.write_gzip(folder / f"{given.name}.json.gz", json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

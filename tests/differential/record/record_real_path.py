@@ -4,10 +4,11 @@
   record_real_path.py [WORK_DIR [--only NAME,NAME]]
 
 Each experiment is a few commands that anyone can type; they resume, so that a second call costs nothing. Their runs
-become recorded/real_path/summary.json. As root; half an hour in which nothing else should run.
+become recorded/real_path/summary.json.gz. As root; half an hour in which nothing else should run.
 """
 
 import argparse
+import gzip
 import json
 import pathlib
 import shlex
@@ -18,7 +19,7 @@ from statistics import fmean
 import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-OUT = machine.RECORDED / "real_path" / "summary.json"
+OUT = machine.RECORDED / "real_path" / "summary.json.gz"
 TRACES = pathlib.Path("/usr/share/mahimahi/traces")
 CALIBRATED = ("0.57mbps-poisson", "2.64mbps-poisson", "3.04mbps-poisson", "77.72mbps", "100.42mbps", "114.68mbps")
 LOSSLESS = "mm-delay 51 mm-link 77.72mbps.trace 77.72mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=94"
@@ -82,7 +83,7 @@ def table() -> str:
     """The means of what is recorded, as docs/validation.md has them."""
     lines = ["| experiment | scheme | backend | runs | Mbit/s | p95 delay (ms) | loss (%) |"]
     lines.append("|---|---|---|---:|---:|---:|---:|")
-    for name, entry in json.loads(OUT.read_text())["experiments"].items():
+    for name, entry in json.loads(gzip.decompress(OUT.read_bytes()))["experiments"].items():
         for scheme in dict.fromkeys(row["scheme"] for row in entry["rows"]):
             for backend in dict.fromkeys(row["backend"] for row in entry["rows"]):
                 found = [row for row in entry["rows"] if (row["scheme"], row["backend"]) == (scheme, backend)]
@@ -107,7 +108,7 @@ def main() -> None:
         print(table())
         return
     wanted = [name for name in arguments.only.split(",") if name]
-    kept = json.loads(OUT.read_text())["experiments"] if OUT.exists() else {}
+    kept = json.loads(gzip.decompress(OUT.read_bytes()))["experiments"] if OUT.exists() else {}
     for name, commands in EXPERIMENTS.items():
         if wanted and not any(word in name for word in wanted):
             continue
@@ -122,7 +123,7 @@ def main() -> None:
         kept[name] = entry
     OUT.parent.mkdir(exist_ok=True)
     text = json.dumps({"machine": machine.describe(), "experiments": kept}, indent=1, ensure_ascii=False)
-    OUT.write_text(text + "\n")
+    machine.write_gzip(OUT, text + "\n")
 
 
 if __name__ == "__main__":

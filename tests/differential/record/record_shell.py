@@ -3,7 +3,7 @@
 
   record_shell.py [--repeat N] [--at-once N] [--only NAME,NAME]
 
-writes recorded/shell/summary.json (not with --only) and prints the table of docs/validation.md. Each of CASES is one
+writes recorded/shell/summary.json.gz (not with --only) and prints the table of docs/validation.md. Each of CASES is one
 queue with one stream of 1500-byte IP packets at constant spacing into a link of 12 Mbit/s. mm-link runs as an
 unprivileged user in a network namespace made for it, our shell with both ends apart from the machine. The other words
 (`send`, `sink`, `surround`) are what this file runs inside and around the shells.
@@ -37,7 +37,7 @@ import machine
 
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[3]
-SUMMARY = machine.RECORDED / "shell" / "summary.json"
+SUMMARY = machine.RECORDED / "shell" / "summary.json.gz"
 PORT = 47003
 IP_BYTES, UNIT = 1500, 1504  # mahimahi counts 4 bytes more per packet
 HEADERS = 28
@@ -384,11 +384,6 @@ def record(repeat: int, only: set[str], at_once: int) -> dict:
     }
 
 
-def one_run_per_line(summary: dict) -> str:
-    text = json.dumps(summary, indent=1) + "\n"
-    return re.sub(r'\{\s+("arrivals"[^{}]*?)\s+\}', lambda run: "{" + re.sub(r"\s+", " ", run[1]) + "}", text)
-
-
 def main() -> None:
     words = sys.argv[1:]
     if words[:1] == ["sink"]:
@@ -410,7 +405,7 @@ def main() -> None:
     summary = record(options.repeat, only, options.at_once)
     if not only:
         SUMMARY.parent.mkdir(parents=True, exist_ok=True)
-        SUMMARY.write_text(one_run_per_line(summary))
+        machine.write_gzip(SUMMARY, json.dumps(summary, indent=1) + "\n")
     print(table(summary["cases"]))
 
 

@@ -1,6 +1,8 @@
 //! Our BBRv3 next to tquic's on the same link: 12 Mbit/s, 40 ms, room for 160 packets. What was recorded and how is in
 //! `tests/differential/record/tquic_bbr3/README.md`. Tolerances are stated with each comparison.
 
+use std::io::Read as _;
+
 use ccgym_core::TimeSpan;
 use serde_json::json;
 
@@ -21,7 +23,9 @@ struct Row {
     acked: f64,
 }
 
-fn recorded(text: &str) -> Vec<Row> {
+fn recorded(packed: &[u8]) -> Vec<Row> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).expect("gzip");
     let row = |line: &str| {
         let v: Vec<f64> = line.split(',').map(|field| field.parse().unwrap()).collect();
         Row { pacing_mbps: v[2] / 1e6, in_flight: v[3] / PACKET, acked: v[4] / PACKET }
@@ -30,15 +34,15 @@ fn recorded(text: &str) -> Vec<Row> {
 }
 
 fn as_it_is() -> Vec<Row> {
-    recorded(include_str!("../../../../tests/differential/recorded/tquic_bbr3/as_it_is.csv"))
+    recorded(include_bytes!("../../../../tests/differential/recorded/tquic_bbr3/as_it_is.csv.gz"))
 }
 
 fn cleared() -> Vec<Row> {
-    recorded(include_str!("../../../../tests/differential/recorded/tquic_bbr3/cleared.csv"))
+    recorded(include_bytes!("../../../../tests/differential/recorded/tquic_bbr3/cleared.csv.gz"))
 }
 
 fn cleared_longer() -> Vec<Row> {
-    recorded(include_str!("../../../../tests/differential/recorded/tquic_bbr3/cleared_longer.csv"))
+    recorded(include_bytes!("../../../../tests/differential/recorded/tquic_bbr3/cleared_longer.csv.gz"))
 }
 
 /// The same from ours, on a path that becomes `added` longer after two seconds.
