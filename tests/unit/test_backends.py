@@ -333,6 +333,9 @@ def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path:
     stand_in.fails = busy(0)
     results = run_experiment(experiment("cubic", runs=1), tmp_path / "b", repeat_limited=1)
     assert (len(stand_in.plans), results.cells[0].limited) == (3, None)
+    # One that was held is not run again.
+    run_experiment(experiment("cubic", runs=1), tmp_path / "b", repeat_limited=1)
+    assert len(stand_in.plans) == 3
 
 
 def test_what_is_unavailable_has_a_row_and_is_no_failure(stand_in: StandIn, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender, contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.evaluation.store import Damage, RunStore, StoredRun
+from ccgym.evaluation.store import Damage, RunStore, StoredRun, run_file
 from ccgym.schemes.flow import FlowSpec
 from tests.refusals import refused
 
@@ -306,6 +306,17 @@ def test_an_edited_number_is_noticed(tmp_path: Path) -> None:
         found = load()
     assert isinstance(found, Damage)
     assert "checksum" in found.reason
+
+
+@pytest.mark.parametrize(("other", "reduction"), [(run(), "arrays/2"), (run(seed=2), "arrays/1")])
+def test_a_renamed_file_is_not_another_run(tmp_path: Path, other: Run, reduction: str) -> None:
+    with RunStore(tmp_path) as store:
+        file, _ = kept_run(store)
+        target = store.directory / run_file(other, reduction)
+        for suffix in (".json", ".npz"):
+            file.with_suffix(suffix).rename(target.with_suffix(suffix))
+        found = store.load(other, reduction)
+    assert isinstance(found, Damage)
 
 
 def test_left_over_partial_files_are_removed(tmp_path: Path) -> None:

@@ -472,6 +472,9 @@ def test_to_mahimahi_makes_real_files(tmp_path: Path, monkeypatch: pytest.Monkey
     assert file.name == "77.72mbps.trace"
     assert file.is_relative_to(tmp_path)
     assert file.read_bytes().count(b"\n") == 388_600
+    file.write_bytes(b"1\n")
+    NetworkPath.named("77.72mbps").to_mahimahi(materialize=True)
+    assert file.read_bytes().count(b"\n") == 388_600
     assert NetworkPath.from_mahimahi(words).mean_rate_mbps == NetworkPath.named("77.72mbps").mean_rate_mbps
 
     made = NetworkPath(rate="32mbps", rtt="16ms", queue="1bdp").to_mahimahi().split()
@@ -521,10 +524,18 @@ def test_check_finds_what_is_wrong_with_a_path(tmp_path: Path, monkeypatch: pyte
         "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=bytes=1500"
     )
     assert [(finding.severity, finding.code) for finding in small.check()] == [("error", "queue-too-small")]
+    large_enough = NetworkPath.from_mahimahi(
+        "mm-delay 5 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=bytes=1504"
+    )
+    assert large_enough.check() == []
 
     (tmp_path / "12mbps.trace").write_text("1\n1\n")
     shadowed = NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace ./12mbps.trace")
     assert [finding.code for finding in shadowed.check()] == ["shadowed-file", "rate-mismatch"]
+    both = NetworkPath.from_mahimahi(
+        "mm-delay 5 mm-link ./12mbps.trace ./12mbps.trace --uplink-queue=droptail --uplink-queue-args=bytes=1500"
+    )
+    assert [finding.code for finding in both.check()] == ["queue-too-small", "rate-mismatch"]
     (tmp_path / "12mbps.trace").write_text("1\n")
     assert NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace").check() == []
 

@@ -27,6 +27,13 @@ def test_cards_that_come_along_are_accepted() -> None:
     assert again.to_json() == CARD.read_text()
 
 
+def test_the_digest_is_of_all_that_decides_behavior_and_of_nothing_else() -> None:
+    cards = [card(), card(profile="tcp"), card(ack_every=2), card(onnx_sha256="0" * 64), card(agent={})]
+    digests = [PolicyCard.from_json(text).digest for text in cards]
+    assert len(set(digests)) == len(cards)
+    assert PolicyCard.from_json(card(label="Other", training={"seed": 2})).digest == digests[0]
+
+
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
