@@ -177,6 +177,7 @@ def test_a_time_server_that_contradicts_the_packets_is_not_believed(tmp_path: Pa
     assert "clock offset" not in (tmp_path / "out" / "cubic_stats_run1.log").read_text()
 
 
+@pytest.mark.long
 def test_data_from_there_and_the_tunnel_from_there(tmp_path: Path) -> None:
     # Here is outside of the path now: the other machine is behind it, sends, and connects.
     with machines(tmp_path, 20, 20) as two:
