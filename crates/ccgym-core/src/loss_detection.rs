@@ -174,4 +174,20 @@ mod tests {
         d.on_acked(3);
         assert!(d.next_lost(Timestamp(1), RTT, false).is_some());
     }
+
+    #[test]
+    fn a_reordering_beyond_the_maximum_is_loss() {
+        let mut d = detector(false);
+        d.saw_reordering(1000);
+        d.on_hole(1, Timestamp::ZERO);
+        d.on_acked(MAX_THRESHOLD);
+        assert_eq!(d.next_lost(Timestamp(1), RTT, false), Some(1));
+    }
+
+    #[test]
+    fn a_hole_waits_for_a_millisecond_on_a_short_path() {
+        let mut d = detector(false);
+        d.on_hole(1, Timestamp::ZERO);
+        assert_eq!(d.next_timeout(TimeSpan::from_micros(100)), Timestamp::from_millis(1));
+    }
 }

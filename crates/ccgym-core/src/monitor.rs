@@ -379,6 +379,7 @@ mod tests {
         let end = Timestamp::from_millis(50);
         m.close_into(&mut done, end, &RttEstimator::default(), 0, &Control::window(1), None);
         assert_eq!(done.mean_rtt(), Some(TimeSpan::from_millis(40)));
+        assert_eq!(done.second_half_rtt(), Some(TimeSpan::from_millis(40)));
         assert_eq!((done.first_half_rtt(), done.half_split_rtt_change(), done.rtt_slope()), (None, 0.0, 0.0));
     }
 

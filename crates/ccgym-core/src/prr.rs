@@ -89,4 +89,15 @@ mod tests {
         prr.on_ack(mss, 5 * mss, 10 * mss, mss, false);
         assert_eq!(prr.allowance(), 0, "conservative without a safe ACK: delivered 2, out 2");
     }
+
+    #[test]
+    fn a_safe_ack_lets_two_leave_where_more_was_sent_than_delivered() {
+        let mss = 1000;
+        let mut prr = Prr::begin(20 * mss);
+        prr.on_ack(0, 4 * mss, 10 * mss, mss, false);
+        // The fast retransmit.
+        prr.on_sent(mss);
+        prr.on_ack(mss, 4 * mss, 10 * mss, mss, true);
+        assert_eq!(prr.allowance(), 2 * mss);
+    }
 }

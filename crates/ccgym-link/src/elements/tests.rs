@@ -123,6 +123,14 @@ fn gilbert_elliott_is_bad_for_its_share_and_in_bursts() {
 }
 
 #[test]
+fn gilbert_elliott_moves_before_its_coin_falls() {
+    let spec = ElementSpec::GilbertElliott { good_to_bad: 1.0, bad_to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
+    let mut element = make(&spec);
+    let passed: Vec<_> = (0..4).map(|i| offer(&mut *element, Timestamp(i)).is_some()).collect();
+    assert_eq!(passed, [false, true, false, true]);
+}
+
+#[test]
 fn on_and_off() {
     let spec = ElementSpec::OnOff { mean_on: ms(300), mean_off: ms(100), hold: false };
     assert!((lost(&mut *make(&spec), 2_000_000, 1_000_000) - 0.25).abs() < 0.02);

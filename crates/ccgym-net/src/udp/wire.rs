@@ -211,3 +211,15 @@ impl Fields {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_varint_has_at_most_64_bits() {
+        let read = |last: u8| Reader::new(&[[0xff; 9].as_slice(), &[last]].concat()).varint();
+        assert_eq!(read(1), Ok(u64::MAX));
+        assert_eq!(read(2), Err(Refusal::Malformed));
+    }
+}
