@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
 from ccgym.emulation import python_schemes
 from ccgym.errors import SimulationError
-from ccgym.evaluation.halt import Halt
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.threads import in_threads
 from ccgym.schemes.origins import refuse
 from ccgym.units import TimeLike
+
+if TYPE_CHECKING:
+    from ccgym import _core
 
 __all__ = ["Flow", "Job", "Record", "RunRecord", "simulate", "simulate_many"]
 
@@ -67,7 +70,7 @@ def simulate(
     return simulate_prepared(prepare(path, flows, duration, seed, record))
 
 
-def simulate_prepared(run: PreparedRun, halt: Halt | None = None) -> RunRecord:
+def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRecord:
     """Run what was prepared; see :func:`simulate`.
 
     Args:
@@ -79,14 +82,13 @@ def simulate_prepared(run: PreparedRun, halt: Halt | None = None) -> RunRecord:
     for place, spec in enumerate(run.flows):
         refuse(spec.choice, "simulator", f"flows[{place}]")
     try:
-        with nullcontext() if halt is None or not run.python else halt.interrupts():
-            result = _core.simulate(
-                json.dumps(run.document),
-                run.compiled.traces,
-                {key: policy.native for key, policy in run.policies.items()},
-                {key: scheme.made for key, scheme in run.python.items()},
-                None if halt is None else halt.native,
-            )
+        result = _core.simulate(
+            json.dumps(run.document),
+            run.compiled.traces,
+            {key: policy.native for key, policy in run.policies.items()},
+            {key: scheme.made for key, scheme in run.python.items()},
+            halt,
+        )
     except _core.SchemeFailure as error:
         raise python_schemes.explained(error) from error
     except MemoryError as error:
@@ -115,7 +117,9 @@ def simulate_many(
         keep: Whether to keep packets, series and the native result. They take about 10 MB per 30 s run at
             80 Mbit/s, so that by default only the numbers are kept.
     """
-    halt = Halt()
+    from ccgym import _core
+
+    halt = _core.Halt()
 
     def run(job: Job) -> RunRecord:
         done = simulate_prepared(prepare(job.path, job.flows, job.duration, job.seed, record), halt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccgym.config.path import NetworkPath, PathLike
-from ccgym.evaluation.halt import Halt
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import simulate_prepared
@@ -19,7 +18,9 @@ class Simulated:
     name = "sim"
 
     def __init__(self) -> None:
-        self._halt = Halt()
+        from ccgym import _core
+
+        self._halt = _core.Halt()
 
     def require(self, path: NetworkPath, duration_ns: int) -> None:
         """Every path can be simulated."""
