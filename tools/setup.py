@@ -163,7 +163,7 @@ class Setup:
 
     def pip(self, what: str, *arguments: str, env: dict[str, str] | None = None) -> None:
         """Install into the virtual environment, at the pinned versions."""
-        options = ("--disable-pip-version-check", "--prefer-binary", "--progress-bar=off")
+        options = ("--disable-pip-version-check", "--prefer-binary", "--progress-bar=off", "--no-compile")
         env = {**(env or os.environ), "PIP_CONSTRAINT": str(self.root / "constraints.txt"), "PIP_NO_INPUT": "1"}
         run([self.python, "-m", "pip", "install", *options, *arguments], what, log=self.log, env=env)
 
