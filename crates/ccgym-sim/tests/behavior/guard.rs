@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{secs, spec};
+use crate::common::{all_tests, secs, spec};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
 use ccgym_run::{FlowSpec, RunSpec};
@@ -232,7 +232,7 @@ fn no_seed_of_a_random_policy_ends_at_the_floor() {
     for json in [indigo(), eagle()] {
         let agent = agent(&json);
         let choices = json["action"]["map"]["operations"].as_array().expect("operations").len() as u64;
-        for seed in 0..if std::env::var_os("CCGYM_TEST_ALL").is_some() { 200 } else { 10 } {
+        for seed in 0..if all_tests() { 200 } else { 10 } {
             let mut rng = Rng::stream(seed, "guard", 0);
             let from = 0.5 * rng.below(10) as f64;
             let to = from + [0.2, 0.5, 1.0, 2.0, 3.0][rng.below(5) as usize];

@@ -4,6 +4,7 @@
 //!
 //! The bounds are ours: wide enough for every scheme that obeys its paper, and narrow enough that a window which grows
 //! without end, or a flow that never comes back, does not pass.
+#![allow(clippy::print_stderr)] // Says what is skipped.
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
 use crate::complaints::About::{self, InFlight, Progress, Window};
@@ -410,6 +411,9 @@ const KNOWN_ELSEWHERE: [Known; 24] = [
 /// schemes of datagrams over TCP.
 #[test]
 fn every_scheme_survives_every_trouble_elsewhere() {
+    if !crate::common::all_tests() {
+        return eprintln!("SKIPPED: `make test-all` runs it");
+    }
     let other = |contender: &Contender| match contender.info.transport.profile {
         "tcp" => Some("udp"),
         "udp" => Some("tcp"),

@@ -20,6 +20,11 @@ use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
+/// Whether `make test-all` runs: then the tests search longer.
+pub fn all_tests() -> bool {
+    std::env::var_os("CCGYM_TEST_ALL").is_some()
+}
+
 /// Wire bytes of a full packet.
 pub const MSS: f64 = 1500.0;
 /// Bandwidth-delay product of L1 (12 Mbit/s, 40 ms) in packets.
