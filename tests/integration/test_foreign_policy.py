@@ -39,6 +39,7 @@ def written(folder: Path, network: nn.Module, inputs: int = 2) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_the_example_becomes_a_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     network = tmp_path / "network.onnx"
     made = subprocess.run(

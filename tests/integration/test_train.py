@@ -176,7 +176,7 @@ def test_the_best_model_can_be_loaded_and_does_what_was_measured(whole: Path) ->
 # --- Kills and signals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.3])
+@pytest.mark.parametrize("after_s", [0.0, pytest.param(0.3, marks=pytest.mark.long)])
 def test_sigkill_and_resume_is_the_same_run(config: Path, whole: Path, tmp_path: Path, after_s: float) -> None:
     place = tmp_path / "run"
     process = start("--config", str(config), "--run-dir", str(place), "--no-export")

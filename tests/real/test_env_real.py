@@ -222,7 +222,7 @@ MAX_LATE = 0.02
 """So many of the decisions may come too late."""
 
 
-@pytest.mark.parametrize("how", ["environment", "native"])
+@pytest.mark.parametrize("how", ["environment", pytest.param("native", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "path",
     [PATHS[0], *(pytest.param(path, marks=pytest.mark.long) for path in PATHS[1:])],

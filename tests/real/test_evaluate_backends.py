@@ -67,7 +67,8 @@ def test_our_cubic_fills_the_link() -> None:
     assert run.flows[0].min_rtt_ms >= 19
 
 
-@pytest.mark.parametrize("scheme", ["dctcp", pytest.param("prague", marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", ["dctcp", "prague"])
+@pytest.mark.long
 def test_marks_hold_the_queue_where_the_threshold_has_room_for_bursts(scheme: str) -> None:
     # Senders that wake late send in bursts: at 12 Mbit/s one of ten packets waits 10 ms. Only marks hold this queue.
     path = NetworkPath(rate="12mbps", rtt="40ms", queue={"kind": "step", "delay": "20ms"}, name="marking")

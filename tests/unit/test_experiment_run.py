@@ -532,6 +532,7 @@ def test_figures_say_what_was_measured(results: ExperimentResults) -> None:
             assert np.asarray(cubic.get_ydata()).tolist() == [one.metrics["ratio"].mean for one in own]
 
 
+@pytest.mark.long
 def test_an_experiment_without_runs_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything failed: the report says so instead of falling over."""
     monkeypatch.setattr(style, "FORMATS", (".svg",))
