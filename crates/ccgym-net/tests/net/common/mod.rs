@@ -7,7 +7,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ccgym_net::system::Namespace;
@@ -35,26 +34,18 @@ pub struct Sandbox {
     pub folder: PathBuf,
     pub namespace: Namespace,
     pub mark: String,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// One test at a time sends packets in real time: another one would take its processors.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sandbox {
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let alone = alone();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("ccgym-test-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(&mark);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("12mbps.trace"), "1\n").unwrap();
         fs::write(folder.join("short.trace"), "100\n200\n300\n").unwrap();
-        Self { folder, namespace: Namespace::new().unwrap(), mark, _alone: alone }
+        Self { folder, namespace: Namespace::new().unwrap(), mark }
     }
 
     /// A shell, not yet started.

@@ -12,11 +12,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use crate::common::alone;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{frame, from_sender, to_sender, Action, FromSender, ToSender, Unframer};
@@ -29,6 +28,12 @@ use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::{create_with, Resources};
 use fuzz::{corpus, mutate};
 use serde_json::json;
+
+/// One flow at a time: flows of other tests on a small machine would be its cross traffic.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn spec(json: &str) -> FlowSpec {
     serde_json::from_str(json).unwrap()
