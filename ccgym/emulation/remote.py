@@ -25,7 +25,7 @@ MTU: Final = 1464
 8 bytes, as in Pantheon's."""
 
 _MAX_ANSWER: Final = 2**20
-"""More is no answer of `ssh -G`, bytes."""
+"""Maximum size of an answer of `ssh -G`, bytes."""
 
 
 def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:

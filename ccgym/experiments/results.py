@@ -173,8 +173,8 @@ class Outcome:
     @property
     def headline(self) -> str:
         """The numbers of the overview, one per deciding metric: of several criteria the one with the smallest margin;
-        with both a minimum and a maximum, the range of values. Without criteria: the mean of each metric over the
-        conditions, or where it is no ratio its range, since links of other rates and delays have no common mean."""
+        with both a minimum and a maximum, the range of values. Without criteria: the mean of each ratio over the
+        conditions, and the range of every other metric: rates and delays of different links have no common mean."""
         return ", ".join(self._headline(metric) for metric in self.deciding)
 
     @property

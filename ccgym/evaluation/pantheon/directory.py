@@ -125,7 +125,7 @@ class PantheonDirectory:
         Raises:
             ResultsError: It is not a directory, has no runs, or a file in it is damaged.
         """
-        if path.exists() and not path.is_dir():  # what is no file of lines, reading it says
+        if path.exists() and not path.is_dir():  # reading it tells what is wrong with it
             _check_name(path)
             styles = _styles([path.stem], config)
             return cls(path, {}, styles, (RunFiles(path.stem, 1, {"datalink": LinkLogs(path)}, Statistics()),))
