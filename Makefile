@@ -46,7 +46,7 @@ bench: ## benchmarks, one JSON line {name, value, unit} each
 	@$(SETUP) --profile dev >&2
 	@$(ENTER) python tools/bench.py $(BENCH)
 
-lint: ## ruff, mypy, import-linter, links, generated files, budget of lines, cargo fmt, clippy
+lint: ## ruff, mypy, import-linter, links, generated files, spelling, lines, cargo fmt, clippy
 	@$(SETUP) --profile test
 	@$(ENTER) JOBS='$(JOBS)' tools/check.sh lint
 

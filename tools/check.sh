@@ -30,6 +30,7 @@ lint() {
     quietly "import-linter" lint-imports
     quietly "generated files" python tools/docs.py --check
     quietly "links" python tools/lint_docs.py
+    quietly "spelling" sh -c 'git ls-files -z | xargs -0 codespell'
     quietly "lines" python tools/size.py --check
     quietly "cargo fmt" cargo fmt --all --check
     if [ "${CI:-}" = true ]; then
