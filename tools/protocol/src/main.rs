@@ -51,7 +51,8 @@ fn generated(proto: &Path) -> [(&'static str, String); 3] {
 
 const PYTHON_HEAD: &str = r#""""The messages of ``crates/ccgym-net/proto/control.proto``, which says what they mean.
 
-Written by ``cargo run -p ccgym-protocol``: that file, compiled. The classes are made from it when it is loaded, so that any version of protobuf will do.
+Written by ``cargo run -p ccgym-protocol``: that file, compiled. The classes are made from it when it is
+loaded, so that any version of protobuf will do.
 """
 
 from google.protobuf import descriptor_pool, message_factory
