@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.backends import SIMULATED
 from ccgym.evaluation.experiment import Experiment
@@ -70,6 +72,8 @@ CASES = {
 }
 """By name: a link with a trace and drops, three flows over one with a rate, a run that Pantheon ignores; with runs of
 30 s the path of the published report, three flows that start 5 s apart, and Pantheon's calibrated cellular path."""
+PARAMETERS = [pytest.param(name, marks=pytest.mark.long if name == "one_flow" else ()) for name in CASES]
+"""Their names, for tests; one has 150 MB of logs."""
 
 REAL = Case(NetworkPath.from_any("12mbps"), "bbr,cubic", runtime_s=30, backend="emulated")
 """Runs with real packets, whose numbers are others each time."""

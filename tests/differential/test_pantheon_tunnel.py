@@ -123,6 +123,7 @@ def test_raw_logs_alone_give_the_numbers_of_plot_py(small: tuple[Path, Any], tmp
     same_numbers(tmp_path / "out", recorded["pantheon"])
 
 
+@pytest.mark.long
 def test_statistics_alone_show_a_published_directory(tmp_path: Path) -> None:
     directory, recorded = unpacked("published", tmp_path), recorded_of("published")
     assert not list(directory.glob("*_datalink_run*.log")), "an archive without packet logs"

@@ -18,7 +18,7 @@ from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table
 from ccgym.report.pantheon_words import flow_table
-from tests.differential.pantheon_cases import CASES, REAL, link_log, statistics
+from tests.differential.pantheon_cases import CASES, PARAMETERS, REAL, link_log, statistics
 
 RECORDED = Path(__file__).parent / "recorded" / "pantheon"
 
@@ -27,7 +27,7 @@ def recorded_of(name: str) -> Any:
     return json.loads(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=PARAMETERS)
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, ResultSet, Any]]:

@@ -15,7 +15,7 @@ from ccgym.cli.pantheon import main as pantheon
 from ccgym.evaluation.pantheon.analysis import analyze
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.results import ResultSet
-from tests.differential.pantheon_cases import CASES, statistics
+from tests.differential.pantheon_cases import CASES, PARAMETERS, statistics
 from tests.refusals import explained
 
 PANTHEONS = ("*_datalink_*.log", "*_acklink_*.log", "*_stats_*.log", "pantheon_metadata.json", "config.yml")
@@ -45,7 +45,7 @@ def _copy(directory: Path, target: Path, *patterns: str) -> Path:
     return target
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", PARAMETERS)
 def test_from_its_logs_a_directory_has_the_numbers_of_its_evaluation(
     case: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
@@ -137,6 +137,7 @@ def test_without_packets_the_report_has_no_figures_of_runs(evaluated: tuple[Resu
     assert "missing" not in page
 
 
+@pytest.mark.long
 def test_in_place_the_statistics_that_were_read_stay(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
     _, directory = evaluated
     kept = _copy(directory, tmp_path / "kept", "*_stats_*.log")
