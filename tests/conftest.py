@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     for item in items:
         if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: make test-long, or pytest --run-long"))
+            item.add_marker(pytest.mark.skip(reason="takes minutes: make test-all, or pytest --run-long"))
 
 
 # --- Tests on the real network -----------------------------------------------------------------------------------
