@@ -1,7 +1,7 @@
 """Builds the pages of docs/ with their tables and figures, in docs/_build, and renews what stands in git.
 
 A page names a table by a line ``<!-- table: NAME -->`` and a figure by ``<!-- figure: NAME -->``; ``tools/pages`` makes
-them, a module per page. The models of Python and the snapshot of errors are generated too, and stand in git. Run by
+them, a module per page. The models of Python and the snapshots of errors are generated too, and stand in git. Run by
 ``make docs``. With ``--check`` the pages go into a temporary directory: exit status 1 when a table is unknown or cannot
 be made, or when what stands in git is stale.
 """
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import models
-from pages import BLOCKS, errors
+from pages import BLOCKS, errors, errors_rust
 from pages.figures import IMAGES
 from pages.markdown import ROOT
 
@@ -29,6 +29,7 @@ IN_GIT: dict[str, Callable[[], str]] = {
     "ccgym/config/models/__init__.py": models.package,
     **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
     errors.SNAPSHOT: errors.snapshot,
+    errors_rust.SNAPSHOT: errors_rust.snapshot,
 }
 """Generated files that are committed."""
 

@@ -18,7 +18,7 @@ from ccgym.emulation.ntp import clock_offset_s
 from ccgym.emulation.plan import Plan, TunnelEnd
 from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
 from ccgym.emulation.remote_end import RemoteEnd, unpacked_half
-from ccgym.errors import ConfigError, RealPathError, shown
+from ccgym.errors import ConfigError, RealPathError, known_code, shown
 
 MTU: Final = 1464
 """Largest IP packet that crosses the tunnel, bytes: what is left of 1500 by an IP header, a UDP header and a number of
@@ -96,7 +96,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
         )
     except (TypeError, ValueError) as error:
         raise RealPathError(
-            "protocol-error",
+            known_code(getattr(error, "code", None), "protocol-error"),
             f"the halves of the result do not fit together: {error}",
             where=f"remote {hosts.remote_path}",
             expected="what the run processes of one version write",

@@ -15,7 +15,7 @@ from ccgym.envs.batch import RUNNING, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.rollout import Rollout
 from ccgym.envs.settings import Settings
-from ccgym.errors import ConfigError, SimulationError
+from ccgym.errors import ConfigError, SimulationError, known_code
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -76,7 +76,9 @@ class SimulatedBatch(EpisodeBatch):
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
             raise SimulationError(
-                "simulation-refused", f"the simulator refused the episode: {error}", hint=f"the path is {episode.path}"
+                known_code(getattr(error, "code", None), "simulation-refused"),
+                f"the simulator refused the episode: {error}",
+                hint=f"the path is {episode.path}",
             ) from None
         self._native.due(self.due)
 

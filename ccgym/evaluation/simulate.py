@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
 from ccgym.emulation import python_schemes
-from ccgym.errors import SimulationError
+from ccgym.errors import SimulationError, known_code
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.threads import in_threads
@@ -101,7 +101,9 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     except RuntimeError as error:
         raise SimulationError("run-abandoned", f"the simulation was stopped: {error}") from None
     except ValueError as error:
-        raise SimulationError("simulation-refused", f"the simulator refused the run: {error}") from error
+        raise SimulationError(
+            known_code(getattr(error, "code", None), "simulation-refused"), f"the simulator refused the run: {error}"
+        ) from error
     return run.run_record(result)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.emulation.plan import PolicyFiles
-from ccgym.errors import ConfigError
+from ccgym.errors import ConfigError, known_code
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import NOT_TRAINED_HERE, PolicyCard
 
@@ -314,7 +314,7 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:
         raise ConfigError(
-            "policy-unreadable",
+            known_code(getattr(error, "code", None), "policy-unreadable"),
             f"the policy cannot be used: {error}",
             where=_join(where, str(file)),
             expected="a policy that this version of ccgym understands",

@@ -36,7 +36,7 @@ def test_a_path_without_a_link_is_remarked_on() -> None:
 
 @pytest.mark.parametrize("scheme", ["cubic", "bbr", "oracle"])
 def test_greedy_flows_without_a_link_are_refused(scheme: str) -> None:
-    with refused(SimulationError, "simulation-refused"):
+    with refused(SimulationError, "path-without-link"):
         simulate(OPEN, [scheme], "1s")
     with refused(ConfigError, "path-without-link at path"):
         Experiment(path=OPEN, schemes=(SchemeChoice("fixed_rate"), SchemeChoice(scheme)))

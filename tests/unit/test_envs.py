@@ -177,7 +177,7 @@ def test_the_end_sums_up() -> None:
 
 def test_an_episode_that_ends_before_its_first_decision_is_refused() -> None:
     env = LinkEnv("aurora", path={**PATH, "rtt": "400ms"}, duration="100ms")
-    with refused(SimulationError, "simulation-refused"):
+    with refused(SimulationError, "out-of-range"):
         env.reset(seed=1)
 
 

@@ -206,7 +206,7 @@ def _spoil(file: Path) -> None:
         (_edit(profile="quic"), "card-invalid at steady.json: profile"),
         (_edit(policy={"kind": "cnn"}), "card-invalid at steady.json: policy.kind"),
         (_edit(policy={"kind": "mlp", "observation_size": True}), "card-invalid at policy.observation_size"),
-        (_edit(policy={"kind": "mlp", "observation_size": 3, "state_size": 0, "action_size": 1}), "policy-unreadable"),
+        (_edit(policy={"kind": "mlp", "observation_size": 3, "state_size": 0, "action_size": 1}), "shape-mismatch"),
         (_edit(agent={"name": "x", "wheels": 4}), "policy-unreadable at steady.onnx"),
         (_spoil, "policy-unreadable at steady.onnx"),
     ],

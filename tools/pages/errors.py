@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ccgym.cli.main import main
 from ccgym.errors import CODES
+from pages import errors_rust
 from pages.markdown import ROOT, table
 
 SNAPSHOT = "tests/snapshots/errors-python.txt"
@@ -90,6 +91,8 @@ def _codes(node: ast.expr, place: str) -> list[str]:
         return [*_codes(node.body, place), *_codes(node.orelse, place)]
     if isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Constant) and node.value in CODES):
         return [template(node)]
+    if isinstance(node, ast.Call) and _called(node) == "known_code":
+        return _codes(node.args[1], place)
     raise SystemExit(f"{place}: {ast.unparse(node)} is no code of ccgym/errors.py")
 
 
@@ -138,7 +141,7 @@ def entries() -> list[tuple[str, str, list[str]]]:
         for one in _in_module(file, ast.parse(path.read_text(encoding="utf-8"))):
             if one not in found:
                 found.append(one)
-    unused = sorted(set(CODES) - {one[0] for one in found} - {"command-line"})
+    unused = sorted(set(CODES) - {one[0] for one in found} - errors_rust.codes() - {"command-line"})
     if unused:
         raise SystemExit(f"no error has these codes of ccgym/errors.py: {', '.join(unused)}")
     return sorted(found)
@@ -172,7 +175,10 @@ def codes() -> list[str]:
         code, text = _said(line)
         examples.setdefault(code, f"`ccgym {line}`: {_span(text)}")
     texts: dict[str, set[str]] = {}
-    for code, _, said in entries():
+    python = entries()
+    ours = {code for code, *_ in python}
+    native = [(code, where, list(said)) for code, where, said in errors_rust.entries() if code not in ours]
+    for code, _, said in (*python, *native):
         text = re.sub(r"\{[^{}]*\}", "…", said[0].strip() if said else "")
         if re.search(r"\w", text) and not re.search(r"[{}]", text):
             texts.setdefault(code, set()).add(text)

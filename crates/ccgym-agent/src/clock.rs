@@ -258,7 +258,7 @@ mod tests {
         clock.close(&spec, &interval(at(20_050), at(21_050), Some(60)));
         assert_eq!(clock.next(), at(21_110));
         let low: ClockSpec = serde_json::from_str(&json.replace("1000000000", "1000000")).expect("a clock");
-        assert!(low.check().is_err_and(|error| error.to_string().contains("clock.ceiling")));
+        assert_eq!(low.check().expect_err("too low").place, "clock.ceiling");
     }
 
     #[test]

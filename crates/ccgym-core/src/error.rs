@@ -40,6 +40,16 @@ impl SpecError {
         self
     }
 
+    /// Its code; `otherwise` where only the reader of the description can tell.
+    #[must_use]
+    pub fn code_or(&self, otherwise: &'static str) -> &'static str {
+        if self.code == "invalid-value" {
+            otherwise
+        } else {
+            self.code
+        }
+    }
+
     /// Check a condition on the value at `place`.
     ///
     /// # Errors

@@ -194,6 +194,39 @@ mod tests {
         assert_eq!(sample.interval, TimeSpan::from_millis(30));
     }
 
+    /// draft-cheng-iccrg-delivery-rate-estimation, section 3: a rate is over the longer of the times in which packets left
+    /// and in which acknowledgements came.
+    #[test]
+    fn the_longer_of_send_and_acknowledgement_interval_governs() {
+        let ms = Timestamp::from_millis;
+        let intervals =
+            |sample: RateSample| [sample.send_elapsed, sample.ack_elapsed, sample.interval].map(TimeSpan::as_millis);
+        let mut s = RateSampler::default();
+        let first = s.on_send(ms(0), 0);
+        s.on_delivered(ms(100), 1500);
+        s.sample(&first, ms(0), 1500, false, TimeSpan::ZERO).unwrap();
+        // Two packets leave slowly, and their acknowledgements come quickly.
+        let slow = s.on_send(ms(105), 1500);
+        s.on_lost(700);
+        s.on_delivered(ms(150), 3000);
+        let sample = s.sample(&slow, ms(105), 4500, true, TimeSpan::from_millis(105)).unwrap();
+        assert_eq!(intervals(sample), [105, 50, 105]);
+        assert_eq!((sample.delivered, sample.prior_delivered, sample.lost), (3000, 1500, 700));
+        assert_eq!(sample.rate(), Rate(228_571));
+        assert!(sample.app_limited && sample.in_flight_at_send == 4500);
+        // One leaves soon after, and its acknowledgement comes late.
+        let burst = s.on_send(ms(150), 1500);
+        s.on_delivered(ms(400), 1500);
+        let sample = s.sample(&burst, ms(150), 1500, false, TimeSpan::ZERO).unwrap();
+        assert_eq!(intervals(sample), [45, 250, 250]);
+        assert_eq!((sample.rate(), sample.lost), (Rate(48_000), 0));
+        // No interval is shorter than the min round trip, and none begins before an idle time.
+        assert_eq!(s.sample(&burst, ms(150), 1500, false, TimeSpan::from_millis(251)), None);
+        let idle = s.on_send(ms(1000), 0);
+        s.on_delivered(ms(1040), 1500);
+        assert_eq!(intervals(s.sample(&idle, ms(1000), 1500, false, TimeSpan::ZERO).unwrap()), [0, 40, 40]);
+    }
+
     #[test]
     fn app_limited_mark_clears_after_the_flight() {
         let mut s = RateSampler::default();

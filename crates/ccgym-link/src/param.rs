@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn bad_steps_are_refused() {
         let steps = |times: &[u64]| Param::Steps(times.iter().map(|&t| (Timestamp(t), t)).collect());
-        for (times, words) in [(&[][..], "no steps"), (&[1], "a first step at 1 ns"), (&[0, 5, 5], "5 ns after 5 ns")] {
-            let error = steps(times).check("delay", ok).expect_err("bad").to_string();
-            assert!(error.starts_with("delay") && error.contains(words), "{error}");
+        for (times, place) in [(&[][..], "delay"), (&[1], "delay"), (&[0, 5, 5], "delay[2]")] {
+            let error = steps(times).check("delay", ok).expect_err("bad");
+            assert_eq!(error.place, place);
         }
     }
 }

@@ -1,11 +1,14 @@
 //! The one error of this crate: in which step something went wrong, what was found, what was expected, what to do.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 
 /// One explained failure: the step that failed or stalled, what was found, what was expected, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub struct NetError {
+    /// What is wrong, by a code of `ccgym/errors.py`; `run-failed` where none of them says more.
+    pub code: Cow<'static, str>,
     /// The step, as in `opening /dev/net/tun` or `handshake of flow 2 with 10.77.0.1:5002`.
     pub place: String,
     /// What happened.
@@ -35,7 +38,15 @@ impl Display for NetError {
 impl NetError {
     /// A failure in the step `place`.
     pub fn new(place: impl Into<String>, found: impl Display) -> Self {
-        Self { place: place.into(), found: found.to_string(), expected: String::new(), hint: String::new() }
+        let (place, found) = (place.into(), found.to_string());
+        Self { code: "run-failed".into(), place, found, expected: String::new(), hint: String::new() }
+    }
+
+    /// The same error with another code.
+    #[must_use]
+    pub fn coded(mut self, code: &'static str) -> Self {
+        self.code = code.into();
+        self
     }
 
     /// What should have been.
@@ -61,12 +72,12 @@ pub trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| NetError::new(place(), error))
+        self.map_err(|error| NetError::new(place(), error).coded("system-call-failed"))
     }
 }
 
 impl<T> Context<T> for nix::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|errno| NetError::new(place(), errno.desc()))
+        self.map_err(|errno| NetError::new(place(), errno.desc()).coded("system-call-failed"))
     }
 }

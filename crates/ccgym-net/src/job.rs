@@ -60,14 +60,14 @@ pub fn run(document: &str, make_guests: MakeGuests<'_>) -> i32 {
             let as_json = job.is_for_programs();
             job.carry_out(make_guests).unwrap_or_else(|error| report(&error, as_json))
         }
-        Err(error) => report(&NetError::new("reading the job", error), false),
+        Err(error) => report(&NetError::new("reading the job", error).coded("protocol-error"), false),
     }
 }
 
 fn report(error: &NetError, as_json: bool) -> i32 {
     let text = match serde_json::to_string(error) {
         Ok(text) if as_json => text,
-        _ => format!("error: {error}"),
+        _ => format!("error[{}]: {error}", error.code),
     };
     // If standard error is closed, the exit status still says it.
     let _ = writeln!(std::io::stderr(), "{text}");

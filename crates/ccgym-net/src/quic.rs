@@ -127,7 +127,9 @@ impl Quic {
     pub fn new(program: Option<PathBuf>) -> Result<Self> {
         let mut secret = [0; 32];
         if program.is_some() {
-            getrandom::fill(&mut secret).map_err(|error| NetError::new("drawing the secret of QUIC flows", error))?;
+            getrandom::fill(&mut secret).map_err(|error| {
+                NetError::new("drawing the secret of QUIC flows", error).coded("system-call-failed")
+            })?;
         }
         Ok(Self { program, secret })
     }
@@ -188,7 +190,8 @@ impl Process {
         let (Some(mut input), Some(output)) = (input, output) else {
             return Err(NetError::new(step(), "a process without pipes"));
         };
-        let mut text = serde_json::to_vec(job).map_err(|error| NetError::new(step(), error))?;
+        let mut text =
+            serde_json::to_vec(job).map_err(|error| NetError::new(step(), error).coded("system-call-failed"))?;
         text.push(b'\n');
         match input.write_all(&text) {
             // It has ended already, and says why.
@@ -215,10 +218,14 @@ impl Process {
                 halted = Some(Instant::now());
             }
             if Instant::now() > limit(halted) {
-                return Err(NetError::new(step(), "no answer in time").expected("the process ccgym-quic at work"));
+                return Err(NetError::new(step(), "no answer in time")
+                    .coded("no-answer")
+                    .expected("the process ccgym-quic at work"));
             }
             if self.read.len() > MAX_LINE {
-                return Err(NetError::new(step(), "a longer line").expected(format!("max {MAX_LINE} bytes")));
+                return Err(NetError::new(step(), "a longer line")
+                    .coded("protocol-error")
+                    .expected(format!("max {MAX_LINE} bytes")));
             }
             let said = PollFd::new(self.output.as_fd(), PollFlags::POLLIN);
             let complained = self.errors.as_ref().map(|errors| PollFd::new(errors.as_fd(), PollFlags::POLLIN));
@@ -226,7 +233,7 @@ impl Process {
             match poll(&mut both, PollTimeout::from(HALT_CHECK_MS)) {
                 Ok(0) | Err(Errno::EINTR) => continue,
                 Ok(_) => {}
-                Err(errno) => return Err(NetError::new(step(), errno.desc())),
+                Err(errno) => return Err(NetError::new(step(), errno.desc()).coded("system-call-failed")),
             }
             let [said, complained] = [0, 1].map(|i| both.get(i).is_some_and(|fd| fd.any().unwrap_or(true)));
             if complained {
@@ -239,7 +246,7 @@ impl Process {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.read.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(NetError::new(step(), error)),
+                Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
             }
         }
     }
@@ -272,6 +279,7 @@ impl Process {
             let found =
                 format!("{:?} on its standard output, {:?} on its standard error", said.unwrap_or_default(), last);
             NetError::new(self.name.clone(), found)
+                .coded("protocol-error")
                 .expected("the result of a process of ccgym-quic")
                 .hint("is the program of another version? Build it anew with `make setup`")
         })
@@ -359,10 +367,11 @@ mod tests {
         assert!(ready, "{failed:?}");
         assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke").hint("mend it"));
         let (failed, ready) = outcome("foreign", "echo a riddle >&2; echo what", false);
-        let text = failed.unwrap_err().to_string();
-        assert!(!ready && text.contains("what") && text.contains("a riddle") && text.contains("flow 3"), "{text}");
+        let error = failed.unwrap_err();
+        assert!(!ready && error.found.contains("a riddle"), "{error}");
+        assert_eq!(error.code, "protocol-error");
         let missing =
             carry_out::<ReceiverResult>(Path::new("/nowhere/ccgym-quic"), &job(), &AtomicBool::new(false), || {});
-        assert!(missing.unwrap_err().to_string().contains("/nowhere/ccgym-quic"));
+        assert!(missing.unwrap_err().place.contains("/nowhere/ccgym-quic"));
     }
 }

@@ -19,7 +19,7 @@ use serde_json::Map;
 use crate::interrupt::{stopped, Watch};
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
-use crate::{spec_error, value_error};
+use crate::{coded_error, spec_error, value_error};
 
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
@@ -93,7 +93,7 @@ pub struct AgentBatch {
 fn batch_error(watch: &Watch, error: &BatchError) -> PyErr {
     match error {
         BatchError::Stopped(error) => watch.error(stopped(error)),
-        other => value_error(other),
+        other => coded_error(other.code(), other),
     }
 }
 

@@ -7,8 +7,10 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use ccgym_sim::{Interrupt, SimError, Stopped};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
+
+use crate::coded_error;
 use pyo3::sync::MutexExt;
 
 /// How often a call looks for signals: Python's handlers run only while it holds the GIL.
@@ -156,6 +158,7 @@ impl Watch {
 pub(crate) fn stopped(error: &Stopped) -> PyErr {
     match error {
         Stopped::Interrupted(_) => PyRuntimeError::new_err(error.to_string()),
+        Stopped::Stuck(_) => coded_error(error.code(), error),
         Stopped::Memory { .. } | Stopped::Exhausted(_) => PyMemoryError::new_err(error.to_string()),
     }
 }
@@ -164,6 +167,6 @@ pub(crate) fn stopped(error: &Stopped) -> PyErr {
 pub(crate) fn sim_error(error: &SimError) -> PyErr {
     match error {
         SimError::Stopped(error) => stopped(error),
-        other => PyValueError::new_err(other.to_string()),
+        other => coded_error(other.code(), other),
     }
 }

@@ -21,7 +21,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 }
 
 /// ValueError, whose attribute `code` says what is wrong.
-fn coded_error(code: &'static str, error: impl std::fmt::Display) -> PyErr {
+fn coded_error(code: &str, error: impl std::fmt::Display) -> PyErr {
     let raised = value_error(error);
     Python::attach(|py| raised.value(py).setattr("code", code)).err().unwrap_or(raised)
 }

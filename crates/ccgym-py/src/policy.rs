@@ -6,7 +6,11 @@ use numpy::ndarray::Array2;
 use numpy::{PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 
-use crate::value_error;
+use crate::{coded_error, value_error};
+
+fn policy_error(error: ccgym_schemes::learned::PolicyError) -> PyErr {
+    coded_error(error.code, &error)
+}
 
 /// An exported policy.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -21,7 +25,8 @@ impl Policy {
     /// Load the bytes of an ONNX file and the text of its card. Raises ValueError with what is wrong.
     #[staticmethod]
     fn load(py: Python<'_>, onnx: &[u8], card: &str) -> PyResult<Self> {
-        py.detach(|| ccgym_schemes::learned::Policy::load(onnx, card)).map(|inner| Self { inner }).map_err(value_error)
+        let loaded = py.detach(|| ccgym_schemes::learned::Policy::load(onnx, card));
+        loaded.map(|inner| Self { inner }).map_err(policy_error)
     }
 
     /// Name on the card.
@@ -63,9 +68,9 @@ impl Policy {
                     let (found, expected) = (state.nrows(), rows.nrows());
                     return Err(value_error(format!("state: found {found} rows, expected {expected}")));
                 }
-                session.set_state(&state.row(i).to_vec()).map_err(value_error)?;
+                session.set_state(&state.row(i).to_vec()).map_err(policy_error)?;
             }
-            session.decide(&row.to_vec(), &mut action).map_err(value_error)?;
+            session.decide(&row.to_vec(), &mut action).map_err(policy_error)?;
             actions.extend_from_slice(&action);
             states.extend_from_slice(session.state());
         }
@@ -85,5 +90,5 @@ impl Policy {
 #[pyfunction]
 #[pyo3(signature = (path = None))]
 pub fn load_onnx_runtime(path: Option<&str>) -> PyResult<&'static str> {
-    ccgym_schemes::learned::load_library(path).map_err(value_error)
+    ccgym_schemes::learned::load_library(path).map_err(policy_error)
 }

@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
 use crate::trace::Trace;
-use crate::{coded_error, value_error};
+use crate::{coded_error, spec_error, value_error};
 
 /// Traces by name, without Python objects.
 pub(crate) type TraceTable = BTreeMap<String, Arc<DeliveryTrace>>;
@@ -125,7 +125,7 @@ pub fn mean_size(size_json: &str) -> PyResult<f64> {
 
 fn law(size_json: &str) -> PyResult<SizeSpec> {
     let size: SizeSpec = serde_json::from_str(size_json).map_err(value_error)?;
-    size.validate("size").map_err(value_error)?;
+    size.validate("size").map_err(spec_error)?;
     Ok(size)
 }
 

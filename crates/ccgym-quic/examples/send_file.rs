@@ -101,7 +101,7 @@ async fn receive(server: Endpoint) -> Result<usize> {
 }
 
 #[cfg(test)]
-#[path = "../tests/onnx/mod.rs"]
+#[path = "../tests/quic/onnx.rs"]
 mod onnx;
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub fn find(name: &str) -> Result<Factory> {
     found.map(|(.., make)| make()).ok_or_else(|| {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, ..)| *name).collect();
         NetError::new("choosing a congestion controller of QUIC", format!("{name:?}"))
+            .coded("unknown-choice")
             .expected(format!("one of {}", names.join(", ")))
     })
 }

@@ -40,6 +40,7 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
     let Some(datagram) = fits else {
         return Err(NetError::new("a flow of QUIC", format!("packets of {packet_bytes} bytes"))
+            .coded("out-of-range")
             .expected("1228 to 65028 bytes: a datagram of QUIC has 1200 at least (RFC 9000 §14)")
             .hint("leave out mss and header: packets then have 1500 bytes"));
     };
@@ -87,7 +88,10 @@ impl Peer {
         let mut config = ClientConfig::new(identity.client()?);
         config.transport_config(Arc::new(transport));
         let connected = peer.endpoint.connect(Instant::now(), config, receiver, NAME);
-        peer.connection = Some(connected.map_err(|error| NetError::new(format!("connecting to {receiver}"), error))?);
+        peer.connection = Some(
+            connected
+                .map_err(|error| NetError::new(format!("connecting to {receiver}"), error).coded("socket-failed"))?,
+        );
         Ok(peer)
     }
 
@@ -121,7 +125,9 @@ impl Peer {
                 Ok((length, from)) => self.handle(now, length, from)?,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(error) if is_refusal(&error) => {}
-                Err(error) => return Err(NetError::new("receiving datagrams of QUIC", error)),
+                Err(error) => {
+                    return Err(NetError::new("receiving datagrams of QUIC", error).coded("system-call-failed"))
+                }
             }
         }
         let now = Instant::now();
@@ -203,7 +209,7 @@ impl Peer {
                 Err(error) if is_refusal(&error) || error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
                     return Ok(())
                 }
-                Err(error) => return Err(NetError::new("sending datagrams of QUIC", error)),
+                Err(error) => return Err(NetError::new("sending datagrams of QUIC", error).coded("system-call-failed")),
             }
         }
     }

@@ -148,13 +148,13 @@ mod tests {
 
     #[test]
     fn wrong_routes_are_refused() {
-        for (flow, links, words) in [
-            (json!({"route": ["a"]}), &[][..], "flows[0].route: found \"a\", expected no route"),
-            (json!({"route": ["d"]}), &["a", "b"], "expected names of links: a, b"),
-            (json!({"route": ["a", "b", "a"]}), &["a", "b"], "found \"a\" twice"),
+        for (flow, links, found) in [
+            (json!({"route": ["a"]}), &[][..], "\"a\""),
+            (json!({"route": ["d"]}), &["a", "b"], "\"d\""),
+            (json!({"route": ["a", "b", "a"]}), &["a", "b"], "\"a\" twice"),
         ] {
-            let error = spec(&flow, links).route(0).expect_err("wrong").to_string();
-            assert!(error.contains(words), "{flow}: {error}");
+            let error = spec(&flow, links).route(0).expect_err("wrong");
+            assert_eq!((error.place.as_str(), error.found.as_str()), ("flows[0].route", found), "{flow}");
         }
     }
 }

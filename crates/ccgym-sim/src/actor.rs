@@ -199,8 +199,8 @@ mod tests {
     fn parts_that_do_not_fit() {
         let layers = [(vec![1.0, -1.0, 0.0], vec![1.0, 0.0])];
         let found = Actor::new(2, &layers, Activation::Tanh, vec![0.5; 2], vec![(-1.0, 1.0); 2]).err();
-        assert_eq!(found.expect("3 weights").to_string(), "weights of a layer: found 3 numbers, expected 4");
+        assert_eq!(found, Some(Misfit { part: "weights of a layer", found: 3, expected: 4 }));
         let found = Actor::new(1, &[(vec![1.0], vec![1.0])], Activation::Tanh, vec![], vec![]).err();
-        assert_eq!(found.expect("no deviation").to_string(), "deviation: found 0 numbers, expected 1");
+        assert_eq!(found, Some(Misfit { part: "deviation", found: 0, expected: 1 }));
     }
 }

@@ -112,6 +112,20 @@ pub enum BatchError {
     },
 }
 
+impl BatchError {
+    /// What is wrong, by a code of `ccgym/errors.py`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Learners { .. } => "wrong-count",
+            Self::TooShort(_) => "out-of-range",
+            Self::NotReset(_) => "call-order",
+            Self::Stopped(error) => error.code(),
+            Self::Size { .. } => "shape-mismatch",
+        }
+    }
+}
+
 impl AgentBatch {
     /// Room for `count` simulators with up to `learners` learning flows each, all with the agent `spec`, on `threads`
     /// threads (0: one per core; 1: the calling thread).

@@ -26,16 +26,33 @@ pub enum Stopped {
     #[error("interrupted at {} s of simulated time", .0.as_secs_f64())]
     Interrupted(Timestamp),
     /// It would hold more than it may.
-    #[error("memory: found {held}, expected at most {} (max_memory)", bytes(*.max))]
+    #[error("memory: found {holding} {when}, expected at most {} (max_memory)", bytes(*.max))]
     Memory {
-        /// What it would hold, and when.
-        held: String,
+        /// What it would hold.
+        holding: Holding,
+        /// At which time of the simulation.
+        when: String,
         /// What it may hold.
         max: u64,
     },
     /// The machine has no more.
     #[error("memory: the machine gives no more: found {0}; record less, run less at a time, or free memory")]
     Exhausted(String),
+    /// Timers go off at the same time again and again: a scheme or the simulator itself is wrong.
+    #[error("time: found timers without end at {} s of simulated time, expected time to go on", .0.as_secs_f64())]
+    Stuck(Timestamp),
+}
+
+impl Stopped {
+    /// What is wrong, by a code of `ccgym/errors.py`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Interrupted(_) => "run-abandoned",
+            Self::Memory { .. } | Self::Exhausted(_) => "memory-exceeded",
+            Self::Stuck(_) => "run-stalled",
+        }
+    }
 }
 
 /// Bytes for people.
@@ -142,11 +159,11 @@ impl Guard {
 
     /// Whether this may be held; otherwise the simulation is over.
     pub fn admit(&mut self, holding: &Holding, now: Timestamp, end: Timestamp) -> bool {
-        let at = || format!("{holding} at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
+        let when = || format!("at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
-            self.stopped = Some(Stopped::Exhausted(at()));
+            self.stopped = Some(Stopped::Exhausted(format!("{holding} {}", when())));
         } else if holding.total() > self.max {
-            self.stopped = Some(Stopped::Memory { held: at(), max: self.max });
+            self.stopped = Some(Stopped::Memory { holding: *holding, when: when(), max: self.max });
         }
         self.stopped.is_none()
     }
@@ -170,8 +187,8 @@ pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize
     if holding.total() <= spec.max_memory {
         return Ok(link_events);
     }
-    let held = format!("{holding} to come in {} s of simulated time", spec.duration.as_secs_f64());
-    Err(Stopped::Memory { held, max: spec.max_memory })
+    let when = format!("to come in {} s of simulated time", spec.duration.as_secs_f64());
+    Err(Stopped::Memory { holding, when, max: spec.max_memory })
 }
 
 /// Delivery opportunities of the first link in each direction; infinite where there is none.

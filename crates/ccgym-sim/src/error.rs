@@ -33,3 +33,16 @@ pub enum SimError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
+
+impl SimError {
+    /// What is wrong, by a code of `ccgym/errors.py`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Spec(error) => error.code_or("simulation-refused"),
+            Self::Scheme { .. } => "scheme-unsuitable",
+            Self::Unlimited { .. } => "path-without-link",
+            Self::Stopped(error) => error.code(),
+        }
+    }
+}

@@ -37,6 +37,9 @@ mod transmit;
 /// Makes the scheme of a flow.
 pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, String>;
 
+/// Timers of each flow at one instant; with more of them time does not go on.
+const MAX_TURNS: usize = 10_000;
+
 /// One simulation in progress. Cloning it snapshots everything.
 #[derive(Clone)]
 pub struct Simulator {
@@ -62,6 +65,9 @@ pub struct Simulator {
     /// Packets and events until the next look at what may end the simulation; it ends at 0 of its own accord.
     fuel: u32,
     guard: Guard,
+    /// When timers were last handled, and how often since then.
+    turned: Timestamp,
+    turns: usize,
     /// Bytes that are known from the start: the logs' opportunities.
     foreseen: usize,
 }
@@ -183,6 +189,8 @@ impl Simulator {
             hash: 0xcbf2_9ce4_8422_2325,
             fuel: 0,
             guard,
+            turned: Timestamp::NEVER,
+            turns: 0,
             foreseen,
         })
     }
@@ -340,6 +348,12 @@ impl Simulator {
     fn handle_timers(&mut self, index: usize) {
         self.fuel = self.fuel.saturating_sub(1);
         let now = self.now;
+        self.turns = if self.turned == now { self.turns + 1 } else { 0 };
+        self.turned = now;
+        if self.turns >= MAX_TURNS.saturating_mul(self.flows.len()) {
+            self.guard.stopped = Some(Stopped::Stuck(now));
+            self.fuel = 0;
+        }
         let flow = &mut self.flows[index];
         if !flow.started {
             flow.started = true;

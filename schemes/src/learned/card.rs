@@ -63,7 +63,9 @@ impl Card {
         if format.as_u64() != Some(FORMAT) {
             let newer = format.as_u64().is_some_and(|f| f > FORMAT);
             let hint = if newer { "a newer version of ccgym wrote it: install that version" } else { EXPORT_AGAIN };
-            return Err(PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), hint));
+            return Err(
+                PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), hint).coded("policy-version")
+            );
         }
         let card: Self = serde_json::from_value(value)
             .map_err(|e| PolicyError::new("card", e.to_string(), "the fields of format 1", EXPORT_AGAIN))?;
@@ -82,11 +84,13 @@ impl Card {
         for (key, size) in [("observation", observation_size), ("state", state_size), ("action", action_size)] {
             if size > MAX_SIZE {
                 let place = format!("card.policy.{key}_size");
-                return Err(PolicyError::new(place, size.to_string(), format!("{MAX_SIZE} at most"), EXPORT_AGAIN));
+                return Err(PolicyError::new(place, size.to_string(), format!("{MAX_SIZE} at most"), EXPORT_AGAIN)
+                    .coded("too-large"));
             }
         }
         self.agent.validate().map_err(|e| {
             PolicyError::new(format!("card.agent.{}", e.place), e.found.clone(), e.expected.clone(), EXPORT_AGAIN)
+                .coded("agent-invalid")
         })?;
         let actions = match self.agent.action_kind() {
             ActionKind::Discrete(n) | ActionKind::Box { size: n, .. } => n,
@@ -96,11 +100,14 @@ impl Card {
         let memory = self.policy.kind == NetworkKind::Lstm;
         if memory != (self.policy.state_size > 0) {
             let (found, expected) = (self.policy.state_size.to_string(), if memory { "more than 0" } else { "0" });
-            return Err(PolicyError::new("card.policy.state_size", found, expected, EXPORT_AGAIN));
+            return Err(
+                PolicyError::new("card.policy.state_size", found, expected, EXPORT_AGAIN).coded("shape-mismatch")
+            );
         }
         if self.policy.kind == NetworkKind::Tree && !self.is_discrete() {
             let expected = "a list of operations, of which a tree chooses one";
-            return Err(PolicyError::new("card.agent.action", "real numbers", expected, EXPORT_AGAIN));
+            return Err(PolicyError::new("card.agent.action", "real numbers", expected, EXPORT_AGAIN)
+                .coded("policy-unsuitable"));
         }
         Ok(())
     }
@@ -110,7 +117,8 @@ impl Card {
             return Ok(());
         }
         let expected = format!("{expected}, as the agent \"{}\" has it", self.agent.name);
-        Err(PolicyError::new(format!("card.policy.{size}"), found.to_string(), expected, EXPORT_AGAIN))
+        Err(PolicyError::new(format!("card.policy.{size}"), found.to_string(), expected, EXPORT_AGAIN)
+            .coded("shape-mismatch"))
     }
 
     /// Whether `onnx` is the file that the card speaks of.
@@ -120,7 +128,8 @@ impl Card {
             return Ok(());
         }
         let hint = "the two files do not belong together, or one is damaged: fetch or export both again";
-        Err(PolicyError::new("SHA-256 of the ONNX file", found, format!("{}, as on the card", self.onnx_sha256), hint))
+        Err(PolicyError::new("SHA-256 of the ONNX file", found, format!("{}, as on the card", self.onnx_sha256), hint)
+            .coded("policy-changed"))
     }
 }
 

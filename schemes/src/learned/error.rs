@@ -6,6 +6,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: found {found}, expected {expected}; {hint}")]
 pub struct PolicyError {
+    /// What is wrong, by a code of `ccgym/errors.py`.
+    pub code: &'static str,
     /// Which part: `card`, `card.policy`, `graph`, `observation`, `ONNX Runtime`, …
     pub place: String,
     /// What is there.
@@ -23,7 +25,13 @@ impl PolicyError {
         expected: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { place: place.into(), found: found.into(), expected: expected.into(), hint: hint.into() }
+        let (place, found) = (place.into(), found.into());
+        Self { code: "policy-unreadable", place, found, expected: expected.into(), hint: hint.into() }
+    }
+
+    pub(super) fn coded(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
     }
 }
 

@@ -54,7 +54,8 @@ impl Opened<'_> {
 pub(super) fn open(onnx: &[u8]) -> Result<Opened<'_>, PolicyError> {
     if onnx.len() > MAX_FILE {
         let expected = format!("{MAX_FILE} at most");
-        return Err(PolicyError::new("file", format!("{} bytes", onnx.len()), expected, "export a smaller network"));
+        return Err(PolicyError::new("file", format!("{} bytes", onnx.len()), expected, "export a smaller network")
+            .coded("too-large"));
     }
     let mut graph = None;
     let mut opsets = Vec::new();
@@ -67,7 +68,8 @@ pub(super) fn open(onnx: &[u8]) -> Result<Opened<'_>, PolicyError> {
                     format!("version {ir}"),
                     format!("{NEWEST_IR} at most"),
                     hint,
-                ));
+                )
+                .coded("policy-version"));
             }
             (7, Field::Bytes(bytes)) => graph = Some(bytes),
             (8, Field::Bytes(bytes)) => opsets.push(operator_set(bytes)?),
@@ -78,7 +80,9 @@ pub(super) fn open(onnx: &[u8]) -> Result<Opened<'_>, PolicyError> {
         }
     }
     if opsets.is_empty() {
-        return Err(PolicyError::new("opset", "none", OPSET_RANGE, "export for one of these opsets"));
+        return Err(
+            PolicyError::new("opset", "none", OPSET_RANGE, "export for one of these opsets").coded("policy-version")
+        );
     }
     let graph = graph.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?;
     Ok(Opened { graph, opsets })
@@ -91,7 +95,9 @@ pub(super) fn check(onnx: &[u8], sizes: NetworkShape) -> Result<(), PolicyError>
         Some(version) if OPSETS.contains(&version) => {}
         found => {
             let found = found.map_or("none".into(), |v| v.to_string());
-            return Err(PolicyError::new("opset", found, OPSET_RANGE, "export for one of these opsets"));
+            return Err(
+                PolicyError::new("opset", found, OPSET_RANGE, "export for one of these opsets").coded("policy-version")
+            );
         }
     }
     check_graph(opened.graph, sizes)
@@ -144,7 +150,8 @@ pub(super) fn only_node<'a>(
                 &format!("graph {place}"),
                 &found,
                 &format!("{name}: [batch, {size}], as on the card"),
-            ));
+            )
+            .coded("shape-mismatch"));
         }
     }
     let node = nodes.pop().ok_or_else(|| refused("graph", "no node", &format!("one {kind}")))?;
@@ -223,7 +230,8 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
     for field in fields("graph", message) {
         match field? {
             (1, Field::Bytes(_)) if nodes.len() == MAX_NODES => {
-                return Err(refused("graph", &format!("more than {MAX_NODES} nodes"), &format!("{MAX_NODES} at most")))
+                return Err(refused("graph", &format!("more than {MAX_NODES} nodes"), &format!("{MAX_NODES} at most"))
+                    .coded("too-large"))
             }
             (1, Field::Bytes(bytes)) => nodes.push(read_node(bytes)?),
             (5, Field::Bytes(bytes)) => {
@@ -257,7 +265,7 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
             let found = format!("\"{}\" ({}) on float32", node.name, node.kind);
             let expected =
                 "Cast to float64 right after the inputs, to float32 right before the outputs, float64 between";
-            return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN));
+            return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN).coded("unsupported"));
         }
     }
     // In this order, one observation at a time; the runtime looks at them once more.
@@ -265,7 +273,8 @@ fn check_graph(message: &[u8], sizes: NetworkShape) -> Result<(), PolicyError> {
         if width.is_some_and(|width| width != size as u64) {
             let found = format!("{}: [batch, {}]", String::from_utf8_lossy(name), width.unwrap_or_default());
             let hint = "network and card do not belong together: export the policy again";
-            return Err(PolicyError::new("graph inputs", found, format!("[batch, {size}], as on the card"), hint));
+            return Err(PolicyError::new("graph inputs", found, format!("[batch, {size}], as on the card"), hint)
+                .coded("shape-mismatch"));
         }
         constants.insert(name, Value { dims: vec![1, size as u64], list: None });
     }
@@ -302,7 +311,8 @@ fn read_node(message: &[u8]) -> Result<Node<'_>, PolicyError> {
             format!("operation {:?}{from}", node.kind),
             format!("only {}", OPERATIONS.join(", ")),
             "express it through these (a discrete policy's output are the scores, without ArgMax)",
-        ));
+        )
+        .coded("unsupported"));
     }
     node.cast_to = (node.kind == "Cast").then_some(to);
     Ok(node)
@@ -405,7 +415,7 @@ fn check_tensor(message: &[u8]) -> Result<(&[u8], Value), PolicyError> {
     }
     if !finite || (kind == DOUBLE && !data.is_none_or(all_finite)) {
         let hint = "training has diverged, or the file is damaged: export an earlier checkpoint";
-        return Err(PolicyError::new(place, "NaN or infinity", "numbers", hint));
+        return Err(PolicyError::new(place, "NaN or infinity", "numbers", hint).coded("learning-diverged"));
     }
     if let Some(bytes) = data.filter(|_| kind == INT64) {
         list = bytes.chunks_exact(8).map(|cell| i64::from_le_bytes(cell.try_into().unwrap_or_default())).collect();

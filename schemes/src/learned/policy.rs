@@ -140,7 +140,8 @@ impl Session {
         let size = self.state.len();
         if state.len() != size || !state.iter().all(|x| x.is_finite()) {
             let found = format!("{} numbers", state.len());
-            return Err(PolicyError::new("state", found, format!("{size} finite ones"), "give what state() gave"));
+            return Err(PolicyError::new("state", found, format!("{size} finite ones"), "give what state() gave")
+                .coded("shape-mismatch"));
         }
         self.state.copy_from_slice(state);
         Ok(())
@@ -152,13 +153,14 @@ impl Session {
         let size = self.policy.card.policy.observation_size;
         if observation.len() != size {
             let (found, expected) = (format!("{} numbers", observation.len()), size.to_string());
-            return Err(PolicyError::new("observation", found, expected, "use the agent of the policy's card"));
+            return Err(PolicyError::new("observation", found, expected, "use the agent of the policy's card")
+                .coded("shape-mismatch"));
         }
         self.policy.run(observation, &self.state, action, &mut self.after)?;
         if !action.iter().chain(&self.after).all(|x| x.is_finite()) {
             let found = if observation.iter().all(|x| x.is_finite()) { "NaN or infinity" } else { "its own NaN" };
             let hint = "look at the observation's range, and at the weights";
-            return Err(PolicyError::new("answer", found, "finite numbers", hint));
+            return Err(PolicyError::new("answer", found, "finite numbers", hint).coded("learning-diverged"));
         }
         std::mem::swap(&mut self.state, &mut self.after);
         if self.policy.discrete {

@@ -50,6 +50,7 @@ fn library_error(found: String) -> PolicyError {
              ccgym finds it by itself"
         ),
     )
+    .coded("package-missing")
 }
 
 /// What can be seen without loading, since a failed load cannot be repeated in the same process.
@@ -184,5 +185,5 @@ fn compare(place: &str, found: &[(&str, &ValueType)], wanted: &[Port<'_>]) -> Re
     let found = found.iter().map(|(name, kind)| format!("{name}: {kind}")).collect::<Vec<_>>().join(", ");
     let wanted = wanted.iter().map(|(name, size)| format!("{name}: float32 [batch, {size}]")).collect::<Vec<_>>();
     let hint = "network and card do not belong together: export the policy again";
-    Err(PolicyError::new(format!("graph {place}"), found, wanted.join(", "), hint))
+    Err(PolicyError::new(format!("graph {place}"), found, wanted.join(", "), hint).coded("shape-mismatch"))
 }

@@ -475,9 +475,13 @@ impl IntervalDriven for Learned {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, Map};
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+
+    use serde_json::{json, Map, Value};
 
     use super::*;
+    use crate::registry::Guest;
     use crate::testing::{ms, MockTransport, MSS};
 
     /// A flow whose decisions come from outside, over a base scheme.
@@ -486,6 +490,10 @@ mod tests {
     }
 
     fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+        made(target, base, Resources::default())
+    }
+
+    fn made(target: &str, base: &str, resources: Resources) -> Result<Box<dyn CongestionControl>, SchemeError> {
         let agent = json!({
             "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
             "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
@@ -495,7 +503,7 @@ mod tests {
         });
         let spec = AgentSpec::from_json(&agent.to_string()).expect("an agent");
         let agent = Some(FlowAgent::new(Arc::new(spec)));
-        create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() })
+        create_with("learned", &Map::new(), &Resources { agent, ..resources })
     }
 
     fn decide(host: &mut MockTransport, action: f32) {
@@ -503,6 +511,125 @@ mod tests {
         let side = host.scheme.interval_driven_mut().expect("decides at intervals");
         side.on_interval(&MonitorInterval::new(now));
         side.decide(now, &[action]);
+    }
+
+    /// A base scheme that notes what it is told.
+    #[derive(Clone, Default)]
+    struct Probe {
+        told: Arc<Mutex<BTreeSet<&'static str>>>,
+        timer: Timestamp,
+    }
+
+    impl Probe {
+        fn note(&self, hook: &'static str) {
+            self.told.lock().unwrap().insert(hook);
+        }
+    }
+
+    impl Guest for Probe {
+        fn create(&self, _params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, String> {
+            Ok(Box::new(self.clone()))
+        }
+        fn fell_behind(&self) -> Option<String> {
+            None
+        }
+    }
+
+    impl CongestionControl for Probe {
+        fn name(&self) -> &'static str {
+            "probe"
+        }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { packet_events: true, timers: true, accepts_cwnd: true, ..Capabilities::default() }
+        }
+        fn init(&mut self, _context: InitContext) {
+            self.note("init");
+        }
+        fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {
+            self.note("on_handshake");
+        }
+        fn on_packet_sent(&mut self, _event: &SentEvent) {
+            self.note("on_packet_sent");
+        }
+        fn on_frame(&mut self, event: &FrameEvent) {
+            assert_eq!((event.bytes, event.waiting), (3000, 1200));
+            self.note("on_frame");
+        }
+        fn on_ack(&mut self, _event: &AckEvent<'_>) {
+            self.note("on_ack");
+        }
+        fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
+            self.note("on_timeout");
+        }
+        fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {
+            self.note("on_spurious_loss");
+        }
+        fn next_timer(&self) -> Timestamp {
+            self.timer
+        }
+        fn on_timer(&mut self, _now: Timestamp) {
+            self.timer = Timestamp::NEVER;
+            self.note("on_timer");
+        }
+        fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {
+            self.note("on_app_limited");
+        }
+        fn on_idle_restart(&mut self, _now: Timestamp) {
+            self.note("on_idle_restart");
+        }
+        fn control(&self) -> Control {
+            Control::window(10 * MSS)
+        }
+        fn media_target(&self) -> Option<Rate> {
+            Some(Rate(7))
+        }
+        fn set_cwnd(&mut self, _cwnd: u64) {
+            self.note("set_cwnd");
+        }
+        fn ssthresh(&self) -> Option<u64> {
+            Some(8)
+        }
+        fn state(&self) -> &'static str {
+            "probing"
+        }
+    }
+
+    #[test]
+    fn the_base_scheme_is_told_everything_and_asked_for_everything() {
+        let probe = Probe::default();
+        let guests = [("probe".to_owned(), Arc::new(probe.clone()) as Arc<dyn Guest>)].into();
+        let scheme = made("cwnd", "probe", Resources { guests, ..Resources::default() }).expect("a scheme");
+        let mut host = MockTransport::new(scheme);
+        let now = host.now;
+        host.scheme.on_handshake(now, ms(20));
+        host.scheme.on_frame(&FrameEvent { now, bytes: 3000, waiting: 1200 });
+        host.send();
+        host.ack_round(ms(20), TimeSpan::ZERO);
+        host.send();
+        host.time_out();
+        host.spurious();
+        host.app_limit();
+        host.idle(ms(1000));
+        decide(&mut host, 1.0);
+        let told = probe.told.lock().unwrap();
+        assert_eq!(
+            *told,
+            BTreeSet::from([
+                "init",
+                "on_handshake",
+                "on_packet_sent",
+                "on_frame",
+                "on_ack",
+                "on_timeout",
+                "on_spurious_loss",
+                "on_timer",
+                "on_app_limited",
+                "on_idle_restart",
+                "set_cwnd",
+            ])
+        );
+        let asked = &host.scheme;
+        assert_eq!((asked.media_target(), asked.ssthresh(), asked.state()), (Some(Rate(7)), Some(8), "probing"));
     }
 
     #[test]
@@ -632,9 +759,11 @@ mod tests {
 
     #[test]
     fn a_base_scheme_without_a_window_of_its_own_is_refused() {
-        let error = steering("gain", "reno").err().expect("Reno fills the queue").to_string();
-        assert!(error.contains("\"reno\", whose gain cannot be set"), "{error}");
-        let error = over("bbr").err().expect("BBR computes its window").to_string();
-        assert!(error.contains("\"bbr\", whose window cannot be overwritten"), "{error}");
+        let refused = |made: Result<_, SchemeError>| match made {
+            Err(SchemeError::InvalidCombination { scheme: "learned", found, .. }) => found,
+            other => panic!("{:?}", other.err()),
+        };
+        assert!(refused(steering("gain", "reno")).starts_with("the base scheme \"reno\""));
+        assert!(refused(over("bbr")).starts_with("the base scheme \"bbr\""));
     }
 }

@@ -84,10 +84,13 @@ impl<'a> Shapes<'a> {
         self.numbers = self.numbers.saturating_add(made);
         self.work = self.work.saturating_add(made.saturating_mul(per_number));
         if self.numbers > MAX_NUMBERS {
-            return Err(refuse(format!("{} numbers in all values so far", self.numbers), &at_most(MAX_NUMBERS)));
+            return Err(refuse(format!("{} numbers in all values so far", self.numbers), &at_most(MAX_NUMBERS))
+                .coded("too-large"));
         }
         if self.work > MAX_WORK {
-            return Err(refuse(format!("{} operations on numbers so far", self.work), &at_most(MAX_WORK)));
+            return Err(
+                refuse(format!("{} operations on numbers so far", self.work), &at_most(MAX_WORK)).coded("too-large")
+            );
         }
         for (name, dims) in node.outputs.iter().zip(shapes) {
             self.known.insert(name, Value { dims, list: None });
@@ -308,6 +311,6 @@ mod tests {
             };
             shapes.add(&node).err()
         });
-        assert!(error.expect("refused").found.contains("numbers in all values"));
+        assert_eq!(error.expect("refused").code, "too-large");
     }
 }

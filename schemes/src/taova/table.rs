@@ -357,33 +357,27 @@ pub mod tests {
             message(2, &[range(1, &lower, &upper), rule.clone()])
         };
         let small = range(1, &[0.0; 4], &[9.0; 4]);
+        let deepest = ["1"; 65].join(".");
         let deep = (0..80).fold(rule.clone(), |tree, _| message(2, &[tree]));
-        for (file, expected) in [
-            (vec![], "neither a rule nor children in node the root"),
-            (b"not a table\n".to_vec(), "damage (it has a field of no known wire type) in node the root"),
-            (
-                [half(0.0, 1.0), half(2.0, END)].concat(),
-                "0 children for the memory [0.0, 0.0, 1.0, 0.0] in node the root",
-            ),
-            (
-                [half(0.0, 2.0), half(1.0, END)].concat(),
-                "2 children for the memory [0.0, 0.0, 1.0, 0.0] in node the root",
-            ),
-            ([rule.clone(), half(0.0, END)].concat(), "both a rule and children in node the root"),
-            ([small.clone(), rule.clone()].concat(), "not the whole space, in node the root"),
-            ([small, half(0.0, END)].concat(), "child 1, which is not within its parent, in node the root"),
-            (half(1.0, 1.0), "an empty domain from [0.0, 0.0, 1.0, 0.0] to"),
-            (message(2, &[message(3, &[])]), "a rule without its increment, multiple or gap in node 1"),
-            (leaf((1, f64::NAN, 1.0)), "window multiple NaN in node the root"),
-            (leaf((1, -0.5, 1.0)), "a window of -0.5·W + 1 in node the root"),
-            (leaf((i64::MIN, 1.0, 1.0)), "in node the root"),
-            (leaf((1, 1.0, -1.0)), "a gap of -1 ms in node the root"),
-            (message(3, &[message(31, &[])]), "a window increment of another type in node the root"),
-            (deep, "more than 64 levels in node 1.1"),
-            (vec![half(0.0, END); 65].concat(), "more than 64 children in node the root"),
+        for (file, place) in [
+            (vec![], "the root"),
+            (b"not a table\n".to_vec(), "the root"),
+            ([half(0.0, 1.0), half(2.0, END)].concat(), "the root"),
+            ([half(0.0, 2.0), half(1.0, END)].concat(), "the root"),
+            ([rule.clone(), half(0.0, END)].concat(), "the root"),
+            ([small.clone(), rule.clone()].concat(), "the root"),
+            ([small, half(0.0, END)].concat(), "the root"),
+            (half(1.0, 1.0), "1"),
+            (message(2, &[message(3, &[])]), "1"),
+            (leaf((1, f64::NAN, 1.0)), "the root"),
+            (leaf((1, -0.5, 1.0)), "the root"),
+            (leaf((i64::MIN, 1.0, 1.0)), "the root"),
+            (leaf((1, 1.0, -1.0)), "the root"),
+            (message(3, &[message(31, &[])]), "the root"),
+            (deep, &deepest),
+            (vec![half(0.0, END); 65].concat(), "the root"),
         ] {
-            let error = Table::decode(&file).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}\n{expected}");
+            assert_eq!(Table::decode(&file).unwrap_err().place, place);
         }
     }
 

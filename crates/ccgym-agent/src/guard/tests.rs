@@ -199,6 +199,16 @@ fn low_is_also_a_small_part_of_what_the_path_carried_lately() {
 }
 
 #[test]
+fn four_low_rounds_are_enough_and_none_less_where_patience_is_short() {
+    let mut toy = Toy::new(&spec("cwnd", &json!({"kind": "recovery", "patience": 100_000_000})), 400.0);
+    toy.until(10, UP, Toy::lifted);
+    toy.steps(2, KEEP);
+    toy.steps(2, DOWN);
+    assert_eq!((toy.flow.window(), toy.flow.interventions()), (25.0, 0));
+    assert_eq!(toy.until(12, KEEP, |toy| toy.flow.interventions() == 1), 4);
+}
+
+#[test]
 fn a_path_that_is_not_clear_is_searched_late() {
     let mut toy = Toy::new(&spec("cwnd", &recovery()), 400.0);
     toy.steps(4, DOWN);

@@ -37,10 +37,11 @@ const SETPRIV: [&str; 2] = ["/usr/bin/setpriv", "/bin/setpriv"];
 pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let step = || "preparing iptables for mahimahi".to_owned();
     let target = installed(IPTABLES, "iptables", step)?;
-    let setpriv = SETPRIV
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-        .ok_or_else(|| NetError::new(step(), "no setpriv on this machine").hint("install util-linux 2.31 or later"))?;
+    let setpriv = SETPRIV.into_iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
+        NetError::new(step(), "no setpriv on this machine")
+            .coded("program-missing")
+            .hint("install util-linux 2.31 or later")
+    })?;
     let real = real_place(directory, "iptables", step)?;
     let mut complaints = String::new();
     for variant in VARIANTS.iter().filter_map(|path| fs::canonicalize(path).ok()) {
@@ -56,7 +57,10 @@ pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
         umount(&real).context(step)?;
     }
     let remedy = understand("iptables").map_or("", |known| known.remedy);
-    Err(NetError::new(step(), complaints.trim_end()).expected("a working address translation").hint(remedy))
+    Err(NetError::new(step(), complaints.trim_end())
+        .coded("capability-missing")
+        .expected("a working address translation")
+        .hint(remedy))
 }
 
 /// Put the script in the place of dnsmasq; to be called where [`stand_in_for_iptables`] is.
@@ -73,7 +77,9 @@ pub(super) fn forward_in_every_shell(directory: &Path) -> Result<()> {
 /// Where a program really lies.
 fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     fs::canonicalize(program).map_err(|error| {
-        NetError::new(step(), format!("{program}: {error}")).hint(format!("install {package}, which mahimahi needs"))
+        NetError::new(step(), format!("{program}: {error}"))
+            .coded("program-missing")
+            .hint(format!("install {package}, which mahimahi needs"))
     })
 }
 

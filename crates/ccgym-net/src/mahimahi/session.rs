@@ -196,12 +196,12 @@ impl Session {
                 let status = isolated.wait(Duration::from_millis(500));
                 drop(isolated);
                 thread::sleep(PIPE_TIME);
-                let found = match (why, status) {
-                    (NoReport::Other(found), _) => found,
-                    (NoReport::Ended, Some(status)) => format!("it ended with {status}"),
-                    (NoReport::Ended, None) => "it closed its input".to_owned(),
+                let (code, found) = match (why, status) {
+                    (NoReport::Other(found), _) => ("no-answer", found),
+                    (NoReport::Ended, Some(status)) => ("program-failed", format!("it ended with {status}")),
+                    (NoReport::Ended, None) => ("program-failed", "it closed its input".to_owned()),
                 };
-                return Err(explain("starting mahimahi", &found, said.text().trim()));
+                return Err(explain("starting mahimahi", &found, said.text().trim()).coded(code));
             }
         };
         let inside = Namespace::of_process(inner_pid)?.shared();
@@ -278,8 +278,9 @@ fn prepare(shells: &mut [Shell]) -> Result<Box<dyn FnOnce() -> Result<()> + Send
     for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
         for argument in shell.iter_mut().skip(1).take(2) {
             let contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
-            DeliveryTrace::parse(&contents, argument)
-                .map_err(|error| NetError::new(format!("reading trace {argument}"), error))?;
+            DeliveryTrace::parse(&contents, argument).map_err(|error| {
+                NetError::new(format!("reading trace {argument}"), &error).coded(error.code_or("trace-malformed"))
+            })?;
             let name = Path::new(argument).file_name().unwrap_or_default();
             let copy = place.join("traces").join(copies.len().to_string()).join(name);
             *argument = copy.display().to_string();
@@ -309,7 +310,7 @@ fn ordinary_user() -> User {
 /// What mahimahi said, and what it means.
 fn explain(step: &str, found: &str, said: &str) -> NetError {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
-    let error = NetError::new(step, found);
+    let error = NetError::new(step, found).coded("program-failed");
     match understand(said) {
         Some(known) => error.expected(format!("otherwise than that {}", known.problem)).hint(known.remedy),
         None => error
@@ -327,6 +328,7 @@ fn device_of(address: Ipv4Addr) -> Result<String> {
     });
     found.map(|found| found.interface_name).ok_or_else(|| {
         NetError::new(step(), "no device has it")
+            .coded("unknown-device")
             .hint("is the outermost shell mahimahi's? Only it may set MAHIMAHI_BASE")
     })
 }

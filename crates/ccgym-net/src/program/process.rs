@@ -53,6 +53,7 @@ impl Process {
         };
         let isolated = Isolated::start(launch).map_err(|error| {
             NetError::new(format!("{}: {}", context(), error.place), error.found)
+                .coded("program-unstartable")
                 .expected("a program that can be executed")
                 .hint(format!("as it would be started: {}", words.join(" ")))
         })?;
@@ -74,6 +75,7 @@ impl Process {
         let said = last_lines(&text);
         let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") };
         NetError::new(self.step.clone(), format!("{found}; {said}"))
+            .coded("program-failed")
             .hint("try it by hand, both ends inside `ccgym shell`")
     }
 

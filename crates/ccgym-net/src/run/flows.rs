@@ -303,6 +303,7 @@ impl FlowSender {
         }
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
             return Err(NetError::new(format!("flow {}", self.index), "a learning flow, and nothing to decide for it")
+                .coded("argument-missing")
                 .expected("an agent and a control socket in the plan"));
         };
         let connection = AgentConnection {

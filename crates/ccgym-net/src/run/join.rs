@@ -57,7 +57,7 @@ impl HalfResult {
     /// Write it to a file, which may be one of the parent's without a name.
     pub fn write(&self, path: &Path) -> Result<()> {
         let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;
+        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error).coded("protocol-error"))?;
         fs::write(path, bytes).context(step)
     }
 
@@ -67,7 +67,9 @@ impl HalfResult {
     /// It is something else.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| {
-            NetError::new("reading half of a result", error).expected("the half of a run of this version")
+            NetError::new("reading half of a result", error)
+                .coded("protocol-error")
+                .expected("the half of a run of this version")
         })
     }
 }
@@ -116,7 +118,9 @@ pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOp
     let count = spec.flows.len();
     if ended.senders.len() != count || ended.received.len() != count {
         let found = format!("{} senders and {} receivers", ended.senders.len(), ended.received.len());
-        return Err(NetError::new("joining the halves of a result", found).expected(format!("{count} of each")));
+        return Err(NetError::new("joining the halves of a result", found)
+            .coded("wrong-count")
+            .expected(format!("{count} of each")));
     }
     let programs = programs::measure(spec, &mut path, &mut ended)?;
     let limited = [("senders", senders.limited), ("receivers", receivers.limited)];
@@ -150,6 +154,7 @@ fn clocks(
     let back = pairs(b, a).chain(b.asked.iter().copied()).chain(a.answered.iter().copied());
     let Some(found) = relate(there, back) else {
         return Err(NetError::new("joining the halves of a result", "no packet crossed the tunnel both ways")
+            .coded("path-blocked")
             .expected("packets both ways, by which the clocks of the machines are compared"));
     };
     // From these clocks, which began when their ends did, to wall clocks.
@@ -313,10 +318,11 @@ mod tests {
         let (spec, senders, receivers) = halves(0);
         let mut none = receivers.clone();
         none.receivers.clear();
-        assert!(join(&spec, senders.clone(), none, JoinOptions::default()).is_err());
+        let error = join(&spec, senders.clone(), none, JoinOptions::default()).unwrap_err();
+        assert_eq!(error.code, "wrong-count", "{error}");
         let silent = HalfResult { log: TunnelLog::default(), ..receivers };
-        let error = join(&spec, senders, silent, JoinOptions::default()).unwrap_err().to_string();
-        assert!(error.contains("both ways"), "{error}");
-        assert!(HalfResult::read(&[1, 2, 3]).is_err());
+        let error = join(&spec, senders, silent, JoinOptions::default()).unwrap_err();
+        assert_eq!(error.code, "path-blocked", "{error}");
+        assert_eq!(HalfResult::read(&[1, 2, 3]).err().map(|error| error.code), Some("protocol-error".into()));
     }
 }

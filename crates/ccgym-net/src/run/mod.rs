@@ -38,7 +38,9 @@ const PARENT_ENDED: i32 = 129;
 pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
     let Some(result) = plan.result.clone() else {
-        return Err(NetError::new("run", "a plan without the place of its result").expected("the key `result`"));
+        return Err(NetError::new("run", "a plan without the place of its result")
+            .coded("argument-missing")
+            .expected("the key `result`"));
     };
     // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
     // be started by the user, not from a user namespace.
@@ -72,6 +74,7 @@ pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
         Backend::Emulated => emulated::execute(plan, make_guests),
         Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
         Backend::Remote(_) => Err(NetError::new("carrying out a plan", "one end of a run between two machines")
+            .coded("backend-unsuitable")
             .expected("a run of this machine alone")),
     }
 }
@@ -92,7 +95,9 @@ fn retry_with_longer_leads(
         }
     }
     let found = format!("not done {} s before the start", leads[2].as_secs());
-    Err(NetError::new("setting up the flows", found).hint("this machine is too busy for a run in real time"))
+    Err(NetError::new("setting up the flows", found)
+        .coded("run-stalled")
+        .hint("this machine is too busy for a run in real time"))
 }
 
 /// Where the receiver of flow `index` listens, UDP or TCP.

@@ -126,15 +126,19 @@ impl Plan {
     /// The first such thing.
     pub(super) fn check(&self) -> Result<()> {
         let step = || "checking the plan".to_owned();
-        self.spec.validate().map_err(|error| NetError::new(step(), error))?;
+        self.spec
+            .validate()
+            .map_err(|error| NetError::new(step(), &error).coded(error.code_or("description-invalid")))?;
         if self.spec.flows.len() > MAX_FLOWS {
             let found = format!("{} flows", self.spec.flows.len());
-            return Err(NetError::new(step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
+            return Err(NetError::new(step(), found)
+                .coded("too-large")
+                .expected(format!("max {MAX_FLOWS} on a real path")));
         }
         if self.spec.is_network() || !self.spec.links.is_empty() {
             let found = "links with names, or flows in both directions";
             let expected = "one path that all data crosses in the same direction; networks can be simulated only";
-            return Err(NetError::new(step(), found).expected(expected));
+            return Err(NetError::new(step(), found).coded("backend-unsuitable").expected(expected));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let others =
@@ -145,26 +149,31 @@ impl Plan {
                     format!("checking flows[{i}].source"),
                     format!("media or poisson over {}", flow.scheme),
                 )
+                .coded("scheme-unsuitable")
                 .expected("a scheme of ccgym, over the profile udp"));
             }
             let transfers = matches!(flow.source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
             if transfers || flow.send_buffer.is_some() {
                 let found = "transfers of a source or a send buffer";
                 return Err(NetError::new(format!("checking flows[{i}]"), found)
+                    .coded("backend-unsuitable")
                     .expected("another source, without a send buffer; these can be simulated only"));
             }
             if flow.misbehavior() != Misbehavior::default() {
                 return Err(NetError::new(format!("checking flows[{i}]"), "a receiver that misbehaves")
+                    .coded("backend-unsuitable")
                     .expected("an honest one; others can be simulated only"));
             }
             if flow.scheme.starts_with(PROGRAM_PREFIX) {
                 let step = || format!("checking flows[{i}]");
                 if !self.programs.contains_key(&i) {
                     return Err(NetError::new(step(), format!("{} without its programs", flow.scheme))
+                        .coded("argument-missing")
                         .expected("them under the key `programs`"));
                 }
                 if !matches!(flow.source, SourceSpec::Greedy) {
                     return Err(NetError::new(step(), format!("a source for {}", flow.scheme))
+                        .coded("scheme-unsuitable")
                         .expected("none: the program sends what it has, as fast as it can"));
                 }
             }
@@ -217,8 +226,8 @@ impl Prepared {
         let traces = load_traces(&plan.traces)?;
         let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
         resources.agent = agent(&plan)?;
-        resources.guests =
-            make_guests(&plan.guests).map_err(|found| NetError::new("loading the schemes of flows", found))?;
+        resources.guests = make_guests(&plan.guests)
+            .map_err(|found| NetError::new("loading the schemes of flows", found).coded("scheme-unimportable"))?;
         let quic = Quic::new(plan.quic.clone())?;
         Ok(Self { plan, traces, resources, quic })
     }
@@ -254,7 +263,7 @@ impl Prepared {
     pub fn scheme(&self, index: usize) -> Result<Box<dyn CongestionControl>> {
         let flow = &self.flows()[index];
         ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)
-            .map_err(|error| NetError::new(format!("making the scheme of flow {index}"), error))
+            .map_err(|error| NetError::new(format!("making the scheme of flow {index}"), &error).coded(error.code()))
     }
 }
 
@@ -268,7 +277,8 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
         let bytes = fs::read(file)
             .context(step)
             .map_err(|error| error.expected("a mahimahi trace: one whole number of milliseconds per line"))?;
-        let trace = DeliveryTrace::parse(&bytes, name).map_err(|error| NetError::new(step(), error))?;
+        let trace = DeliveryTrace::parse(&bytes, name)
+            .map_err(|error| NetError::new(step(), &error).coded(error.code_or("trace-malformed")))?;
         Ok((name.clone(), Arc::new(trace)))
     };
     files.iter().map(load).collect()
@@ -281,12 +291,13 @@ pub fn load_policies(files: &BTreeMap<String, PolicyFiles>, onnx_runtime: Option
         return Ok(resources);
     }
     let library = onnx_runtime.map(|path| path.to_string_lossy().into_owned());
-    learned::load_library(library.as_deref()).map_err(|error| NetError::new("loading ONNX Runtime", error))?;
+    learned::load_library(library.as_deref())
+        .map_err(|error| NetError::new("loading ONNX Runtime", &error).coded(error.code))?;
     for (name, PolicyFiles { onnx, card }) in files {
         let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
         let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;
-        let policy =
-            Policy::load(&bytes, &text).map_err(|error| NetError::new(format!("loading the policy {name}"), error))?;
+        let policy = Policy::load(&bytes, &text)
+            .map_err(|error| NetError::new(format!("loading the policy {name}"), &error).coded(error.code))?;
         resources.policies.insert(name.clone(), policy);
     }
     Ok(resources)
@@ -295,7 +306,8 @@ pub fn load_policies(files: &BTreeMap<String, PolicyFiles>, onnx_runtime: Option
 fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {
     let Some(value) = &plan.agent else { return Ok(None) };
     let step = || "reading the agent of learning flows".to_owned();
-    let spec = AgentSpec::from_json(&value.to_string()).map_err(|error| NetError::new(step(), error))?;
+    let spec = AgentSpec::from_json(&value.to_string())
+        .map_err(|error| NetError::new(step(), &error).coded(error.code_or("agent-invalid")))?;
     Ok(Some(FlowAgent::new(Arc::new(spec))))
 }
 
@@ -316,10 +328,10 @@ mod tests {
     #[test]
     fn a_plan_refuses_what_a_real_path_cannot_do() {
         assert!(plan(r#"{"scheme":"cubic"}"#).is_ok());
-        let error = plan(r#"{"scheme":"cubic","extra_rtt":5000000}"#).unwrap_err().to_string();
-        assert!(error.contains("flows[0]") && error.contains("real endpoints"), "{error}");
-        let error = plan(r#"{"scheme":"cubic","mss":0}"#).unwrap_err().to_string();
-        assert!(error.contains("flows[0].mss"), "{error}");
+        let error = plan(r#"{"scheme":"cubic","extra_rtt":5000000}"#).unwrap_err();
+        assert!(error.code == "backend-unsuitable" && error.place.starts_with("checking flows[0]"), "{error}");
+        let error = plan(r#"{"scheme":"cubic","mss":0}"#).unwrap_err();
+        assert_eq!(error.code, "description-invalid", "{error}");
     }
 
     #[test]
@@ -333,15 +345,16 @@ mod tests {
     fn what_is_loaded_is_named_when_it_cannot_be() {
         let mut one = plan(r#"{"scheme":"tcp:bbr"}"#).unwrap();
         one.traces.insert("12mbps".into(), PathBuf::from("/nowhere/12mbps.trace"));
-        let error = Prepared::load(one.clone(), &no_guests).err().unwrap().to_string();
-        assert!(error.contains("/nowhere/12mbps.trace"), "{error}");
+        let error = Prepared::load(one.clone(), &no_guests).err().unwrap();
+        assert!(error.place.contains("/nowhere/12mbps.trace"), "{error}");
         one.traces.clear();
         one.guests.insert("mine".into(), Value::Null);
-        let error = Prepared::load(one.clone(), &no_guests).err().unwrap().to_string();
-        assert!(error.contains("\"mine\""), "{error}");
+        let error = Prepared::load(one.clone(), &no_guests).err().unwrap();
+        assert_eq!(error.code, "scheme-unimportable", "{error}");
         one.guests.clear();
         let prepared = Prepared::load(one, &no_guests).unwrap();
         assert_eq!(prepared.carrier(0), Carrier::Kernel("bbr".into()));
-        assert!(prepared.scheme(0).err().unwrap().to_string().contains("flow 0"));
+        let error = prepared.scheme(0).err().unwrap();
+        assert_eq!((&*error.code, error.place.as_str()), ("unknown-scheme", "making the scheme of flow 0"));
     }
 }

@@ -36,12 +36,18 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     let step = || "checking the plan".to_owned();
     let Some(secret) = secret(&end.secret) else {
-        return Err(NetError::new(step(), "the tunnel's secret").expected("32 hexadecimal digits"));
+        return Err(NetError::new(step(), "the tunnel's secret")
+            .coded("argument-missing")
+            .expected("32 hexadecimal digits"));
     };
     let meeting = match (end.listen, end.connect) {
         (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
         (None, Some(to)) => Meeting::Connect(to),
-        _ => return Err(NetError::new(step(), "the tunnel's addresses").expected("either `listen` or `connect`")),
+        _ => {
+            return Err(NetError::new(step(), "the tunnel's addresses")
+                .coded("exactly-one")
+                .expected("either `listen` or `connect`"))
+        }
     };
     let mut prepared = Prepared::load(plan, make_guests)?;
     prepared.quic.secret = of_quic(&secret);
@@ -116,6 +122,7 @@ impl This {
         let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
         if run.has_started() {
             return Err(NetError::new("setting up the flows", format!("not done within {:.1} s", lead.as_secs_f64()))
+                .coded("run-stalled")
                 .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
         }
         let mut ended = Ended::default();
@@ -181,6 +188,7 @@ fn unanswered(found: &str, round_trip: Duration) -> NetError {
         "agreeing on the start of the run",
         format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3),
     )
+    .coded("no-answer")
     .expected("an answer of the other end, which did answer before")
     .hint("the other machine says what went wrong there, or the path between them stopped")
 }

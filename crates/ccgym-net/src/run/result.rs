@@ -92,7 +92,7 @@ impl RunResult {
     /// Write it to a file, which may be one of the parent's without a name.
     pub fn write(&self, path: &Path) -> Result<()> {
         let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error))?;
+        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error).coded("protocol-error"))?;
         fs::write(path, bytes).context(step)
     }
 
@@ -102,7 +102,8 @@ impl RunResult {
     /// It cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
-        postcard::from_bytes(&fs::read(path).context(step)?)
-            .map_err(|error| NetError::new(step(), error).expected("the result of a run of this version"))
+        postcard::from_bytes(&fs::read(path).context(step)?).map_err(|error| {
+            NetError::new(step(), error).coded("protocol-error").expected("the result of a run of this version")
+        })
     }
 }

@@ -177,7 +177,7 @@ impl Direction {
         let watched = if end.is_set() { 1 } else { 2 };
         match ppoll(&mut fds[..watched], timeout, None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(NetError::new("waiting for packets", errno.desc())),
+            Err(errno) => Err(NetError::new("waiting for packets", errno.desc()).coded("system-call-failed")),
         }
     }
 
@@ -337,7 +337,7 @@ fn send(to: &Port, part: &Part<'_>) -> Result<bool> {
         Ok(sent) => Ok(sent),
         Err(error) => match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV) => {
-                Err(NetError::new("writing to a device", error).hint("the device was removed"))
+                Err(NetError::new("writing to a device", error).coded("unknown-device").hint("the device was removed"))
             }
             _ => Ok(false),
         },

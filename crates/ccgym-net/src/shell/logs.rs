@@ -56,7 +56,9 @@ impl LogFile {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(known) if known.is_dir() => {
-                return Err(NetError::new(step(), "it is a directory").expected("the name of a file"))
+                return Err(NetError::new(step(), "it is a directory")
+                    .coded("file-unwritable")
+                    .expected("the name of a file"))
             }
             Ok(known) if !known.is_file() => {
                 let file = OpenOptions::new().write(true).open(&path).context(step)?;
@@ -70,9 +72,11 @@ impl LogFile {
             Ok(file) => Target::Nameless(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound || !folder.is_dir() => {
                 let hint = format!("make the directory {} first", folder.display());
-                return Err(NetError::new(step(), error).hint(hint));
+                return Err(NetError::new(step(), error).coded("file-unwritable").hint(hint));
             }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(NetError::new(step(), error)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(NetError::new(step(), error).coded("file-unwritable"))
+            }
             Err(_) => Target::Later,
         };
         Ok(Self { path, target })
@@ -178,12 +182,12 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         let failed = LogFile::create(&path).unwrap().write(|_| Err(io::Error::other("full")));
-        assert!(failed.unwrap_err().to_string().contains("writing the log"));
+        assert!(failed.unwrap_err().place.ends_with("a.log"));
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("two", 1));
         LogFile::create(Path::new("/dev/null")).unwrap().write(|out| out.write_all(b"x")).unwrap();
-        let error = LogFile::create(&folder.join("none/a.log")).unwrap_err().to_string();
-        assert!(error.contains("make the directory"), "{error}");
-        assert!(LogFile::create(&folder).unwrap_err().to_string().contains("directory"));
+        for place in [folder.join("none/a.log"), folder.clone()] {
+            assert_eq!(LogFile::create(&place).unwrap_err().code, "file-unwritable", "{}", place.display());
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

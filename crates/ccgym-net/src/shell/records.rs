@@ -52,6 +52,7 @@ impl Records {
         for name in links.chain(job.datalink_log.as_deref()).chain(job.acklink_log.as_deref()) {
             if names.contains(&name) && !name.starts_with("/dev") {
                 return Err(NetError::new("ccgym shell", format!("two logs into {}", name.display()))
+                    .coded("duplicate")
                     .expected("a file of its own for each log"));
             }
             names.push(name);

@@ -60,6 +60,7 @@ impl<'a> Watch<'a> {
         match self.next(Some(time))? {
             Some(Report::PeerEnded(status)) => {
                 Err(NetError::new("waiting for the command outside", format!("it ended with status {status}"))
+                    .coded("program-failed")
                     .expected("a program that listens and stays"))
             }
             Some(Report::Gone) => Err(lost()),

@@ -63,6 +63,7 @@ impl Steering {
                 format!("connecting flow {} to its environment at {}", connection.flow, path.display()),
                 error,
             )
+            .coded("socket-failed")
             .expected("an environment that listens there")
         })?;
         Self::over(stream, connection)

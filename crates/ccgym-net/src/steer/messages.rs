@@ -69,7 +69,9 @@ fn too_long() -> NetError {
 }
 
 fn unreadable(found: impl std::fmt::Display) -> NetError {
-    NetError::new("reading from the environment", found).hint("is it the same version of ccgym at both ends?")
+    NetError::new("reading from the environment", found)
+        .coded("protocol-error")
+        .hint("is it the same version of ccgym at both ends?")
 }
 
 impl From<episode::Summary> for Summary {
@@ -128,7 +130,7 @@ mod tests {
             let mut unframer = Unframer::default();
             unframer.extend(bytes);
             let error = unframer.message::<ToSender>().unwrap_err();
-            assert!(error.to_string().contains("reading from the environment"), "{error}");
+            assert_eq!(error.code, "protocol-error", "{error}");
         }
         let mut unframer = Unframer::default();
         unframer.extend(&[0x80]);

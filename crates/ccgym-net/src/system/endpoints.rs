@@ -172,6 +172,7 @@ fn choose() -> Result<DeviceKind> {
         Ok("veth") => Ok(DeviceKind::Veth),
         Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
         Ok(other) => Err(NetError::new(format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
+            .coded("unknown-choice")
             .expected("tun or veth, or nothing")),
     }
 }
@@ -222,7 +223,9 @@ fn free_name(pattern: &str) -> Result<String> {
     let mut interfaces = Interfaces::open()?;
     let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
     let found = names.into_iter().find(|name| interfaces.index(name).is_err());
-    found.ok_or_else(|| NetError::new("choosing a device name", format!("{pattern} is taken for all numbers")))
+    found.ok_or_else(|| {
+        NetError::new("choosing a device name", format!("{pattern} is taken for all numbers")).coded("name-taken")
+    })
 }
 
 #[cfg(test)]

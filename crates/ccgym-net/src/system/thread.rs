@@ -39,6 +39,7 @@ pub(super) fn one_thread(step: &str) -> Result<()> {
         }
     }
     Err(NetError::new(step, format!("{} threads", count()?))
+        .coded("call-order")
         .expected("a process with one thread")
         .hint("do this in a process of its own, before anything that makes threads is loaded"))
 }

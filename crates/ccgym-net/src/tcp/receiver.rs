@@ -68,7 +68,7 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // The peer gave up between its handshake and now.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            Err(error) => return Err(NetError::new(step(), error)),
+            Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
         }
         wait(listener.as_fd(), task, Timestamp::NEVER)?;
     }
@@ -93,7 +93,7 @@ fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Resu
             Ok(bytes) => counts.payload += bytes as u64,
             Err(Errno::EAGAIN) => wait(stream.as_fd(), task, closing)?,
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(NetError::new("receiving over TCP", errno.desc())),
+            Err(errno) => return Err(NetError::new("receiving over TCP", errno.desc()).coded("system-call-failed")),
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()>
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     match ppoll(&mut fds, Some(timeout), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(NetError::new("waiting for a TCP flow", errno.desc())),
+        Err(errno) => Err(NetError::new("waiting for a TCP flow", errno.desc()).coded("system-call-failed")),
     }
 }
 

@@ -149,6 +149,7 @@ impl Link {
             if Instant::now() > deadline {
                 let found = format!("{} answers of {PONGS}", self.asked.len());
                 return Err(NetError::new("asking the other end of the tunnel for its time", found)
+                    .coded("no-answer")
                     .expected(format!("that many within {} s", ASKING.as_secs()))
                     .hint("the other machine says what went wrong there, or the path between them loses too much"));
             }
@@ -208,7 +209,7 @@ pub(super) fn say(socket: &UdpSocket, secret: &Secret, message: Message) -> Resu
     match socket.send(&message::datagram(secret, message)) {
         Ok(_) => Ok(()),
         Err(e) if crate::udp::is_refusal(&e) || e.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        Err(e) => Err(NetError::new("sending to the other end of the tunnel", e)),
+        Err(e) => Err(NetError::new("sending to the other end of the tunnel", e).coded("system-call-failed")),
     }
 }
 
@@ -270,7 +271,11 @@ impl Shared {
                                 Ok(false) => log.dropped += 1,
                                 // The kernel takes no such packet.
                                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => log.dropped += 1,
-                                Err(e) => return Err(NetError::new("writing the tunnel's device", e)),
+                                Err(e) => {
+                                    return Err(
+                                        NetError::new("writing the tunnel's device", e).coded("system-call-failed")
+                                    )
+                                }
                             }
                         }
                         Some(Content::Message(bytes)) => match message::read(&self.secret, bytes) {
@@ -304,6 +309,6 @@ impl Shared {
 fn wait(descriptor: PollFd<'_>) -> Result<()> {
     match poll(&mut [descriptor], PollTimeout::from(HALT_CHECK)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(NetError::new("waiting for packets of the tunnel", errno.desc())),
+        Err(errno) => Err(NetError::new("waiting for packets of the tunnel", errno.desc()).coded("system-call-failed")),
     }
 }

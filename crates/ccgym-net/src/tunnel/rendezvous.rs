@@ -81,6 +81,7 @@ fn listen(socket: &UdpSocket, secret: &Secret, status: Option<&Path>) -> Result<
                     format!("waiting for the other end of the tunnel at UDP port {port}"),
                     heard,
                 )
+                .coded("no-answer")
                 .expected(format!("its Hello within {} s", WAITING.as_secs()))
                 .hint(format!("does a firewall here drop datagrams to UDP port {port}?")));
             }
@@ -108,6 +109,7 @@ fn call(socket: &UdpSocket, secret: &Secret, to: SocketAddr) -> Result<()> {
         }
     }
     Err(NetError::new(format!("calling the other end of the tunnel at {to}"), format!("no answer to {hellos} calls"))
+        .coded("no-answer")
         .expected("an answer over UDP")
         .hint(format!(
             "let UDP port {} through the firewall there (--tunnel-port chooses it), check the address \
@@ -132,7 +134,9 @@ fn receive(socket: &UdpSocket, until: Instant) -> Result<Option<(Vec<u8>, Socket
                 return Ok(Some((room, from)));
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock || e.kind() == ErrorKind::Interrupted || is_refusal(&e) => {}
-            Err(e) => return Err(NetError::new("receiving from the other end of the tunnel", e)),
+            Err(e) => {
+                return Err(NetError::new("receiving from the other end of the tunnel", e).coded("system-call-failed"))
+            }
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -34,7 +34,8 @@ impl Token {
     /// A new one, from the kernel's random source.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|error| NetError::new("drawing the token of a flow", error))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| NetError::new("drawing the token of a flow", error).coded("system-call-failed"))?;
         Ok(Self(bytes))
     }
 }

@@ -80,7 +80,9 @@ pub struct ReceiverJob {
 
 /// The address that a text names.
 fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
-    let wrong = |found: String| NetError::new(option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
+    let wrong = |found: String| {
+        NetError::new(option, found).coded("text-malformed").expected("ADDRESS:PORT, as in 127.0.0.1:5001")
+    };
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
     addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
 }
@@ -120,9 +122,11 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let to = resolve(&job.to, "sender, --to")?;
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
     let resources = load_policies(&job.policies, job.onnx_runtime.as_deref())?;
-    let cca = create_with(&spec.scheme, &spec.params, &resources).map_err(|e| NetError::new("sender, --scheme", e))?;
+    let cca = create_with(&spec.scheme, &spec.params, &resources)
+        .map_err(|e| NetError::new("sender, --scheme", &e).coded(e.code()))?;
     if cca.capabilities().knows_path {
         return Err(NetError::new("sender, --scheme", format!("{:?}, which must know the path", spec.scheme))
+            .coded("scheme-unsuitable")
             .expected("a scheme that needs no more than its acknowledgements"));
     }
     let size = u64::from(spec.mss + spec.header);
@@ -188,6 +192,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     if finite && !result.finished.is_set() {
         let found = format!("the transfer did not finish within {} s", job.duration.as_secs_f64());
         return Err(NetError::new("sender", found)
+            .coded("run-stalled")
             .expected("all bytes acknowledged")
             .hint("give it more time by --duration"));
     }
@@ -263,6 +268,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     let ReceiverJob { flows, once, idle, report_every: report, json, .. } = *job;
     let socket = UdpSocket::bind(listen).map_err(|error| {
         NetError::new(format!("listening on {listen}"), error)
+            .coded("socket-failed")
             .expected("an address of this machine, and a free port")
             .hint("`ip address` shows the addresses; another receiver may hold the port")
     })?;
@@ -348,9 +354,10 @@ fn refused(result: &ReceiverResult) -> String {
 mod tests {
     use super::*;
 
-    fn error(job: Value) -> String {
+    fn error(job: Value) -> (String, String) {
         let job: SenderJob = serde_json::from_value(job).unwrap();
-        sender(job).unwrap_err().to_string()
+        let error = sender(job).unwrap_err();
+        (error.code.into_owned(), error.place)
     }
 
     fn job(to: &str, scheme: &str) -> Value {
@@ -362,18 +369,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_explained() {
-        assert!(error(job("127.0.0.1:1", "cubci")).contains("did you mean \"cubic\""));
-        assert!(error(job("127.0.0.1", "cubic")).contains("ADDRESS:PORT"));
-        assert!(error(job("127.0.0.1:1", "oracle")).contains("know the path"));
-        let stalled = error(job("127.0.0.1:1", "cubic"));
-        assert!(stalled.contains("no answer to 2 hellos from 127.0.0.1:1 within 0.150 s"), "{stalled}");
-        assert!(stalled.contains("nothing listens on that port"), "{stalled}");
+        for (to, scheme, code, place) in [
+            ("127.0.0.1:1", "cubci", "unknown-scheme", "sender, --scheme"),
+            ("127.0.0.1", "cubic", "text-malformed", "sender, --to"),
+            ("127.0.0.1:1", "oracle", "scheme-unsuitable", "sender, --scheme"),
+            ("127.0.0.1:1", "cubic", "no-answer", "handshake with 127.0.0.1:1"),
+        ] {
+            assert_eq!(error(job(to, scheme)), (code.to_owned(), place.to_owned()));
+        }
     }
 
     #[test]
     fn an_address_of_another_machine_is_explained() {
         let job = json!({"listen": "192.0.2.1:5001", "flows": 1, "idle": 30_000_000_000_u64, "report_every": 0});
-        let error = receiver(serde_json::from_value(job).unwrap()).unwrap_err().to_string();
-        assert!(error.contains("an address of this machine"), "{error}");
+        let error = receiver(serde_json::from_value(job).unwrap()).unwrap_err();
+        assert_eq!((&*error.code, error.place.as_str()), ("socket-failed", "listening on 192.0.2.1:5001"));
     }
 }

@@ -103,7 +103,7 @@ impl RxBatch {
             // Nothing; or the peer's machine says that nothing listens there now, which is a loss like any other.
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
             Err(e) if is_refusal(&e) => 0,
-            Err(e) => return Err(NetError::new("receiving datagrams", e)),
+            Err(e) => return Err(NetError::new("receiving datagrams", e).coded("system-call-failed")),
         };
         self.now = clock.now();
         if count > 0 {
@@ -233,10 +233,11 @@ impl TxBatch {
             Some(Errno::EMSGSIZE) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) => {
                 return Err(NetError::new(format!("sending a datagram of {bytes} bytes"), error)
+                    .coded("too-large")
                     .expected("a path whose MTU takes the whole packet")
                     .hint("lower mss: IP and UDP headers come on top of the datagram"))
             }
-            _ => return Err(NetError::new("sending datagrams", error)),
+            _ => return Err(NetError::new("sending datagrams", error).coded("system-call-failed")),
         }
         Ok(())
     }
@@ -268,7 +269,7 @@ pub(super) fn wait(
     let used = if other.is_some() { 2 } else { 1 };
     match ppoll(&mut both[..used], clock.timeout(due), None) {
         Ok(_) | Err(Errno::EINTR) => {}
-        Err(errno) => return Err(NetError::new("waiting for datagrams", errno.desc())),
+        Err(errno) => return Err(NetError::new("waiting for datagrams", errno.desc()).coded("system-call-failed")),
     }
     Ok(used == 2 && both[1].revents().is_some_and(|events| !events.is_empty()))
 }

@@ -215,20 +215,21 @@ fn what_goes_wrong_is_explained() {
     fs::write(&trace, "3\n2\n").unwrap();
     let start = |line: &str| Session::start(&SessionSpec::new(shells(line))).unwrap_err();
     let error = start(&format!("mm-link {0} {0}", trace.display()));
-    assert!(error.place.contains("reading trace") && error.found.contains(":2:"), "{error}");
+    assert_eq!(error.code, "trace-unsorted", "{error}");
+    assert!(error.place.ends_with(&trace.display().to_string()), "{error}");
     // A queue without its limit: the shell comes up, and dies.
     fs::write(&trace, "1\n").unwrap();
     let error = start(&format!("mm-link {0} {0} --uplink-queue=droptail", trace.display()));
-    assert!(error.found.contains("must have a byte or packet limit"), "{error}");
+    assert_eq!(error.code, "program-failed", "{error}");
     fs::remove_dir_all(trace.parent().unwrap()).unwrap();
     let error = start("mm-link /nowhere/a /nowhere/b");
     assert!(error.place.contains("/nowhere/a"), "{error}");
     let error = start("mm-delay soon");
-    assert!(error.place == "starting mahimahi" && error.found.contains("soon"), "{error}");
+    assert_eq!((&*error.code, error.place.as_str()), ("program-failed", "starting mahimahi"), "{error}");
     let mut spec = SessionSpec::new(shells("mm-delay 1"));
     spec.patience = Duration::from_millis(1);
     let error = Session::start(&spec).unwrap_err();
-    assert!(error.found.contains("did not come up within 0.001 s"), "{error}");
+    assert_eq!(error.code, "no-answer", "{error}");
 }
 
 #[test]

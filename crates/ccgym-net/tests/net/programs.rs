@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{all_tests, helper, joined, root, tell, Ran, Sandbox};
+use ccgym_net::error::NetError;
 use ccgym_net::program::End;
 use ccgym_net::run::RunResult;
 use nix::sys::signal::Signal;
@@ -111,15 +112,14 @@ fn result(place: &Sandbox, plan: &Value) -> RunResult {
 }
 
 /// The error of a run, after which nothing is left.
-fn failure(sender: &str, receiver: &str) -> String {
+fn failure(sender: &str, receiver: &str) -> NetError {
     let place = Sandbox::new();
     let ran = run(&place, &plan(&place, "receiver", sender, receiver));
     assert_eq!(ran.status, Some(2), "{}", ran.err);
     place.assert_clean(&[], "a run that failed");
-    let error: Value = serde_json::from_str(ran.err.trim()).unwrap_or_else(|_| panic!("{}", ran.err));
-    let parts = ["place", "found", "expected", "hint"].map(|part| error[part].as_str().unwrap().to_owned());
-    assert!(parts.iter().all(|part| !part.is_empty()), "{parts:?}");
-    parts.join("\n")
+    let error: NetError = serde_json::from_str(ran.err.trim()).unwrap_or_else(|_| panic!("{}", ran.err));
+    assert!([&error.place, &error.expected, &error.hint].iter().all(|part| !part.is_empty()), "{error:?}");
+    error
 }
 
 fn said(result: &RunResult, end: End) -> &str {
@@ -250,19 +250,17 @@ fn what_goes_wrong_is_explained() {
     }
     let (source, sink) = (becoming("source"), becoming("sink"));
     let quits = failure("echo no such host; exit 3", &sink);
-    assert!(quits.contains("flow 0, the sender of program:test"), "{quits}");
-    assert!(quits.contains("ended by itself") && quits.contains("status: 3"), "{quits}");
-    assert!(quits.contains("no such host"), "{quits}");
+    assert!(quits.code == "program-failed" && quits.place.contains("flow 0, the sender"), "{quits}");
+    assert!(quits.found.contains("no such host"), "{quits}");
     let deaf = failure(&source, "echo usage >&2; exit 1");
-    assert!(deaf.contains("before it listened") && deaf.contains("usage"), "{deaf}");
+    assert!(deaf.code == "program-failed" && deaf.found.contains("usage"), "{deaf}");
     if !all_tests() {
         return;
     }
     let silent = failure("sleep 100", &sink);
-    assert!(silent.contains("sent no packet"), "{silent}");
-    assert!(silent.contains("the receiver said") && silent.contains("listening"), "{silent}");
+    assert!(silent.code == "no-answer" && silent.found.contains("listening"), "{silent}");
     let hangs = failure(&source, "echo still at it; sleep 100");
-    assert!(hangs.contains("did not listen at port 5001") && hangs.contains("still at it"), "{hangs}");
+    assert!(hangs.code == "program-failed" && hangs.found.contains("still at it"), "{hangs}");
 }
 
 #[test]
@@ -274,8 +272,7 @@ fn a_program_that_is_not_there_is_named() {
     let mut plan = plan(&place, "receiver", "", &becoming("sink"));
     plan["programs"]["0"]["sender"] = json!(["/nowhere/program", "{port}"]);
     let ran = run(&place, &plan);
-    assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("/nowhere/program 5001"), "{}", ran.err);
+    ran.refused("program-unstartable", "/nowhere/program");
     place.assert_clean(&[], "a program that is not there");
 }
 
@@ -286,9 +283,9 @@ fn a_plan_says_what_a_program_is_and_gives_it_no_source() {
     let mut without = whole.clone();
     without["programs"] = json!({});
     let ran = run(&place, &without);
-    assert!(ran.err.contains("program:test without its programs"), "{}", ran.err);
+    ran.refused("argument-missing", "flows[0]");
     let mut limited = whole;
     limited["spec"]["flows"][0]["source"] = json!({"kind": "bytes", "bytes": 1000});
     let ran = run(&place, &limited);
-    assert!(ran.err.contains("a source for program:test"), "{}", ran.err);
+    ran.refused("scheme-unsuitable", "flows[0]");
 }

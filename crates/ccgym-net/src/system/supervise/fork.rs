@@ -40,7 +40,7 @@ pub(super) fn fork(flags: CloneFlags) -> Result<Forked> {
         pid if pid > 0 => Ok(Forked::Parent(Pid::from_raw(pid as libc::pid_t))),
         _ => {
             let hint = "a container must allow CLONE_NEWPID (CAP_SYS_ADMIN), and the limit of processes must have room";
-            Err(NetError::new(step, io::Error::last_os_error()).hint(hint))
+            Err(NetError::new(step, io::Error::last_os_error()).coded("system-call-failed").hint(hint))
         }
     }
 }

@@ -141,8 +141,10 @@ impl Drop for Isolated {
 
 /// Make the environment around this thread and start the program in it.
 fn spawn(launch: Launch) -> Result<Child> {
-    let (program, arguments) =
-        launch.words.split_first().ok_or_else(|| NetError::new("starting a program in isolation", "no words"))?;
+    let (program, arguments) = launch
+        .words
+        .split_first()
+        .ok_or_else(|| NetError::new("starting a program in isolation", "no words").coded("argument-missing"))?;
     let mut command = Command::new(program);
     let stdout = launch.stdout.map_or_else(Stdio::null, Stdio::from);
     command.args(arguments).stdin(launch.stdin).stdout(stdout).stderr(launch.stderr);
@@ -156,7 +158,7 @@ fn spawn(launch: Launch) -> Result<Child> {
     // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
     unshare(CloneFlags::CLONE_NEWPID).context(|| "making a namespace for processes".into()).map_err(needs_root)?;
     start_under_init(&mut command, launch.user, launch.own_proc, kept);
-    command.spawn().context(|| format!("executing {program}"))
+    command.spawn().context(|| format!("executing {program}")).map_err(|error| error.coded("program-unstartable"))
 }
 
 fn needs_root(error: NetError) -> NetError {
@@ -183,6 +185,7 @@ pub fn private_place(needed: &Path) -> Result<&'static Path> {
     };
     places.into_iter().find(free).ok_or_else(|| {
         NetError::new("finding a place for private files", "none of /boot, /media, /srv, /mnt, /opt will do")
+            .coded("folder-missing")
             .hint("make one of these directories; nothing is ever written into it")
     })
 }
@@ -316,7 +319,7 @@ mod tests {
         let (mut launch, _text, _ours) = launch("");
         launch.words = vec!["/nowhere/program".into()];
         let error = Isolated::start(launch).unwrap_err();
-        assert!(error.to_string().contains("/nowhere/program"), "{error}");
+        assert_eq!((&*error.code, error.place.as_str()), ("program-unstartable", "executing /nowhere/program"));
         let (launch, _text, ours) = self::launch("cat; exit 3");
         let isolated = Isolated::start(launch).unwrap();
         assert_eq!(isolated.wait(Duration::from_millis(50)), None);

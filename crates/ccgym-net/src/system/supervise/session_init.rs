@@ -166,7 +166,9 @@ fn private_proc() {
 fn start(program: &Program, identity: &Identity, terminal: bool, mask: &SigSet) -> Result<Pid> {
     let name = program.words.first().map_or("", String::as_str);
     let step = || format!("starting {name:?}");
-    let text = |what: &str| CString::new(what).map_err(|_| NetError::new(step(), "a zero byte in its words"));
+    let text = |what: &str| {
+        CString::new(what).map_err(|_| NetError::new(step(), "a zero byte in its words").coded("text-malformed"))
+    };
     let words = program.words.iter().map(|word| text(word)).collect::<Result<Vec<_>>>()?;
     let (failure, telling) = pipe2(OFlag::O_CLOEXEC).context(step)?;
     let (mut failure, telling) = (File::from(failure), File::from(telling));
@@ -178,7 +180,8 @@ fn start(program: &Program, identity: &Identity, terminal: bool, mask: &SigSet) 
             if error.is_empty() {
                 return Ok(pid);
             }
-            Err(serde_json::from_slice(&error).unwrap_or_else(|error| NetError::new(step(), error)))
+            Err(serde_json::from_slice(&error)
+                .unwrap_or_else(|error| NetError::new(step(), error).coded("program-unstartable")))
         }
         Forked::Child => {
             let error = become_program(program, &words, identity, terminal, mask).err();
@@ -219,11 +222,13 @@ fn become_program(
         reset(signal).context(step("resetting signals"))?;
     }
     pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(mask), None).context(step("unblocking signals"))?;
-    let name = words.first().ok_or_else(|| NetError::new("reading its words", "no words"))?;
+    let name = words.first().ok_or_else(|| NetError::new("reading its words", "no words").coded("argument-missing"))?;
     execvpe(name, words, &program.environment).map_err(|errno| {
-        let error = NetError::new("looking for it", errno.desc());
+        let error = NetError::new("looking for it", errno.desc()).coded("program-unstartable");
         match errno {
-            nix::errno::Errno::ENOENT => error.hint("give the name of a program in PATH, or its full path"),
+            nix::errno::Errno::ENOENT => {
+                error.coded("program-missing").hint("give the name of a program in PATH, or its full path")
+            }
             _ => error,
         }
     })
@@ -246,7 +251,8 @@ fn assume(identity: &Identity) -> Result<()> {
         Identity::Ours => {}
         Identity::User { name, uid, gid } => {
             let step = || format!("becoming user {name}");
-            let name = CString::new(name.as_str()).map_err(|error| NetError::new(step(), error))?;
+            let name = CString::new(name.as_str())
+                .map_err(|error| NetError::new(step(), error).coded("program-unstartable"))?;
             initgroups(&name, *gid).context(step)?;
             setgid(*gid).context(step)?;
             setuid(*uid).context(step)?;

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ccgym_net::error::NetError;
 use ccgym_net::system::Namespace;
 use nix::sys::signal::{kill, signal, SigHandler, Signal};
 use nix::unistd::Pid;
@@ -248,6 +249,20 @@ impl Ran {
         assert_eq!(self.status, Some(0), "{}\n{}", self.out, self.err);
         self
     }
+
+    /// The error that ended it, which has this code; programs get it as JSON, people as text.
+    pub fn refused(&self, code: &str, place: &str) {
+        assert_eq!(self.status, Some(2), "{}\n{}", self.out, self.err);
+        explained(&self.err, code, place);
+    }
+}
+
+/// Check that `printed` ends with one explained error of this code and place; programs get it as JSON, people as text.
+pub fn explained(printed: &str, code: &str, place: &str) {
+    let error = serde_json::from_str::<NetError>(printed.trim_end().rsplit('\n').next().unwrap_or_default());
+    let text = error.map_or_else(|_| printed.to_owned(), |error| format!("error[{}]: {error}", error.code));
+    let said = text.lines().find_map(|line| line.strip_prefix(&format!("error[{code}]: ")));
+    assert!(said.is_some_and(|said| said.contains(place)), "no {code} at {place}: {text}");
 }
 
 /// Words that run one of the helpers below as a program: this very test binary.
