@@ -164,13 +164,11 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
         return Reduced(data, record.curves().to_bytes(), {series_file(run.name): series})
 
     def missing(run: Run, stored: StoredRun) -> str | None:
-        if run.real and run.record.link_events and not stored.data["log_files"]:
-            return None
-        if not run.real and (wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256"))):
+        if wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256")):
             return wrong
-        if not run.record.link_events:
-            return None
         logs = stored.data["log_files"]
+        if not run.record.link_events or (run.real and not logs):
+            return None
         if raw_logs and not run.real and not has_raw_logs(logs):
             return ""
         found = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))

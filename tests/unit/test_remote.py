@@ -10,6 +10,7 @@ import shlex
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -474,6 +475,24 @@ def test_finished_runs_are_kept_and_another_direction_is_another_experiment(
     assert len(stand_in.plans) == ran
     assert main([*shlex.split(OPTIONS), "--out", str(tmp_path), "--no-figures", "--sender", "remote"]) == 2
     explained(capsys.readouterr().err, "directory-taken")
+
+
+@pytest.mark.parametrize("name", ["cubic_run1.csv", "cubic_datalink_run1.log"])
+@pytest.mark.parametrize("harm", [lambda text: text[:-20], lambda text: text.replace("1", "2", 1), None])
+def test_harmed_files_of_a_run_with_real_packets_are_noticed(
+    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[str], str] | None
+) -> None:
+    options = ("--no-figures", "--logs", "all")
+    evaluated(tmp_path, *options)
+    ran, file = len(stand_in.plans), tmp_path / name
+    if harm is None:
+        file.unlink()
+    else:
+        file.write_text(harm(file.read_text()))
+    evaluated(tmp_path, *options)
+    assert [flow["scheme"] for plan in stand_in.plans[ran:] for flow in plan.spec["flows"]] == ["cubic"]
+    evaluated(tmp_path, *options)
+    assert len(stand_in.plans) == ran + 1
 
 
 def test_its_directory_is_named_after_the_machines(
