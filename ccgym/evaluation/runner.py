@@ -15,6 +15,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
@@ -229,7 +230,8 @@ def _result_set(
         directory=out,
     )
     facts = None if hosts_of(experiment.path) is not None else path_facts(experiment.path, results)
-    return replace(results, flags=flag_dicts(flags(results, facts)))
+    known = {} if experiment.real else causes(experiment, results)
+    return replace(results, flags=flag_dicts(flags(results, facts, known)))
 
 
 def _cell(outcome: RunOutcome) -> CellResult:
