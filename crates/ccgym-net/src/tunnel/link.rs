@@ -109,12 +109,16 @@ impl Link {
         say(&self.shared.socket, &self.shared.secret, message)
     }
 
-    /// The next thing that the other end says, and when it arrived; `None` if it says nothing until then.
+    /// The next thing that the other end says, and when it arrived; `None` if it says nothing until then, or it is too late.
     ///
     /// # Errors
     /// The tunnel broke.
     pub fn hear(&mut self, until: Instant) -> Result<Option<(Message, u64)>> {
-        match self.said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        match self.said.recv_timeout(left) {
             Ok(said) => Ok(Some(said)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             // The thread ended: it says why.
