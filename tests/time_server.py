@@ -12,11 +12,13 @@ PACKET: Final = struct.Struct("!BBbb11I")
 FROM_1900_S: Final = 2_208_988_800
 
 
-def answer(question: bytes, ahead_s: float, *, mode: int = 4, stratum: int = 2, mark: bytes | None = None) -> bytes:
-    """The answer to a question; mode, stratum and the mark of the question as a test wants them."""
+def answer(
+    question: bytes, ahead_s: float, *, mode: int = 4, stratum: int = 2, mark: bytes | None = None, kept_s: int = 0
+) -> bytes:
+    """The answer to a question; mode, stratum, mark of the question and how long it was kept as a test wants them."""
     epoch_s = time.time() + ahead_s
     now = (int(epoch_s // 1) + FROM_1900_S) % 2**32, int(epoch_s % 1 * 2**32)
-    text = PACKET.pack(0x20 | mode, stratum, 0, 0, *[0] * 7, *now, *now)
+    text = PACKET.pack(0x20 | mode, stratum, 0, 0, *[0] * 7, *now, now[0] + kept_s, now[1])
     return text[:24] + (question[40:48] if mark is None else mark) + text[32:]
 
 

@@ -16,11 +16,13 @@ Instead of any of them there may be an ``error``.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ccgym.cli.common import STATUS_ERROR
@@ -29,7 +31,8 @@ from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.emulation.remote import ntp_answer
 from ccgym.emulation.remote_end import described, greeting, message, packed_half
-from ccgym.errors import CcgymError
+from ccgym.errors import MAX_SHOWN, CcgymError, RealPathError
+from ccgym.files import MAX_MODEL_BYTES
 from ccgym.schemes.onnx_runtime import provide_library
 
 
@@ -39,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("hello", greeting())
         request = _first_line()
         if request:
-            _serve(json.loads(request))
+            _serve(request)
     except CcgymError as error:
         _say("error", described(error))
         return STATUS_ERROR
@@ -56,21 +59,32 @@ def _say(kind: str, content: Any) -> None:
 
 def _first_line() -> bytes:
     """The first line of standard input; what there is of it, if it closes before. Nothing beyond it is read."""
-    line = b""
+    line = bytearray()
     while not line.endswith(b"\n") and (part := os.read(sys.stdin.fileno(), 1 << 16)):
         line += part
-    return line if line.endswith(b"\n") else b""
+        if len(line) > MAX_MODEL_BYTES:
+            raise _not_understood(f"{len(line)} bytes without an end")
+    return bytes(line) if line.endswith(b"\n") else b""
 
 
-def _serve(request: Mapping[str, Any]) -> None:
-    if "check" in request:
+def _serve(line: bytes) -> None:
+    try:
+        request: Mapping[str, Any] = json.loads(line)
+        check = "check" in request
+        plan = None if check else _plan(request["plan"])
+        server = request.get("ntp")
+        if not isinstance(server, str | None):
+            raise TypeError("a time server that is no name")
+    except CcgymError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise _not_understood(f"{type(error).__name__}: {error}"[:MAX_SHOWN]) from None
+    if plan is None:
         found = doctor.obstacle("remote", doctor.examine(measure=False))
         _say("check", None if found is None else asdict(found))
         return
     halt = threading.Event()
     threading.Thread(target=_watch, args=(halt,), daemon=True).start()
-    plan = Plan.unpacked(request["plan"], provide_library() if request["plan"]["policies"] else None)
-    server = request["ntp"]
     if server is not None:
         _say("ntp", ntp_answer(server))
     with RunProcess(plan) as process:
@@ -80,6 +94,18 @@ def _serve(request: Mapping[str, Any]) -> None:
     if server is not None:
         _say("ntp", ntp_answer(server))
     _say("result", packed_half(half))
+
+
+def _plan(data: Mapping[str, Any]) -> Plan:
+    plan = Plan.unpacked(data, provide_library() if data["policies"] else None)
+    plan.document(Path())  # All that a run process is told.
+    if not 0 < plan.duration_s < math.inf:
+        raise ValueError(f"a run of {plan.duration_s} s")
+    return plan
+
+
+def _not_understood(found: str) -> RealPathError:
+    return RealPathError("protocol-error", found, where="request", expected="what ccgym of this version sends")
 
 
 def _watch(halt: threading.Event) -> None:

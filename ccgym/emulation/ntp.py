@@ -14,6 +14,8 @@ TRIES: Final = 3
 """Questions; the answer that came back fastest counts, since half its round trip bounds its error."""
 TIMEOUT_S: Final = 2.0
 """How long an answer may take, seconds."""
+COARSE_S: Final = 0.1
+"""By so much a server may be wrong about how long it kept a question: some have clocks with long ticks."""
 
 _PACKET: Final = struct.Struct("!BBbb11I")
 _REQUEST: Final = 0x23
@@ -65,7 +67,10 @@ def _ask(server: str, port: int) -> tuple[float, float]:
         mark = _timestamp(sent_s)
         asking.send(_PACKET.pack(_REQUEST, 0, 0, 0, *[0] * 9, *mark))
         while True:
-            asking.settimeout(max(begun + TIMEOUT_S - time.monotonic(), 1e-3))
+            # What keeps coming must not keep us.
+            if (left_s := begun + TIMEOUT_S - time.monotonic()) <= 0:
+                raise TimeoutError("timed out")
+            asking.settimeout(left_s)
             answer = asking.recv(1024)
             back_s = sent_s + time.monotonic() - begun
             if len(answer) < _PACKET.size:
@@ -76,6 +81,8 @@ def _ask(server: str, port: int) -> tuple[float, float]:
     received_s, replied_s = (_seconds(words[place], words[place + 1], sent_s) for place in (7, 9))
     if flags & 7 != _SERVER_MODE or not 1 <= stratum <= 15 or not words[9]:
         raise ValueError(f"of mode {flags & 7} and stratum {stratum}: {shown(answer[12:16])}")
+    if not -COARSE_S <= replied_s - received_s <= back_s - sent_s + COARSE_S:
+        raise ValueError(f"that it kept the question for {replied_s - received_s:g} s, of {back_s - sent_s:g} s")
     return back_s - sent_s - (replied_s - received_s), (received_s - sent_s + replied_s - back_s) / 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
 ANSWER_S: Final = 5.0
 """How long the program may take to say which controllers it has, seconds."""
 
-HOW_TO_GET_IT: Final = "`make setup` in a checkout, or `cargo install --path crates/ccgym-quic`, builds it"
+HOW_TO_GET_IT: Final = "`make setup` in a checkout, or `cargo install --locked --path crates/ccgym-quic`, builds it"
 """What makes the program."""
 
 
@@ -61,6 +62,17 @@ def _labels_of(path: Path, _changed_ns: int) -> Mapping[str, str]:
     rows = [_ROW.fullmatch(line) for line in answer.output.splitlines()]
     found = {row["name"]: row["label"] for row in rows if row is not None}
     return found if answer.status == 0 and found else LABELS
+
+
+def version(algorithm: str) -> str | None:
+    """Checksum of the program for a controller that is not the library's: each build may have another. Else None."""
+    found = program()
+    return None if found is None or algorithm in LABELS else _checksum_of(found, found.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _checksum_of(path: Path, _changed_ns: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def label(algorithm: str) -> str:

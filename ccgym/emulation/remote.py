@@ -17,7 +17,7 @@ from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.ntp import clock_offset_s
 from ccgym.emulation.plan import Plan, TunnelEnd
 from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
-from ccgym.emulation.remote_end import RemoteEnd, unpacked_half
+from ccgym.emulation.remote_end import RemoteEnd
 from ccgym.errors import ConfigError, RealPathError, known_code, shown
 
 MTU: Final = 1464
@@ -60,17 +60,17 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
         )
 
     with RemoteEnd(hosts) as there:
-        notes = _of_checkouts(git_summary(), str(there.hello(halt).get("git")))
+        notes = _of_checkouts(git_summary(), there.hello(halt)["git"])
         begun.ask()
 
         def begin_there(port: int | None) -> None:
-            there.send({"plan": end_of("remote", port).packed(), "ntp": hosts.ntp_addr})
+            there.send({"plan": end_of("remote", port).packed(), "ntp": hosts.ntp_addr}, halt, longest_half(plan))
             if hosts.ntp_addr is not None:
                 offsets.heard(there.wait("ntp", SLACK_S, halt))
 
         if hosts.server_side == "remote":
             begin_there(None)
-            port = int(there.wait("listening", SLACK_S, halt))
+            port: int = there.wait("listening", SLACK_S, halt)
             here = RunProcess(end_of("local", port))
         else:
             here = RunProcess(end_of("local", None))
@@ -80,7 +80,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
             timeout_s = plan.duration_s + 2 * SLACK_S
             if hosts.ntp_addr is not None:
                 offsets.heard(there.wait("ntp", timeout_s, halt, here.has_ended))
-            far = unpacked_half(there.wait("result", timeout_s, halt, here.has_ended))
+            far: bytes = there.wait("result", timeout_s, halt, here.has_ended)
             near = here.wait_for_half(halt)
         begun.ask()
     local_sends = hosts.sender_side == "local"
@@ -107,6 +107,12 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
     return RunOutcome(
         result, {**report, "notes": [*report["notes"], *notes]} | ({"clock_offsets_ms": ntp} if applied else {})
     )
+
+
+def longest_half(plan: Plan) -> int:
+    """How long the half of a result may be, bytes: that of a path of 2 Gbit/s, with some 20 for each packet. The native
+    core needs several times as much to read it."""
+    return 2**26 + int(plan.duration_s * (2**22 + 2**17 * len(plan.spec["flows"])))
 
 
 class _Offsets:

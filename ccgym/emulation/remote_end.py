@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import queue
+import select
 import shlex
 import subprocess
 import threading
@@ -25,8 +27,8 @@ from typing import Any, Final
 from ccgym.config.hosts import SSH, Hosts
 from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.child_output import ChildOutput
-from ccgym.emulation.process import GRACE_S, TURN_S
-from ccgym.errors import CcgymError, PlatformError, RealPathError, known_code, shown
+from ccgym.emulation.process import GRACE_S, SLACK_S, TURN_S
+from ccgym.errors import CcgymError, PlatformError, RealPathError, known_code, located
 
 COMMAND: Final = "tunnel-end"
 """The command that is run on the other machine."""
@@ -37,11 +39,16 @@ HELLO_S: Final = 60.0
 SHOWN_LINES: Final = 4
 """Last lines of what SSH said that an error quotes."""
 
-MAX_RESULT: Final = 2**30
-"""Longer lines are no result, bytes; nor is more that a result unpacks to."""
+_MAX_RESULT: Final = 2**30
+"""What is longer is no result of any run, bytes: packed or unpacked."""
 
+_RESULT: Final = b'{"ccgym": {"result": "'
+_RESULT_END: Final = b'"}}'
+"""What encloses a result. Only such a line may be long, and it is not read as JSON, which takes many times its size."""
 _MAX_WORDS: Final = 2**20
-"""Longer lines before it was told what to do, or more that is none of ours, are a flood, bytes."""
+"""Other lines that are longer, or more that is none of ours, are a flood, bytes."""
+_MAX_OFFSET_MS: Final = 2**32 * 1e3
+"""NTP's time begins again after so long."""
 _MAX_MESSAGES: Final = 16
 """Messages that wait to be read; the far end waits then."""
 _MAX_SHOWN: Final = 500
@@ -69,7 +76,8 @@ class RemoteEnd:
         self._messages: queue.Queue[Mapping[str, Any] | RealPathError | None] = queue.Queue(_MAX_MESSAGES)
         self._errors = ChildOutput()
         self._noise: deque[str] = deque(maxlen=SHOWN_LINES)
-        self._longest = _MAX_WORDS
+        self._longest_result = _MAX_WORDS
+        """Bytes that a result may have, packed or unpacked."""
         self._ended = threading.Event()
         try:
             # A session of its own: control-C in the terminal is for us alone, and we end it in order.
@@ -107,26 +115,44 @@ class RemoteEnd:
         Raises:
             RealPathError: It cannot be reached, has no ccgym, or another version of it.
         """
-        answer = self.wait("hello", HELLO_S, halt)
-        said: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
+        said: Mapping[str, Any] = self.wait("hello", HELLO_S, halt)
         own = greeting()["version"]
-        if said.get("version") != own:
+        if said["version"] != own:
             raise RealPathError(
                 "version-mismatch",
-                f"ccgym {said.get('version')} is there",
+                f"ccgym {said['version']} is there",
                 where=self._where,
                 expected=f"ccgym {own}, as here",
                 hint="bring both machines to the same version",
             )
         return said
 
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Say what it is to do."""
+    def send(
+        self, request: Mapping[str, Any], halt: threading.Event | None = None, longest_result: int = _MAX_WORDS
+    ) -> None:
+        """Say what it is to do.
+
+        Args:
+            request: What.
+            halt: Set by another thread to give up.
+            longest_result: How long the result may be, bytes.
+
+        Raises:
+            RealPathError: It does not listen, or the run was given up.
+        """
         assert self._process.stdin is not None
-        self._longest = MAX_RESULT
+        self._longest_result = min(longest_result, _MAX_RESULT)
+        data, told, deadline = memoryview(json.dumps(request).encode() + b"\n"), 0, time.monotonic() + SLACK_S
+        sink = self._process.stdin.fileno()
+        os.set_blocking(sink, False)
+        room = select.poll()
+        room.register(sink, select.POLLOUT)
         with suppress(BrokenPipeError):  # Why it has gone, waiting for its answer tells.
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
+            while told < len(data):
+                if room.poll(TURN_S * 1e3):
+                    told += os.write(sink, data[told:])
+                else:
+                    self._go_on(deadline, SLACK_S, "a reader of its request", halt)
 
     def wait(
         self,
@@ -152,36 +178,50 @@ class RemoteEnd:
                 message = self._messages.get(timeout=TURN_S)
                 break
             watch()
-            if halt is not None and halt.is_set():
-                raise RealPathError("run-abandoned", "the run was given up", where=self._where)
-            if time.monotonic() > deadline:
-                raise RealPathError(
-                    "no-answer",
-                    f"no word within {timeout_s:.0f} s{self._quoted()}",
-                    where=self._where,
-                    expected=f"its {kind}",
-                    hint=f"does `{self._trial}` end at once?",
-                )
+            self._go_on(deadline, timeout_s, f"its {kind}", halt)
         if message is None:
             raise self._gone()
         if isinstance(message, RealPathError):
             raise message
         if "error" in message:
             error = message["error"] if isinstance(message["error"], Mapping) else {"found": message["error"]}
+            parts = [error.get(part) for part in ("found", "where", "expected", "hint")]
             found, where, expected, hint = (
-                str(error.get(part) or "")[: 8 * _MAX_SHOWN] for part in ("found", "where", "expected", "hint")
+                _text(part if isinstance(part, str) else "", 8 * _MAX_SHOWN) for part in parts
             )
             code = known_code(error.get("code"), "run-failed")
             raise RealPathError(
                 code,
-                found,
+                found or "it failed, and does not say why",
                 where=f"{self._where}: {where}" if where else self._where,
                 expected=expected,
                 hint=hint,
             )
-        if kind not in message:
-            raise RealPathError("protocol-error", shown(dict(message)), where=self._where, expected=f"its {kind}")
-        return message[kind]
+        try:
+            content = message[kind]
+            with located(self._where):
+                return unpacked_half(content, self._longest_result) if kind == "result" else _READERS[kind](content)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise RealPathError(
+                "protocol-error",
+                ", ".join(_text(key, _MAX_SHOWN) for key in list(message)[:SHOWN_LINES]) or "an empty message",
+                where=self._where,
+                expected=f"its {kind}",
+                hint="bring both machines to the same version",
+            ) from None
+
+    def _go_on(self, deadline: float, timeout_s: float, expected: str, halt: threading.Event | None) -> None:
+        """Raise if it is time to give up."""
+        if halt is not None and halt.is_set():
+            raise RealPathError("run-abandoned", "the run was given up", where=self._where)
+        if time.monotonic() > deadline:
+            raise RealPathError(
+                "no-answer",
+                f"no word within {timeout_s:.0f} s{self._quoted()}",
+                where=self._where,
+                expected=expected,
+                hint=f"does `{self._trial}` end at once?",
+            )
 
     def end(self) -> None:
         """Close its standard input, and kill SSH if it does not end; the other machine notices either."""
@@ -200,22 +240,24 @@ class RemoteEnd:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        pieces, size, noise = [], 0, 0
+        line, noise = bytearray(), 0
         with self._process.stdout as stream:
             while chunk := os.read(stream.fileno(), 2**16):
                 first, *more = chunk.split(b"\n")
-                pieces.append(first)
-                size += len(first)
+                line += first
                 for part in more:
-                    noise += self._take(b"".join(pieces))
-                    pieces, size = [part], len(part)
-                if size > self._longest or noise > _MAX_WORDS or self._ended.is_set():
+                    noise += self._take(line)
+                    if line.startswith(_RESULT):  # The last thing that it has to say.
+                        return self._put(None)
+                    line = bytearray(part)
+                longest = self._longest_result if line.startswith(_RESULT) else _MAX_WORDS
+                if len(line) > longest or noise > _MAX_WORDS or self._ended.is_set():
                     self._put(self._flood())
                     return
-            self._take(b"".join(pieces))
+            self._take(line)
         self._put(None)
 
-    def _take(self, line: bytes) -> int:
+    def _take(self, line: bytearray) -> int:
         """Pass a line on if it is a message; otherwise answer with its length."""
         message = _message(line)
         if message is not None:
@@ -223,7 +265,7 @@ class RemoteEnd:
             return 0
         if words := line.strip():
             # A shell there says something of its own when it starts.
-            self._noise.append(words[:_MAX_SHOWN].decode(errors="replace"))
+            self._noise.append(_text(words[:_MAX_SHOWN].decode(errors="replace"), _MAX_SHOWN))
         return len(line)
 
     def _put(self, message: Mapping[str, Any] | RealPathError | None) -> None:
@@ -238,7 +280,7 @@ class RemoteEnd:
             "protocol-error",
             f"it writes without end{self._quoted()}",
             where=self._where,
-            expected=f"lines of at most {self._longest} bytes, as ccgym {COMMAND} writes them",
+            expected=f"lines of at most {_MAX_WORDS} bytes, and a result of at most {self._longest_result}",
             hint=f"look at what `{self._trial}` prints",
         )
 
@@ -283,7 +325,7 @@ class RemoteEnd:
 
     def _quoted(self) -> str:
         said = self._errors.read().decode(errors="replace").splitlines() or self._noise
-        lines = [line.strip()[:_MAX_SHOWN] for line in said if line.strip()][-SHOWN_LINES:]
+        lines = [_text(line.strip(), _MAX_SHOWN) for line in said if line.strip()][-SHOWN_LINES:]
         return f"; it said: {' | '.join(lines)}" if lines else ""
 
 
@@ -310,8 +352,10 @@ def message(kind: str, content: Any) -> str:
     return json.dumps({"ccgym": {kind: content}}) + "\n"
 
 
-def _message(line: bytes) -> Mapping[str, Any] | None:
+def _message(line: bytearray) -> Mapping[str, Any] | None:
     """What a line says; None if it is not of ``ccgym tunnel-end``."""
+    if line.startswith(_RESULT):
+        return {"result": line[len(_RESULT) :].rstrip().removesuffix(_RESULT_END)}
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
@@ -320,20 +364,54 @@ def _message(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _text(value: object, limit: int) -> str:
+    """A text from there, as it may be shown: of this length, and without characters that steer a terminal."""
+    if not isinstance(value, str):
+        raise TypeError
+    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in value[:limit])
+
+
+def _hello(said: Any) -> dict[str, str]:
+    return {part: _text(said[part], _MAX_SHOWN) for part in ("version", "git")}
+
+
+def _obstacle(said: Any) -> dict[str, str] | None:
+    return None if said is None else {part: _text(said[part], 8 * _MAX_SHOWN) for part in ("name", "found", "remedy")}
+
+
+def _clock(said: Any) -> dict[str, Any]:
+    if "offset_ms" not in said:
+        return {"failure": _text(said["failure"], _MAX_SHOWN)}
+    offset_ms = float(said["offset_ms"])
+    if not math.isfinite(offset_ms) or abs(offset_ms) > _MAX_OFFSET_MS:
+        raise ValueError
+    return {"offset_ms": offset_ms}
+
+
+def _port(said: Any) -> int:
+    if type(said) is not int or not 1 <= said <= 65535:
+        raise ValueError
+    return said
+
+
 def packed_half(half: bytes) -> str:
     """A half result as it travels."""
     return base64.b64encode(zlib.compress(half, 1)).decode()
 
 
-def unpacked_half(text: str) -> bytes:
+def unpacked_half(text: str | bytearray, longest: int = _MAX_RESULT) -> bytes:
     """The inverse of :func:`packed_half`.
+
+    Args:
+        text: The half as it travels.
+        longest: How long the half may be, bytes.
 
     Raises:
         RealPathError: It is something else.
     """
     try:
         unpacking = zlib.decompressobj()
-        half = unpacking.decompress(base64.b64decode(text), MAX_RESULT)
+        half = unpacking.decompress(base64.b64decode(text), longest)
         if unpacking.eof:
             return half
         reason = "it is cut off, or too large"
@@ -342,8 +420,17 @@ def unpacked_half(text: str) -> bytes:
     raise RealPathError(
         "protocol-error",
         f"the result of the other machine cannot be unpacked: {reason}",
-        expected=f"what ccgym {COMMAND} sends, of at most {MAX_RESULT} bytes",
+        expected=f"what ccgym {COMMAND} sends, of at most {longest} bytes",
     )
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "hello": _hello,
+    "check": _obstacle,
+    "ntp": _clock,
+    "listening": _port,
+}
+"""What reads the messages, but for results. Malformed ones are KeyError, TypeError, ValueError or OverflowError."""
 
 
 def described(error: CcgymError) -> dict[str, str]:

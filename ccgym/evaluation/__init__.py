@@ -35,6 +35,7 @@ What came out
 ``differences``     which scheme is better, worse, or undecided
 ``bootstrap``       how sure means, differences and rankings are
 ``flags``           what looks wrong in results
+``counterfactual``  what starved a scheme, where another run confirms it
 ``collapse``        which runs collapsed
 ``pantheon``        Pantheon's files
 ``exchange``        results in the formats of other programs

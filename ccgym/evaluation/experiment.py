@@ -16,7 +16,7 @@ from ccgym.evaluation.backends import REMOTE, SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
 from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
-from ccgym.schemes.origins import OfPython
+from ccgym.schemes.origins import OfPython, OfQuic
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
@@ -24,8 +24,11 @@ LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 
 LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
 
+EDITABLE: Final = (OfPython, OfQuic)
+"""Origins whose schemes one writes and runs again."""
+
 EDITED: Final = ("contenders", "policies")
-"""Parameters that change with the content of a Python class."""
+"""Parameters that change with the content of such schemes."""
 
 MAX_RUNS: Final = 10_000
 """Most runs per scheme."""
@@ -200,12 +203,14 @@ class Experiment:
         }
 
     def continues(self, there: Mapping[str, Any]) -> bool:
-        """Whether results with these parameters are of this experiment before files of its Python classes were edited.
+        """Whether results with these parameters are of this experiment before Python classes were edited, or QUIC
+        controllers of one's own built anew.
 
-        Names of such classes in files have a digest of their content: runs of the two never meet.
+        Their content is in the digests of runs: runs of the two never meet.
         """
         here = json.loads(json.dumps(self.parameters()))
-        edited = {choice.key for one in self.schemes for choice in one.choices if isinstance(choice.origin, OfPython)}
+        choices = (choice for one in self.schemes for choice in one.choices if choice.version is not None)
+        edited = {choice.key for choice in choices if isinstance(choice.origin, EDITABLE)}
 
         def rest(parameters: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in parameters.items() if name not in EDITED}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -35,6 +36,9 @@ DELAY_FACTOR: Final = 20.0
 
 NEAR: Final = 0.05
 """Two numbers closer than this, relative to the second, are suspected of being one."""
+
+LONGER: Final = 5
+"""Runs so many times as long tell whether their length is what limits a scheme."""
 
 LONG_IN_RTTS: Final = 5.0
 """Gaps and queues matter when they are longer than this many base round-trip times."""
@@ -64,6 +68,17 @@ class Flag:
     """What is probably behind it; empty where only another run can tell."""
     command: str
     """A command that shows it."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What starved a scheme, as another run confirmed."""
+
+    name: str
+    told: str
+    """What the other run carried."""
+    varied: str
+    """What to vary to see it, as ``--sweep`` takes it."""
 
 
 @dataclass(frozen=True)
@@ -139,19 +154,22 @@ def _options(path: NetworkPath) -> str:
         return "--trace PATH.yaml"
 
 
-def flags(results: ResultSet, facts: PathFacts | None) -> list[Flag]:
+def flags(
+    results: ResultSet, facts: PathFacts | None, causes: Mapping[str, Cause] = MappingProxyType({})
+) -> list[Flag]:
     """All flags of one experiment, warnings first.
 
     Args:
         results: The experiment.
         facts: What is known of its path; None where nothing tells.
+        causes: What starved schemes, where :func:`ccgym.evaluation.counterfactual.causes` found it.
     """
     found = [*_experiment_flags(results), *(() if facts is None else _path_flags(facts))]
     for summary in results.schemes:
         found += _run_flags(summary, facts, results)
         found += _unfair(summary, facts, results)
         if facts is not None:
-            found += _scheme_flags(summary, facts, results)
+            found += _scheme_flags(summary, facts, results, causes)
     return sorted(found, key=lambda flag: flag.level != "warning")
 
 
@@ -289,25 +307,34 @@ def _unfair(summary: SchemeSummary, facts: PathFacts | None, results: ResultSet)
     )
 
 
-def _scheme_flags(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> Iterator[Flag]:
+def is_starved(summary: SchemeSummary) -> bool:
+    """Whether greedy flows of a scheme carried little of the capacity."""
+    greedy = summary.of_frames("bit_rate_mbps") is None
+    return greedy and summary.utilization is not None and summary.utilization.mean < STARVED_FRACTION
+
+
+def _scheme_flags(
+    summary: SchemeSummary, facts: PathFacts, results: ResultSet, causes: Mapping[str, Cause]
+) -> Iterator[Flag]:
     """What a scheme's numbers mean on this path."""
     label, key = summary.style.label, summary.style.key
     name = _algorithm(results, key)
     throughput, delay, utilization = summary.throughput_mbps, summary.delay_p95_ms, summary.utilization
     if throughput is None or delay is None:
         return
-    greedy = summary.of_frames("bit_rate_mbps") is None
-    if greedy and utilization is not None and utilization.mean < STARVED_FRACTION:
+    if utilization is not None and is_starved(summary):
+        cause = causes.get(key)
         yield Flag(
             level="warning",
             code="starved",
             subject=label,
             message=f"greedy flows carried {throughput.mean:.2f} Mbit/s, "
-            f"{100 * utilization.mean:.1f} % of the capacity{_known(summary, facts, results)}",
-            cause="",
+            f"{100 * utilization.mean:.1f} % of the capacity{_known(summary, facts, results)}"
+            + ("" if cause is None else f"; {cause.told}"),
+            cause="" if cause is None else cause.name,
             command=f"ccgym trace show {facts.trace}"
-            if _gap_matters(facts)
-            else _counterfactual(summary, facts, results),
+            if _gap_matters(facts) and cause is None
+            else _counterfactual(summary, facts, results, _varied(summary, facts) if cause is None else cause.varied),
         )
     if name in DELAY_BASED and facts.one_way_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_ms:
         yield Flag(
@@ -390,10 +417,13 @@ def _bounded(results: ResultSet, key: str) -> bool:
     return entry is not None and bool(entry["capabilities"]["bounded"])
 
 
-def _counterfactual(summary: SchemeSummary, facts: PathFacts, results: ResultSet) -> str:
-    """The runs that would tell whether random loss or, without any, the length of the runs is what limits a scheme."""
+def _varied(summary: SchemeSummary, facts: PathFacts) -> str:
+    """What to vary to learn whether random loss or, without any, the length of the runs is what limits a scheme."""
     length = summary.runs[0].record.duration_s
-    varied = f"loss=0,{facts.random_loss:g}" if facts.random_loss > 0 else f"runtime={length:g}s,{5 * length:g}s"
+    return f"loss=0,{facts.random_loss:g}" if facts.random_loss > 0 else f"runtime={length:g}s,{LONGER * length:g}s"
+
+
+def _counterfactual(summary: SchemeSummary, facts: PathFacts, results: ResultSet, varied: str) -> str:
     where = f" --backend {results.backend}" if results.real else ""
     return (
         f"{command('evaluate')} {facts.options}{where} --schemes {_text(results, summary.style.key)} --sweep {varied}"

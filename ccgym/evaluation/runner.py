@@ -15,6 +15,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, RealPathError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
 from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
@@ -164,13 +165,11 @@ def _evaluation(out: Path, *, raw_logs: bool) -> Reduction:
         return Reduced(data, record.curves().to_bytes(), {series_file(run.name): series})
 
     def missing(run: Run, stored: StoredRun) -> str | None:
-        if run.real and run.record.link_events and not stored.data["log_files"]:
-            return None
-        if not run.real and (wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256"))):
+        if wrong := _wrong_series(out / series_file(run.name), stored.data.get("series_sha256")):
             return wrong
-        if not run.record.link_events:
-            return None
         logs = stored.data["log_files"]
+        if not run.record.link_events or (run.real and not logs):
+            return None
         if raw_logs and not run.real and not has_raw_logs(logs):
             return ""
         found = (f"{name} {what}" for name, known in logs.items() if (what := what_is_wrong(out / name, known)))
@@ -231,7 +230,8 @@ def _result_set(
         directory=out,
     )
     facts = None if hosts_of(experiment.path) is not None else path_facts(experiment.path, results)
-    return replace(results, flags=flag_dicts(flags(results, facts)))
+    known = {} if experiment.real else causes(experiment, results)
+    return replace(results, flags=flag_dicts(flags(results, facts, known)))
 
 
 def _cell(outcome: RunOutcome) -> CellResult:

@@ -254,6 +254,13 @@ class OfQuic(OfOthers):
         algorithm = self.algorithm(choice)
         return quic_program.label(algorithm), *quic.color_and_marker(algorithm)
 
+    def identity(self, choice: SchemeChoice) -> dict[str, Any]:
+        version = self.version(choice)
+        return {} if version is None else {"quic": version}
+
+    def version(self, choice: SchemeChoice) -> str | None:
+        return quic_program.version(self.algorithm(choice))
+
 
 class OfProgram(OfOthers):
     """Programs of others."""

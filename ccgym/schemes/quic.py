@@ -46,7 +46,7 @@ def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
     if algorithm not in known:
         raise SchemeNotFoundError(
             "unknown-scheme",
-            f"quinn has no congestion controller {shown(PREFIX + algorithm)}",
+            f"{quic.program() or 'quinn'} has no congestion controller {shown(PREFIX + algorithm)}",
             where=where,
             expected=f"one of {', '.join(names)}",
             hint=did_you_mean(PREFIX + algorithm, names, "the scheme of ours that is called quic takes NAME=VALUE"),

@@ -126,6 +126,7 @@ def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.base
     content |= {
         "name": f"{agent.name}-{scheme}",
         "decision_latency": "0s",
+        "ecn": False,  # the scheme marks its packets as it does anywhere
         "observation": observation,
         "action": {
             "map": {"kind": "passive"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from ccgym import emulation
 from ccgym.config.path import NetworkPath
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError, RealPathError
+from ccgym.evaluation import backends
 from tests.real_time import TRIES, undecided
 from tests.refusals import refused
 
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.real("netns")
 RUN_PROCESS = os.fsencode(Path(emulation.__file__).resolve().with_name("__main__.py"))
 """The program of run processes."""
 
+STEADY = Path(__file__).parents[1] / "unit" / "data" / "policies" / "steady.onnx"
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "40p"}
 
 
@@ -90,6 +93,33 @@ def test_an_episode_is_what_it_is_in_the_simulator() -> None:
     assert real["loss"] < 0.01
     assert (infos[-1]["backend"], infos[-1]["reproducible"]) == ("emulated", False)
     assert run_processes() == []
+
+
+def test_an_agent_with_ecn_sees_the_marks_that_the_receiver_echoes(tmp_path: Path) -> None:
+    path = {"rate": "4mbps", "rtt": "20ms", "queue": {"kind": "codel", "limit": "1000p", "ecn": True}}
+    agent = {
+        "ecn": True,
+        "clock": "50ms",
+        "observation": {"features": [{"signal": "ce_fraction", "clip": [0, 1]}]},
+        "action": {"map": {"kind": "exponential", "base": 1.05}, "target": "rate"},
+        "reward": {"terms": [{"term": "marks", "weight": -1}]},
+        "startup": "3mbps",
+    }
+    env = LinkEnv(agent=agent, path=path, backend="emulated", episode_steps=60)
+    env.reset(seed=1)
+    steps = [env.step(np.ones(1, np.float32)) for _ in range(30)]
+    env.close()
+    assert max(observation[0] for observation, *_ in steps) > 0.01
+    assert sum(float(step[1]) for step in steps) < -0.01
+    assert sum(step[4]["interval"]["loss_fraction"] for step in steps) == 0
+    deployed = tmp_path / "marks.onnx"
+    deployed.write_bytes(STEADY.read_bytes())
+    card = json.loads(STEADY.with_suffix(".json").read_text())
+    deployed.with_suffix(".json").write_text(json.dumps({**card, "agent": {**card["agent"], "ecn": True}}))
+    run = backends.backend("emulated").run(path, [str(deployed)], "2s", 1)
+    assert run.native is not None
+    assert json.loads(run.native.summary())["link"]["marks"] > 0
+    assert run.flows[0].lost_packets == 0
 
 
 def test_a_learner_that_thinks_finds_a_later_interval() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError
 from ccgym.training.algorithms import build
 from ccgym.training.algorithms.base import schedule
@@ -64,6 +65,14 @@ def test_baselines_see_nothing_and_have_no_expert() -> None:
     agent = passive_agent(TrainConfig.load("indigo").agent, "bbr").native()
     assert "expert" not in agent
     assert agent["clock"] == TrainConfig.load("indigo").agent.native()["clock"]
+
+
+@pytest.mark.parametrize("scheme", ["oracle", "bbr", "cubic"])
+def test_baselines_of_an_agent_with_ecn_mark_as_ever(scheme: str) -> None:
+    agent = TrainConfig.load("link", ["agent.ecn=true"]).agent
+    env = LinkEnv(agent=passive_agent(agent, scheme), episode_steps=2)
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
 
 
 # --- Learners --------------------------------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -14,7 +15,7 @@ from ccgym.errors import RealPathError
 from tests.refusals import refused
 from tests.time_server import FROM_1900_S, answer
 
-Reply = Callable[[bytes], list[bytes]]
+Reply = Callable[[bytes], Iterable[bytes]]
 
 
 @pytest.fixture
@@ -84,6 +85,8 @@ def test_after_2036_ntps_time_begins_again(serve: Callable[[Reply], int], monkey
         (lambda question: [answer(question, 0, stratum=0)], "no-answer at time server 127.0.0.1"),
         (lambda question: [answer(question, 0, mode=3)], "no-answer at time server 127.0.0.1"),
         (lambda question: [], "no-answer at time server 127.0.0.1"),
+        (lambda question: [answer(question, 0, kept_s=100)], "no-answer at time server 127.0.0.1"),
+        (lambda question: [answer(question, 0, kept_s=-100)], "no-answer at time server 127.0.0.1"),
     ],
 )
 def test_what_is_no_answer_is_an_error(
@@ -92,3 +95,12 @@ def test_what_is_no_answer_is_an_error(
     monkeypatch.setattr(ntp, "TIMEOUT_S", 0.1)
     with refused(RealPathError, said):
         ntp.clock_offset_s("127.0.0.1", serve(reply))
+
+
+def test_a_server_that_never_ends_is_left(serve: Callable[[Reply], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ntp, "TIMEOUT_S", 0.1)
+    port = serve(lambda question: itertools.repeat(answer(question, 0, mark=b"stranger")))
+    begun = time.monotonic()
+    with refused(RealPathError, "no-answer at time server 127.0.0.1"):
+        ntp.clock_offset_s("127.0.0.1", port)
+    assert time.monotonic() - begun < 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,3 +128,19 @@ def test_the_program_says_which_controllers_it_has(search_path: Path, capsys: py
     on_path.write_text("#!/bin/sh\nexit 2\n")
     os.utime(on_path, ns=(0, 0))
     assert parse_scheme("quic:bbr").style.label == "QUIC BBR (quinn)"
+
+
+def test_another_build_of_ones_own_controller_is_another_scheme(search_path: Path) -> None:
+    on_path = search_path / program.PROGRAM
+
+    def built(number: int) -> tuple[Experiment, dict[str, Any], dict[str, str]]:
+        on_path.write_text(f"#!/bin/sh\n# {number}\nprintf 'cubic Cubic\\nmine Mine\\n'\n")
+        on_path.chmod(0o755)
+        os.utime(on_path, ns=(number, number))
+        made = Experiment(path=PATH, schemes=parse_contenders("quic:cubic,quic:mine"), backend="emulated", runs=1)
+        return made, made.parameters(), {run.contender.key: run.digest for run in made.planned("none")}
+
+    (_, before, old), (made, after, new) = built(1), built(2)
+    assert (old["quic_cubic"] == new["quic_cubic"], old["quic_mine"] == new["quic_mine"]) == (True, False)
+    assert before != after
+    assert made.continues(before)

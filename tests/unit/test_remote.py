@@ -10,6 +10,7 @@ import shlex
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ import numpy as np
 import pytest
 
 from ccgym import _core
+from ccgym.cli import tunnel_end
 from ccgym.cli.evaluate import main, parser
 from ccgym.cli.pantheon import evaluate_words
 from ccgym.cli.pantheon import parser as pantheon_parser
 from ccgym.cli.remote import remote_path
 from ccgym.config.hosts import HostPath, Hosts, hosts_of
 from ccgym.config.path import NetworkPath
-from ccgym.emulation import doctor, python_schemes, remote
+from ccgym.emulation import doctor, python_schemes, remote, remote_end
 from ccgym.emulation.plan import Plan, PolicyFiles, TunnelEnd
 from ccgym.emulation.process import RunOutcome
 from ccgym.emulation.programs import ProgramWords
@@ -200,11 +202,18 @@ def test_what_the_shell_there_is_told(folder: str, command: str) -> None:
 
 
 def test_it_is_asked_and_answers(tmp_path: Path) -> None:
-    script = f"print('welcome'); {HELLO}; say(check=[sys.argv[1:], json.loads(sys.stdin.readline())])"
+    script = (
+        f"print('welcome'); {HELLO}; heard = json.loads(sys.stdin.readline())\n"
+        "say(check=dict(name=sys.argv[1], found=sys.argv[2], remedy=json.dumps(heard)))"
+    )
     with RemoteEnd(there(tmp_path, script)) as end:
         assert end.hello()["git"] == "a"
         end.send({"check": True})
-        assert end.wait("check", 10) == [["far", "'some where'/.venv/bin/ccgym tunnel-end"], {"check": True}]
+        assert end.wait("check", 10) == {
+            "name": "far",
+            "found": "'some where'/.venv/bin/ccgym tunnel-end",
+            "remedy": '{"check": true}',
+        }
 
 
 @pytest.mark.parametrize(
@@ -230,6 +239,132 @@ def test_it_is_asked_and_answers(tmp_path: Path) -> None:
 def test_what_goes_wrong_there_names_the_machine(script: str, what: str, tmp_path: Path) -> None:
     with RemoteEnd(there(tmp_path, script)) as end, refused(RealPathError, what):
         end.hello()
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("hello", "None"),
+        ("hello", "{'version': 1, 'git': 'a'}"),
+        ("hello", "{'version': '0'}"),
+        ("check", "0"),
+        ("check", "'text'"),
+        ("check", "{'name': 'a', 'found': 'b'}"),
+        ("check", "{'name': 'a', 'found': [], 'remedy': 'c'}"),
+        ("listening", "None"),
+        ("listening", "0"),
+        ("listening", "65536"),
+        ("listening", "10**4000"),
+        ("listening", "True"),
+        ("listening", "1.5"),
+        ("listening", "'9'"),
+        ("listening", "[9]"),
+        ("ntp", "5"),
+        ("ntp", "None"),
+        ("ntp", "{}"),
+        ("ntp", "{'failure': 1}"),
+        ("ntp", "{'offset_ms': 'a'}"),
+        ("ntp", "{'offset_ms': [1]}"),
+        ("ntp", "{'offset_ms': float('nan')}"),
+        ("ntp", "{'offset_ms': 1e300}"),
+        ("ntp", "{'offset_ms': 10**400}"),
+        ("result", "5"),
+        ("result", "'AAAA'"),
+        ("result", "{}"),
+    ],
+)
+def test_malformed_messages(kind: str, content: str, tmp_path: Path) -> None:
+    far = there(tmp_path, f"say({kind}={content})")
+    with RemoteEnd(far) as end, refused(RealPathError, "protocol-error at some where"):
+        end.wait(kind, 10)
+
+
+DEEP = "x = []\nfor _ in range(900): x = [x]\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["None", "x", "{'found': x, 'where': x}", "{'found': chr(27) + '[2J' + chr(0xd800)}", "{'code': x, 'hint': 7}"],
+)
+def test_malformed_errors(content: str, tmp_path: Path) -> None:
+    far = there(tmp_path, f"{DEEP}say(error={content})")
+    with RemoteEnd(far) as end, refused(RealPathError, "run-failed") as caught:
+        end.hello()
+    assert caught.value.found
+    assert all(one.isprintable() for line in str(caught.value).splitlines() for one in line)
+
+
+def test_a_result_has_a_longest(tmp_path: Path) -> None:
+    half = packed_half(bytes(2**20))
+    with RemoteEnd(there(tmp_path, f"sys.stdin.readline(); say(result={half!r})")) as end:
+        end.send({}, longest_result=2**20 - 1)
+        with refused(RealPathError, "protocol-error at some where"):
+            end.wait("result", 10)
+
+
+@pytest.mark.parametrize("line", ["'[[' + 2**20 * '[],'", """'{"ccgym": {"result": "' + 2**23 * 'A'"""])
+def test_a_long_line_is_not_read_to_its_end(line: str, tmp_path: Path) -> None:
+    with RemoteEnd(there(tmp_path, f"sys.stdin.readline(); print({line}, end='', flush=True); time.sleep(60)")) as end:
+        end.send({}, longest_result=2**22)
+        with refused(RealPathError, "protocol-error at some where"):
+            end.wait("result", 10)
+
+
+def test_a_machine_that_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_end, "SLACK_S", 0.5)
+    with RemoteEnd(there(tmp_path, "time.sleep(60)")) as end:
+        with refused(RealPathError, "no-answer at some where"):
+            end.send({"plan": "x" * 2**20})
+        halt = threading.Event()
+        halt.set()
+        with refused(RealPathError, "run-abandoned at some where"):
+            end.send({"plan": "x" * 2**20}, halt)
+
+
+PLAN: dict[str, Any] = {
+    "spec": {"duration": 10**9, "flows": []},
+    "policies": {},
+    "python": {},
+    "programs": {},
+    "tunnel": {"end": "senders", "secret": "0" * 32, "connect": "127.0.0.1:9"},
+}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "no JSON",
+        "[" * 100_000,
+        "5",
+        "[]",
+        "{}",
+        {"plan": None},
+        {"plan": PLAN, "ntp": 5},
+        {"plan": {**PLAN, "spec": []}},
+        {"plan": {**PLAN, "spec": {"duration": 1e400}}},
+        {"plan": {**PLAN, "spec": {"duration": -1}}},
+        {"plan": {**PLAN, "policies": {"a": ["AA=="]}}},
+        {"plan": {**PLAN, "policies": {"a": 5}}},
+        {"plan": {**PLAN, "python": {"a": {"file": 1}}}},
+        {"plan": {**PLAN, "programs": {"a": {}}}},
+        {"plan": {**PLAN, "tunnel": None}},
+        {"plan": {**PLAN, "tunnel": {**PLAN["tunnel"], "other": 1}}},
+        {"plan": {**PLAN, "tunnel": {**PLAN["tunnel"], "secret": 5}}, "ntp": None},
+        {"plan": {**PLAN, "tunnel": {**PLAN["tunnel"], "connect": "127.0.0.1:99999"}}, "ntp": None},
+    ],
+)
+def test_malformed_requests(
+    request_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "request"
+    file.write_text((request_ if isinstance(request_, str) else json.dumps(request_)) + "\n")
+    with file.open() as sent:
+        monkeypatch.setattr(sys, "stdin", sent)
+        monkeypatch.setattr(tunnel_end, "_watch", lambda halt: None)
+        assert tunnel_end.main() == 2
+    hello, error = (json.loads(line)["ccgym"] for line in capfd.readouterr().out.splitlines())
+    assert list(hello) == ["hello"]
+    assert error["error"]["code"] in ("protocol-error", "run-failed")
 
 
 def test_a_machine_that_says_nothing(tmp_path: Path) -> None:
@@ -258,9 +393,9 @@ def test_a_machine_that_writes_without_end_is_given_up(ending: str, tmp_path: Pa
 
 
 def test_messages_that_are_not_read_wait_there(tmp_path: Path) -> None:
-    with RemoteEnd(there(tmp_path, f"{HELLO}\nwhile True: say(check=1)")) as end:
+    with RemoteEnd(there(tmp_path, f"{HELLO}\nwhile True: say(listening=1)")) as end:
         end.hello()
-        assert end.wait("check", 10) == 1
+        assert end.wait("listening", 10) == 1
         time.sleep(0.3)
         assert end._messages.qsize() <= 16
 
@@ -474,6 +609,24 @@ def test_finished_runs_are_kept_and_another_direction_is_another_experiment(
     assert len(stand_in.plans) == ran
     assert main([*shlex.split(OPTIONS), "--out", str(tmp_path), "--no-figures", "--sender", "remote"]) == 2
     explained(capsys.readouterr().err, "directory-taken")
+
+
+@pytest.mark.parametrize("name", ["cubic_run1.csv", "cubic_datalink_run1.log"])
+@pytest.mark.parametrize("harm", [lambda text: text[:-20], lambda text: text.replace("1", "2", 1), None])
+def test_harmed_files_of_a_run_with_real_packets_are_noticed(
+    stand_in: StandIn, tmp_path: Path, name: str, harm: Callable[[str], str] | None
+) -> None:
+    options = ("--no-figures", "--logs", "all")
+    evaluated(tmp_path, *options)
+    ran, file = len(stand_in.plans), tmp_path / name
+    if harm is None:
+        file.unlink()
+    else:
+        file.write_text(harm(file.read_text()))
+    evaluated(tmp_path, *options)
+    assert [flow["scheme"] for plan in stand_in.plans[ran:] for flow in plan.spec["flows"]] == ["cubic"]
+    evaluated(tmp_path, *options)
+    assert len(stand_in.plans) == ran + 1
 
 
 def test_its_directory_is_named_after_the_machines(

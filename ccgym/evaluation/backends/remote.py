@@ -32,7 +32,7 @@ class BetweenHosts(RealPath):
         server_address(hosts)
         with RemoteEnd(hosts) as there:
             there.hello(self._halt)
-            there.send({"check": True})
+            there.send({"check": True}, self._halt)
             obstacle = there.wait("check", doctor.TIMEOUT_S, self._halt)
         if obstacle is not None:
             raise PlatformError(

@@ -21,6 +21,9 @@ use crate::tunnel::link::NO_FLOW;
 use crate::tunnel::TunnelLog;
 use crate::udp::{ReceiverResult, SenderResult};
 
+/// Later times are not believed, ns: centuries. Numbers of packets are smaller, too.
+const LATEST: u64 = 1 << 62;
+
 /// The clock of an end, by which its log counts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct HalfClock {
@@ -72,6 +75,28 @@ impl HalfResult {
                 .expected("the half of a run of this version")
         })
     }
+
+    /// Make sure of what the code below relies on: a half may come from anywhere.
+    fn check(&self, flows: usize) -> Result<()> {
+        let TunnelLog { sent, size, flow, arrived, asked, answered, .. } = &self.log;
+        let late = |&(a, b): &(u64, u64)| a.max(b) > LATEST;
+        let wrong = if (size.len(), flow.len()) != (sent.len(), sent.len()) {
+            "columns of different length"
+        } else if flow.iter().any(|&flow| flow != NO_FLOW && flow as usize >= flows) {
+            "packets of a flow that does not exist"
+        } else if !sent.is_sorted() {
+            "packets that are not in the order of time"
+        } else if sent.last().is_some_and(|&at| at > LATEST)
+            || [arrived, asked, answered].into_iter().flatten().any(late)
+            || self.clock.zero > LATEST
+            || !(0.0..LATEST as f64).contains(&self.clock.epoch_ms)
+        {
+            "times that no clock shows"
+        } else {
+            return Ok(());
+        };
+        Err(NetError::new("reading half of a result", wrong).expected("the half of a run of this version"))
+    }
 }
 
 /// What is known from elsewhere.
@@ -96,9 +121,11 @@ pub struct NtpOffsets {
 /// The whole of both halves.
 ///
 /// # Errors
-/// A way without a packet; a program that sent nothing.
+/// A half that no end wrote; a way without a packet; a program that sent nothing.
 pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOptions) -> Result<RunResult> {
     let (senders, receivers) = (there, here);
+    senders.check(spec.flows.len())?;
+    receivers.check(spec.flows.len())?;
     let mut notes = Vec::new();
     let (relation, clocks) = clocks(spec, &senders, &receivers, options, &mut notes)?;
     let zero = senders.clock.zero;
@@ -324,5 +351,28 @@ mod tests {
         let error = join(&spec, senders, silent, JoinOptions::default()).unwrap_err();
         assert_eq!(error.code, "path-blocked", "{error}");
         assert_eq!(HalfResult::read(&[1, 2, 3]).err().map(|error| error.code), Some("protocol-error".into()));
+    }
+
+    #[test]
+    fn halves_that_no_end_wrote_are_refused() {
+        let harms: [fn(&mut HalfResult); 10] = [
+            |half| half.log.size.truncate(7),
+            |half| half.log.flow.clear(),
+            |half| half.log.flow[3] = 1,
+            |half| half.log.sent[3] = 0,
+            |half| half.log.sent[199] = u64::MAX,
+            |half| half.log.arrived[3].0 = u64::MAX,
+            |half| half.log.arrived[3].1 = u64::MAX,
+            |half| half.log.asked.push((u64::MAX, 0)),
+            |half| half.clock.zero = u64::MAX,
+            |half| half.clock.epoch_ms = f64::NAN,
+        ];
+        for (number, harm) in harms.into_iter().enumerate() {
+            for of_senders in [true, false] {
+                let (spec, mut senders, mut receivers) = halves(0);
+                harm(if of_senders { &mut senders } else { &mut receivers });
+                assert!(join(&spec, senders, receivers, JoinOptions::default()).is_err(), "{number} {of_senders}");
+            }
+        }
     }
 }

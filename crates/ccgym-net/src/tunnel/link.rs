@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ use crate::Clock;
 const HALT_CHECK: u8 = 20;
 /// Packets sent by one call: a long train would leave late.
 const TRAIN: usize = 32;
+/// Messages of the other end that wait to be heard; more get lost, as on the way.
+const WAITING: usize = 256;
 /// Flow of packets that are of none, such as those of ICMP.
 pub const NO_FLOW: u32 = u32::MAX;
 /// How often the other end has to tell the time, how long apart it is asked, and for how long.
@@ -91,7 +93,7 @@ impl Link {
         flows: u32,
     ) -> Result<Self> {
         let shared = Arc::new(Shared { socket, port, clock, secret, halt: AtomicBool::new(false) });
-        let (tell, said) = channel();
+        let (tell, said) = sync_channel(WAITING);
         let (one, other) = (shared.clone(), shared.clone());
         let step = || "starting the tunnel".to_owned();
         let out = Builder::new().name("tunnel out".into()).spawn(move || one.carry_out(uplink, flows)).context(step)?;
@@ -107,12 +109,16 @@ impl Link {
         say(&self.shared.socket, &self.shared.secret, message)
     }
 
-    /// The next thing that the other end says, and when it arrived; `None` if it says nothing until then.
+    /// The next thing that the other end says, and when it arrived; `None` if it says nothing until then, or it is too late.
     ///
     /// # Errors
     /// The tunnel broke.
     pub fn hear(&mut self, until: Instant) -> Result<Option<(Message, u64)>> {
-        match self.said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        match self.said.recv_timeout(left) {
             Ok(said) => Ok(Some(said)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             // The thread ended: it says why.
@@ -253,7 +259,7 @@ impl Shared {
     }
 
     /// What comes from the other end goes into the namespace; questions for the time are answered.
-    fn carry_in(&self, tell: &Sender<(Message, u64)>) -> Result<TunnelLog> {
+    fn carry_in(&self, tell: &SyncSender<(Message, u64)>) -> Result<TunnelLog> {
         act_on_time();
         let mut log = TunnelLog::default();
         let mut arrivals = RxBatch::new();
@@ -293,13 +299,13 @@ impl Shared {
         Ok(log)
     }
 
-    fn take(&self, message: Message, at: u64, tell: &Sender<(Message, u64)>) -> Result<()> {
+    fn take(&self, message: Message, at: u64, tell: &SyncSender<(Message, u64)>) -> Result<()> {
         match message {
             Message::Hello => say(&self.socket, &self.secret, Message::Welcome),
             Message::Ping(sent) => say(&self.socket, &self.secret, Message::Pong(sent, at, self.clock.now().0)),
             other => {
-                // If nobody listens any more, it does not matter.
-                let _ = tell.send((other, at));
+                // When it is not heard any more, it does not matter.
+                let _ = tell.try_send((other, at));
                 Ok(())
             }
         }

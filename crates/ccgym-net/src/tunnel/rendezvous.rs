@@ -123,11 +123,15 @@ fn heard(secret: &Secret, datagram: &[u8]) -> Option<Message> {
     message::read(secret, bytes)
 }
 
-/// The next datagram; `None` if none comes until then.
+/// The next datagram; `None` if none comes until then, or it is too late for one: others may never cease to come.
 fn receive(socket: &UdpSocket, until: Instant) -> Result<Option<(Vec<u8>, SocketAddr)>> {
     use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
     let mut room = vec![0; 2048];
     loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
         match socket.recv_from(&mut room) {
             Ok((length, from)) => {
                 room.truncate(length);
@@ -137,10 +141,6 @@ fn receive(socket: &UdpSocket, until: Instant) -> Result<Option<(Vec<u8>, Socket
             Err(e) => {
                 return Err(NetError::new("receiving from the other end of the tunnel", e).coded("system-call-failed"))
             }
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
         }
         let timeout = PollTimeout::try_from(left.min(PAUSE) + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], timeout);
@@ -197,6 +197,16 @@ mod tests {
             said.push(heard(&SECRET, &bytes));
         }
         assert!(said.contains(&Some(Message::Zero(2))) && !said.contains(&Some(Message::Zero(1))), "{said:?}");
+    }
+
+    #[test]
+    fn datagrams_that_never_cease_keep_none_beyond_its_time() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        stranger.connect(socket.local_addr().unwrap()).unwrap();
+        stranger.send(&[1]).unwrap();
+        assert_eq!(receive(&socket, Instant::now()).unwrap(), None);
+        assert!(receive(&socket, Instant::now() + Duration::from_secs(10)).unwrap().is_some());
     }
 
     #[test]
