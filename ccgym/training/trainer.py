@@ -243,6 +243,10 @@ class Trainer:
         for directory in (self.run.best, self.run.final):
             settle_directory(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
+        if checkpoint is not None:
+            self.evaluation.restore(checkpoint.state["callbacks"]["evaluation"])
+            if not self.evaluation.has_begun:
+                resume_at = -1  # rows of step 0 come again
         self.rollouts = self.environments.training()
         self.env = normalized(self.rollouts, config.algorithm)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
@@ -281,9 +285,12 @@ class Trainer:
 
     def _loop(self, stop: StopRequest) -> None:
         every = self.config.training.checkpoint_every
+        begins = not self.evaluation.has_begun
         for callback in self.callbacks:
+            if callback is self.evaluation and not self.resumed:
+                self._save()  # measuring the baselines can take minutes
             callback.on_start(self)
-        if not self.resumed:
+        if begins:
             self.model.logger.dump(self.step)
             self._save()
         saved, saved_at = self.step, self._clock()
@@ -406,7 +413,6 @@ class Trainer:
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
         set_extra_state(model, state.get("learner", {}))
-        self.evaluation.restore(state["callbacks"]["evaluation"])
         if not exact:
             self.display.notice("episodes on real paths do not come back; new ones begin")
         # Last: nothing after this may draw.
