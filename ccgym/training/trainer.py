@@ -38,12 +38,13 @@ from ccgym.training.callbacks import (
     EvaluationCallback,
     RecordsCallback,
 )
-from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
+from ccgym.training.checkpoint import MODEL, Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
+    NO_WEIGHTS,
     build_model,
     choose_device,
     extra_state,
@@ -392,6 +393,14 @@ class Trainer:
         model, state = self.model, checkpoint.state
         try:
             model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
+        except NO_WEIGHTS as error:
+            raise ResultsError(
+                "checkpoint-damaged",
+                what_is_damaged(error),
+                where=str(self.run.checkpoints / f"step_{checkpoint.step}" / MODEL),
+                expected="weights as `ccgym train` wrote them",
+                hint="remove this checkpoint, and the one before it is continued",
+            ) from None
         except DAMAGE as error:
             raise ResultsError(
                 "resume-changed",
