@@ -7,7 +7,9 @@ checkout, :func:`as_typed` says the same in those words. Reports that are writte
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from typing import Final, Literal
 
 COMMANDS: Final = (
@@ -27,6 +29,30 @@ def called_as(way: Literal["program", "module", "script"]) -> None:
     """Note how this process was started: ``ccgym``, ``python -m ccgym``, or ``python evaluate.py`` and the like."""
     global _way
     _way = way
+
+
+def start(place: str, way: Literal["program", "module", "script"]) -> int:
+    """Import a command and run it; interrupted while it is still imported, say so in a line, as commands themselves do.
+
+    Args:
+        place: ``module:function``; the function returns the exit status.
+        way: See :func:`called_as`.
+
+    Returns:
+        The exit status.
+    """
+    called_as(way)
+    module, _, function = place.partition(":")
+    try:
+        return int(getattr(importlib.import_module(module), function)())
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+
+
+def main() -> int:
+    """The program ``ccgym``."""
+    return start("ccgym.cli.main:main", "program")
 
 
 def program() -> str:
