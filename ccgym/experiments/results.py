@@ -127,16 +127,22 @@ class Test:
         return self.conditions[0].bounds()[0].metrics
 
     @cached_property
+    def _links(self) -> dict[str, tuple[tuple[float, ...], ...]]:
+        """By key of a condition: rates and delays of its links."""
+        return {one.key: tuple(map(tuple, one.bounds()[0].rates_and_delays)) for one in self.conditions}
+
+    @property
     def links_differ(self) -> bool:
         """Whether conditions differ in rates or delays of their links: rates and delays then have no common mean."""
-        found = {
-            tuple(map(tuple, scenario.rates_and_delays)) for one in self.conditions for scenario in one.bounds()[:1]
-        }
-        return len(found) > 1
+        return len(set(self._links.values())) > 1
+
+    def has_mean(self, metric: Metric, keys: Iterable[str]) -> bool:
+        """Whether a metric has a mean over conditions: a ratio always, anything else over those of one link."""
+        return metric.unit in RATIOS or len({self._links[key] for key in keys}) <= 1
 
     def ranks(self, metric: Metric) -> bool:
         """Whether what stands for all conditions together is the mean rank of a scheme in this metric."""
-        return self.links_differ and metric.unit not in RATIOS
+        return not self.has_mean(metric, self._links)
 
     @property
     def figures(self) -> list[Any]:

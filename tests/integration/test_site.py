@@ -117,6 +117,21 @@ def test_an_experiment_shows_every_part_at_every_width(browser: Browser, pages: 
     assert browser.run("document.querySelectorAll('#compared-figures .uplot, #compared-figures svg.plot').length") == 3
 
 
+def test_each_link_has_a_line_where_only_ratios_have_a_mean(process: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    text = EXPERIMENT.replace("sweep: {queue: [10p, 40p, 160p]}", "sweep: {queue: [10p, 40p], rate: [1mbps, 12mbps]}")
+    text = text.replace("rate: 12mbps, rtt", "rate: $rate, rtt").replace("runs: 2", "runs: 1")
+    file.write_text(text.replace("{metric: queueing_delay}", "{metric: utilization}"), encoding="utf-8")
+    assert evaluate(["--experiment", str(file), "--out", str(tmp_path / "links"), "--no-figures"]) == 0
+    assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 0
+    process.open(tmp_path / "site" / "links" / "links.html", part="#")
+    choose = "(() => {{ for (const [id, at] of [['sweep-metric', {metric}], ['sweep-x', 0]]) {{ " \
+             "document.getElementById(id).selectedIndex = at; " \
+             "document.getElementById(id).dispatchEvent(new Event('change')); }} " \
+             "return document.querySelectorAll('#sweep-figure .u-legend .u-series').length - 1; }})()"  # fmt: skip
+    assert [process.run(choose.format(metric=place)) for place in (0, 1)] == [4, 2], "two schemes, two rates"
+
+
 def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages: Path, results: Path) -> None:
     browser.open(pages / "own_link" / "own_link.html", part="#condition=2&scheme=vegas")
     assert "160" in settled(browser, "document.getElementById('parameters').textContent")

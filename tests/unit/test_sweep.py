@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ccgym.cli.evaluate import main
@@ -30,6 +31,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.results import Test, ranks
 from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
+from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
 from tests.refusals import explained, refused
 
 SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"
@@ -375,3 +377,14 @@ def test_conditions_of_one_link_keep_their_means(tmp_path: Path) -> None:
 )
 def test_ranks(better: Better, values: dict[str, float], expected: dict[str, float]) -> None:
     assert ranks(better, values) == expected
+
+
+def test_a_figure_averages_ratios_only_over_links_that_it_does_not_tell_apart(tmp_path: Path) -> None:
+    swept = parse_sweeps(["rtt=20ms,40ms", "rate=1mbps,50mbps"])
+    source = swept_path("12mbps", swept, name="x", schemes=["cubic"], runs=1, runtime_ns=10**9)
+    results = run_experiments(source, Request(out=tmp_path))
+    rows = (SweepRow(metric="throughput"), SweepRow(metric="utilization"))
+    drawn = sweep_figure(results, results.tests[0], SweepOptions(x="rtt_ms", rows=rows))
+    assert [np.size(axes.lines[0].get_xdata()) for axes in drawn.axes] == [0, 2]
+    together = sweep_figure(results, results.tests[0], SweepOptions(x="rtt_ms", columns="rate_mbps", rows=rows))
+    assert [np.size(axes.lines[0].get_xdata()) for axes in together.axes] == [2, 2, 2, 2]
