@@ -32,15 +32,7 @@ def called_as(way: Literal["program", "module", "script"]) -> None:
 
 
 def start(place: str, way: Literal["program", "module", "script"]) -> int:
-    """Import a command and run it; interrupted while it is still imported, say so in a line, as commands themselves do.
-
-    Args:
-        place: ``module:function``; the function returns the exit status.
-        way: See :func:`called_as`.
-
-    Returns:
-        The exit status.
-    """
+    """Import the command ``module:function``, run it, and return its exit status; Ctrl-C during imports is a line."""
     called_as(way)
     module, _, function = place.partition(":")
     try:

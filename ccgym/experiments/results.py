@@ -389,15 +389,14 @@ class ExperimentResults:
                     values.setdefault((run.run, run.condition), {})[style.key] = value
         if not condition and test.ranks(metric):
             values = {place: ranks(metric.better, own) for place, own in values.items()}
-        found: dict[str, dict[int, float]] = {}
-        for style in self.styles:
-            by_number: dict[int, list[float]] = {}
-            for (number, _), own in values.items():
-                if style.key in own:
-                    by_number.setdefault(number, []).append(own[style.key])
-            complete = {number: float(np.mean(own)) for number, own in by_number.items() if len(own) == len(wanted)}
-            found[style.key] = complete
-        return found
+        found: dict[str, dict[int, list[float]]] = {style.key: {} for style in self.styles}
+        for (number, _), own in values.items():
+            for key, value in own.items():
+                found[key].setdefault(number, []).append(value)
+        return {
+            key: {number: float(np.mean(all_)) for number, all_ in own.items() if len(all_) == len(wanted)}
+            for key, own in found.items()
+        }
 
     def compared(self) -> list[dict[str, Any]]:
         """The differences of all experiments that compare, as rows: over all conditions, then for each of them."""
