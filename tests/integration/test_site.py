@@ -17,6 +17,7 @@ from ccgym.cli.main import main as ccgym
 from ccgym.cli.site import main as site
 from ccgym.errors import ResultsError
 from ccgym.report.site import load_results
+from ccgym.report.site.pages import _values
 from tests.browser import Browser, program
 from tests.refusals import explained
 
@@ -130,6 +131,18 @@ def test_each_link_has_a_line_where_only_ratios_have_a_mean(process: Browser, tm
              "document.getElementById(id).dispatchEvent(new Event('change')); }} " \
              "return document.querySelectorAll('#sweep-figure .u-legend .u-series').length - 1; }})()"  # fmt: skip
     assert [process.run(choose.format(metric=place)) for place in (0, 1)] == [4, 2], "two schemes, two rates"
+
+
+def test_identical_runs_have_no_deviation_on_the_site() -> None:
+    spread = {"mean": 1.0, "std": 0.0, "count": 3}
+    outcome = {
+        "conditions": [
+            {"key": "a", "metrics": {"x": spread}, "identical": True},
+            {"key": "b", "metrics": {"x": spread}},
+        ]
+    }
+    conditions = [{"key": "a"}, {"key": "b"}, {"key": "c"}]
+    assert _values({"metrics": [{"key": "x"}]}, outcome, conditions) == [[[1.0, 0.0, 1]], [[1.0, 0.0, 3]], [None]]
 
 
 def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages: Path, results: Path) -> None:
