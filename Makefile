@@ -59,7 +59,7 @@ format: ## put the sources into their standard form
 	@$(ENTER) ruff check --fix-only --quiet . ; ruff format --quiet . && cargo fmt --all
 
 clean: ## remove what was built and the caches; keep .venv and results
-	@rm -rf target dist .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf target dist docs/_build .cache/setup.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@rm -f ccgym/_core*.so
 	@find ccgym tests tools benches -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -3,9 +3,7 @@
 
 import sys
 
-from ccgym.cli.train import main
-from ccgym.invocation import called_as
+from ccgym.invocation import start
 
 if __name__ == "__main__":
-    called_as("script")
-    sys.exit(main())
+    sys.exit(start("ccgym.cli.train:main", "script"))

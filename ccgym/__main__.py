@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ccgym.cli.main import main
-from ccgym.invocation import called_as
+from ccgym.invocation import start
 
 if __name__ == "__main__":
-    called_as("module")
-    raise SystemExit(main())
+    raise SystemExit(start("ccgym.cli.main:main", "module"))

@@ -32,8 +32,8 @@ MAX_INTEGER_DIGITS: Final = 20
 
 DISK_ERRORS: Final = frozenset(
     (
-        errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOSPC,
-        errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
+        errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EISDIR, errno.EMFILE, errno.ENAMETOOLONG,
+        errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
     )
 )  # fmt: skip
 """What a disk may answer through no fault of the program."""
@@ -56,7 +56,8 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     """
     try:
         with open_regular(path) as file:
-            content = file.read(limit + 1)
+            # Python takes memory for as many bytes as it is asked for.
+            content = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -184,12 +185,11 @@ def settle_directory(path: Path) -> None:
 def disk_error(error: OSError, path: str | os.PathLike[str]) -> PlatformError:
     """The error that says what the disk refused."""
     reason = (error.strerror or str(error)).lower()
+    expected, hint = "a place with room that can be written", "make room, or choose another place"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        expected, hint = "more files that may be open at a time", "ulimit -n says how many"
     return PlatformError(
-        "file-unwritable",
-        f"cannot be written: {reason}",
-        where=str(path),
-        expected="a place with room that can be written",
-        hint="make room, or choose another place",
+        "file-unwritable", f"cannot be written: {reason}", where=str(path), expected=expected, hint=hint
     )
 
 

@@ -7,7 +7,9 @@ checkout, :func:`as_typed` says the same in those words. Reports that are writte
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from typing import Final, Literal
 
 COMMANDS: Final = (
@@ -27,6 +29,22 @@ def called_as(way: Literal["program", "module", "script"]) -> None:
     """Note how this process was started: ``ccgym``, ``python -m ccgym``, or ``python evaluate.py`` and the like."""
     global _way
     _way = way
+
+
+def start(place: str, way: Literal["program", "module", "script"]) -> int:
+    """Import the command ``module:function``, run it, and return its exit status; Ctrl-C during imports is a line."""
+    called_as(way)
+    module, _, function = place.partition(":")
+    try:
+        return int(getattr(importlib.import_module(module), function)())
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+
+
+def main() -> int:
+    """The program ``ccgym``."""
+    return start("ccgym.cli.main:main", "program")
 
 
 def program() -> str:

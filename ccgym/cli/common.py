@@ -127,6 +127,14 @@ def run(body: Callable[[], int | None]) -> int:
         if error.errno not in DISK_ERRORS:
             raise
         return _explain(disk_error(error, error.filename2 or error.filename or "a file"))
+    except MemoryError:
+        return _explain(
+            PlatformError(
+                "memory-exceeded",
+                "this process may have no more memory",
+                expected="more free memory, or a higher limit (ulimit -v)",
+            )
+        )
     except ImportError as error:
         missing = missing_package(error)
         if missing is None:

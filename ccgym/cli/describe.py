@@ -159,6 +159,8 @@ def _print(description: Mapping[str, Any], full: bool) -> None:
     say(f"  decides   {agent['clock']}")
     say(f"  starts    {agent['startup']}")
     say(f"  guard     {agent['guard']}")
+    if agent["native"].get("ecn"):
+        say("  ecn       its packets are sent ECN-capable: ECT(0)")
     if agent["expert"] is not None:
         say(f"  expert    {agent['expert']}")
     _print_observation(agent["observation"], full)

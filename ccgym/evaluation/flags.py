@@ -23,6 +23,7 @@ from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.pantheon import stats_file
 from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.invocation import as_typed, command
 from ccgym.schemes import kernel, programs, quic
 from ccgym.schemes.registry import registry
@@ -48,6 +49,10 @@ UNFAIR_JAIN: Final = 0.8
 
 BACKLOG_LOSS: Final = 0.02
 """Packets on their way at the end of a run are noted from this fraction of loss on."""
+
+BACKLOG_TEXT: Final = (
+    "loss, but nothing was dropped: these packets were on their way when the run ended, which Pantheon counts as loss"
+)
 
 DELAY_BASED: Final = frozenset({"vegas", "copa", "ledbat", "fast", "swift", "timely"})
 """Schemes that steer by delay and so should not fill queues."""
@@ -355,13 +360,13 @@ def _scheme_flags(
             cause="packets wait for the next burst of deliveries, whatever the scheme does",
             command=f"ccgym trace show {facts.trace}",
         )
-    if summary.loss is not None and summary.loss.mean > BACKLOG_LOSS and _lost_nothing(summary, facts):
+    backlog = all(lost_nothing(cell.record, facts.random_loss) for cell in summary.runs)
+    if summary.loss is not None and summary.loss.mean > BACKLOG_LOSS and backlog:
         yield Flag(
             level="note",
             code="loss-is-backlog",
             subject=label,
-            message=f"{100 * summary.loss.mean:.1f} % loss, but nothing was dropped: these packets were on their way "
-            "when the run ended, which Pantheon counts as loss",
+            message=f"{100 * summary.loss.mean:.1f} % {BACKLOG_TEXT}",
             cause="the queue had room for all that the scheme sent; slow start, for one, ends at the first loss, and "
             "until then it sends twice what the link carries",
             command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
@@ -383,11 +388,16 @@ def _scheme_flags(
         )
 
 
-def _lost_nothing(summary: SchemeSummary, facts: PathFacts) -> bool:
-    """Whether neither the bottleneck nor a sender saw a loss."""
-    records = [cell.record for cell in summary.runs]
-    seen = [(one.link.drops or 0) + sum(flow.lost_packets or 0 for flow in one.flows) for one in records]
-    return facts.random_loss == 0 and not any(seen)
+def lost_nothing(record: RunRecord, random_loss: float) -> bool:
+    """Whether no queue dropped a packet of a run and no sender missed one.
+
+    Args:
+        record: The run.
+        random_loss: Probability of random loss in the data direction.
+    """
+    links = (record.link, *record.links.values())
+    lost = sum(link.drops or 0 for link in links) + sum(flow.lost_packets or 0 for flow in record.flows)
+    return random_loss == 0 and lost == 0
 
 
 def _gap_matters(facts: PathFacts) -> bool:

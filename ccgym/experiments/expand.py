@@ -52,6 +52,17 @@ class Scenario:
     metrics: tuple[Metric, ...] = field(compare=False)
     """What is measured."""
 
+    @property
+    def rates_and_delays(self) -> tuple[list[float], list[float]]:
+        """Rates of the path's links in Mbit/s, and its one-way delays in ms, at all times."""
+        rates = [
+            rate / 1e6
+            for link in self.path.data_links
+            for rate in ([value for _, value in link.rate] if isinstance(link.rate, tuple) else [link.rate])
+            if rate is not None
+        ]
+        return rates or [self.path.mean_rate_mbps], [float(rtt) / 2e6 for _, rtt in self.path.rtt_steps()]
+
     def flows_of(self, tested: Sequence[FlowSpec]) -> tuple[FlowSpec, ...]:
         """The flows with the tested scheme, or its flows, in their place.
 

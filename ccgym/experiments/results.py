@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ from ccgym.evaluation.differences import Difference, differences
 from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
-from ccgym.experiments.metrics import Metric
+from ccgym.experiments.metrics.base import Better, Metric
 from ccgym.experiments.spec import Criterion as CriterionSpec
 from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, Row, reference
 from ccgym.schemes.style import SchemeStyle
@@ -56,6 +56,8 @@ class RunResult:
     trajectory: str
     series: Series | None = None
     """What figures show of it over time; of first runs only."""
+    backlog: bool = False
+    """Whether nothing was dropped or missed: what counts as lost was on its way when the run ended."""
     kept: str = ""
     """The file with its flows over time and all tables (:mod:`ccgym.experiments.detail`), relative to the results
     directory; of first runs only."""
@@ -124,6 +126,24 @@ class Test:
         """Its metrics, the most important first; options that depend on the condition are those of the first one."""
         return self.conditions[0].bounds()[0].metrics
 
+    @cached_property
+    def _links(self) -> dict[str, tuple[tuple[float, ...], ...]]:
+        """By key of a condition: rates and delays of its links."""
+        return {one.key: tuple(map(tuple, one.bounds()[0].rates_and_delays)) for one in self.conditions}
+
+    @property
+    def links_differ(self) -> bool:
+        """Whether conditions differ in rates or delays of their links: rates and delays then have no common mean."""
+        return len(set(self._links.values())) > 1
+
+    def has_mean(self, metric: Metric, keys: Iterable[str]) -> bool:
+        """Whether a metric has a mean over conditions: a ratio always, anything else over those of one link."""
+        return metric.unit in RATIOS or len({self._links[key] for key in keys}) <= 1
+
+    def ranks(self, metric: Metric) -> bool:
+        """Whether what stands for all conditions together is the mean rank of a scheme in this metric."""
+        return not self.has_mean(metric, self._links)
+
     @property
     def figures(self) -> list[Any]:
         """Its figures, with coordinates in place of the parameters that their options name."""
@@ -153,6 +173,13 @@ class ConditionResult:
     """Whether it lies within the range that the scheme was trained on; None: not trained, or unknown."""
     metrics: Mapping[str, Spread]
     """By metric; without those that no run has a number of."""
+    identical: bool = False
+    """Whether there are several simulated runs, and all were the same packets: nothing was random."""
+
+    @property
+    def told(self) -> Mapping[str, Spread]:
+        """The metrics; identical runs count as one run, since five times the same number is no certainty."""
+        return {key: replace(one, count=1) if self.identical else one for key, one in self.metrics.items()}
 
 
 @dataclass(frozen=True)
@@ -332,24 +359,44 @@ class ExperimentResults:
         Args:
             test: The experiment.
             condition: Key of a condition; empty: means over all conditions, of the repetitions that have every one.
+                Where links differ, those of rates and delays are mean ranks, ``METRIC_rank``.
         """
         found = []
         for metric in test.metrics:
             if metric.better in ("higher", "lower"):
-                values = {style.key: self._by_run(test, style.key, metric.key, condition) for style in self.styles}
+                values = self._by_run(test, metric, condition)
                 seed = int(self.parameters["seed"])
-                found += differences(metric.key, metric.better, values, paired=True, seed=seed)
+                ranked = not condition and test.ranks(metric)
+                name = f"{metric.key}_rank" if ranked else metric.key
+                found += differences(name, "lower" if ranked else metric.better, values, paired=True, seed=seed)
         return found
 
-    def _by_run(self, test: Test, scheme: str, metric: str, condition: str) -> dict[int, float]:
-        """A metric of a scheme by number of the repetition."""
+    def overall(self, test: Test, metric: Metric) -> dict[str, Spread]:
+        """By scheme: a metric over all conditions, and its spread over the repetitions; the mean rank from 1, the best,
+        where :meth:`Test.ranks` says so. Empty where there is nothing to rank."""
+        if test.ranks(metric) and (metric.better == "neither" or len(self.styles) == 1):
+            return {}
+        return {key: Spread.of([*own.values()]) for key, own in self._by_run(test, metric, "").items() if own}
+
+    def _by_run(self, test: Test, metric: Metric, condition: str) -> dict[str, dict[int, float]]:
+        """A metric by scheme and number of the repetition; with an empty condition, of all together."""
         wanted = {condition} if condition else {one.key for one in test.conditions}
-        values: dict[int, dict[str, float]] = {}
-        for run in self.outcome(test, scheme).runs:
-            value = run.values[metric]
-            if run.condition in wanted and value is not None:
-                values.setdefault(run.run, {})[run.condition] = value
-        return {number: float(np.mean([*own.values()])) for number, own in values.items() if own.keys() == wanted}
+        values: dict[tuple[int, str], dict[str, float]] = {}
+        for style, outcome in self.of_test(test):
+            for run in outcome.runs:
+                value = run.values[metric.key]
+                if run.condition in wanted and value is not None:
+                    values.setdefault((run.run, run.condition), {})[style.key] = value
+        if not condition and test.ranks(metric):
+            values = {place: ranks(metric.better, own) for place, own in values.items()}
+        found: dict[str, dict[int, list[float]]] = {style.key: {} for style in self.styles}
+        for (number, _), own in values.items():
+            for key, value in own.items():
+                found[key].setdefault(number, []).append(value)
+        return {
+            key: {number: float(np.mean(all_)) for number, all_ in own.items() if len(all_) == len(wanted)}
+            for key, own in found.items()
+        }
 
     def compared(self) -> list[dict[str, Any]]:
         """The differences of all experiments that compare, as rows: over all conditions, then for each of them."""
@@ -426,24 +473,50 @@ class ExperimentResults:
         return document
 
     def to_csv(self) -> str:
-        """One line per experiment, scheme, condition and metric, with its spread over the runs."""
+        """One line per experiment, scheme, condition and metric, with its spread over the runs.
+
+        Where links differ, lines without a condition have the means over all; the unit of a mean rank is ``rank``.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         heads = ["test", "scheme", "condition", "inside_training_range", "metric", "unit"]
         writer.writerow([*heads, "mean", "std", "min", "max", "runs", "verdict_of_test"])
         for test in self.tests:
             for style, outcome in self.of_test(test):
-                for row in outcome.conditions:
-                    for metric in test.metrics:
-                        if (spread := row.metrics.get(metric.key)) is None:
-                            continue
-                        inside = {None: "", True: "yes", False: "no"}[row.inside]
-                        # Fractions stay fractions in files.
-                        unit = "fraction" if metric.unit == "%" else metric.unit
-                        numbers = [f"{value:.6g}" for value in (spread.mean, spread.std, spread.low, spread.high)]
-                        place = [test.name, style.key, row.key, inside, metric.key, unit]
-                        writer.writerow([*place, *numbers, spread.count, outcome.verdict])
+                for condition, inside, metric, unit, spread in self._lines(test, outcome):
+                    numbers = [f"{value:.6g}" for value in (spread.mean, spread.std, spread.low, spread.high)]
+                    place = [test.name, style.key, condition, inside, metric, unit]
+                    writer.writerow([*place, *numbers, spread.count, outcome.verdict])
         return text.getvalue()
+
+    def _lines(self, test: Test, outcome: Outcome) -> Iterator[tuple[str, str, str, str, Spread]]:
+        """Condition, training range, metric, unit and spread of each line of the CSV for a scheme."""
+        # Fractions stay fractions in files.
+        units = {one.key: "fraction" if one.unit == "%" else one.unit for one in test.metrics}
+        for row in outcome.conditions:
+            inside = {None: "", True: "yes", False: "no"}[row.inside]
+            for metric in test.metrics:
+                if metric.key in row.metrics:
+                    yield row.key, inside, metric.key, units[metric.key], row.metrics[metric.key]
+        for metric in test.metrics if test.links_differ else ():
+            if (spread := self.overall(test, metric).get(outcome.scheme)) is not None:
+                yield "", "", metric.key, "rank" if test.ranks(metric) else units[metric.key], spread
+
+
+def merit(better: Better, value: float) -> float:
+    """A number that is the larger, the better a value is."""
+    return {"higher": value, "lower": -value, "one": -abs(value - 1), "neither": 0.0}[better]
+
+
+def ranks(better: Better, values: Mapping[str, float]) -> dict[str, float]:
+    """Ranks of schemes, 1 is the best; equal ones share the mean of theirs."""
+    merits = {key: merit(better, value) for key, value in values.items()}
+    return {
+        key: 1
+        + sum(other > own for other in merits.values())
+        + (sum(other == own for other in merits.values()) - 1) / 2
+        for key, own in merits.items()
+    }
 
 
 def _test_dict(test: Test) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ccgym.evaluation.engine import (
     Silent,
     measure,
 )
+from ccgym.evaluation.flags import BACKLOG_LOSS, BACKLOG_TEXT, lost_nothing
 from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.progress_file import ProgressFile
@@ -36,6 +37,7 @@ from ccgym.experiments.comparison import Counting
 from ccgym.experiments.criteria import Evidence, judged
 from ccgym.experiments.expand import Condition, Scenario, generator, run_seed
 from ccgym.experiments.metrics import Measured, metric_kind
+from ccgym.experiments.metrics.loss import Loss
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
@@ -318,10 +320,11 @@ def reduction(test: Test, plan: Sequence[PlannedRun]) -> Reduction:
             "values": {key: None if value is None else float(value) for key, value in values.items()},
             "series": measured.sample.series(test.spec.series / 1e9) if first and test.spec.series else None,
             "detail": detail.detail(run, record) if first and pages else None,
+            "backlog": lost_nothing(record, scenario.path.loss),
         }
         return Reduced(data, detail.series(run, record)) if first and pages else data
 
-    return Reduction(f"metrics-{named[:16]}", 1 + (detail.VERSION if pages else 1), reduce)
+    return Reduction(f"metrics-{named[:16]}", 2 + (detail.VERSION if pages else 1), reduce)
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:
@@ -360,7 +363,10 @@ def results_of(ran: Executed) -> ExperimentResults:
         failures=ran.failures,
         directory=ran.request.out,
         left=ran.left,
-        notes=(*ran.notes, *(note for test in ran.tests for note in _collapses(test, ran.ran(test)))),
+        notes=(
+            *ran.notes,
+            *(note for test in ran.tests for made in (_collapses, _backlogs) for note in made(test, ran.ran(test))),
+        ),
     )
 
 
@@ -379,6 +385,21 @@ def _collapses(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[s
                     f"collapsed: {scheme}, {condition.key}, run {own[place].run} (seed {own[place].seed}) carried "
                     f"{metric.show(values[place])}, others up to {metric.show(max(values))}"
                 )
+
+
+def _backlogs(test: Test, ran: Mapping[str, Sequence[RunResult]]) -> Iterator[str]:
+    """Conditions whose loss was only on its way at the end: what evaluations flag as ``loss-is-backlog``."""
+    for metric in (one for one in test.metrics if isinstance(one, Loss)):
+        for scheme, runs in ran.items():
+            over = {}
+            for condition in test.conditions:
+                own = [one for one in runs if one.condition == condition.key]
+                spread = spreads(test, condition.key, own).get(metric.key)
+                if spread is not None and spread.mean > BACKLOG_LOSS and all(one.backlog for one in own):
+                    over[condition.key] = spread.mean
+            if over:
+                where = next(iter(over)) if len(over) == 1 else f"{len(over)} of {len(test.conditions)} conditions"
+                yield f"loss-is-backlog: {scheme}, {where}: up to {100 * max(over.values()):.1f} % {BACKLOG_TEXT}"
 
 
 def _note(ended: RunOutcome) -> str | None:
@@ -410,6 +431,7 @@ def ran_of(plan: Sequence[PlannedRun], outcomes: Mapping[str, RunOutcome]) -> di
                 values={**values, **compared},
                 trajectory=outcome.stored.trajectory_hash,
                 series=outcome.data["series"],
+                backlog=outcome.data["backlog"],
                 kept=outcome.file if outcome.data["detail"] is not None else "",
             )
             runs.setdefault(one.tested.key, []).append(result)
@@ -439,6 +461,7 @@ def judge(
     baselines: dict[str, Evidence] = {
         name: evidence_of(test, expected, runs.get(contender(name).key, []), {}) for name in test.spec.baselines
     }
+    simulated = not any(is_real(one.run.backend) for one in plan)
     judgments = {}
     for tested in schemes:
         trained = training_range(tested)
@@ -451,11 +474,21 @@ def judge(
             scheme=tested.key,
             criteria=tuple(judged(criteria, evidence, baselines, intervals=intervals)),
             conditions=tuple(
-                ConditionResult(c.key, c.at, inside[c.key], spreads(test, c.key, own)) for c in test.conditions
+                ConditionResult(
+                    c.key, c.at, inside[c.key], spreads(test, c.key, own), simulated and _identical(c.key, own)
+                )
+                for c in test.conditions
             ),
             runs=tuple(own),
         )
     return judgments
+
+
+def _identical(condition: str, runs: Sequence[RunResult]) -> bool:
+    """Whether there are several runs of a condition, and all were the same packets."""
+    own = [(run.trajectory, run.values) for run in runs if run.condition == condition]
+    # The hash leaves out what was still on its way at the end.
+    return len(own) > 1 and all(one == own[0] for one in own)
 
 
 def takes_part(test: Test, tested: Contender) -> bool:
@@ -493,18 +526,6 @@ def inside_range(condition: Condition, trained: TrainingRange | None) -> bool | 
     is drawn from a distribution, of which that is not known."""
     if trained is None or condition.distribution:
         return None
-    corners = [_rates_and_delays(scenario) for scenario in condition.bounds()]
+    corners = [scenario.rates_and_delays for scenario in condition.bounds()]
     rates, delays = ([one for corner in corners for one in corner[which]] for which in (0, 1))
     return trained.contains(min(rates), min(delays)) and trained.contains(max(rates), max(delays))
-
-
-def _rates_and_delays(scenario: Scenario) -> tuple[list[float], list[float]]:
-    """Rates of the path's links in Mbit/s, and its one-way delays in ms, at all times."""
-    path = scenario.path
-    rates = [
-        rate / 1e6
-        for link in path.data_links
-        for rate in ([value for _, value in link.rate] if isinstance(link.rate, tuple) else [link.rate])
-        if rate is not None
-    ]
-    return rates or [path.mean_rate_mbps], [float(rtt) / 2e6 for _, rtt in path.rtt_steps()]

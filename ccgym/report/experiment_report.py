@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.backends import PLACES, is_real
+from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer
 from ccgym.experiments.criteria import Criterion
-from ccgym.experiments.metrics import Metric
+from ccgym.experiments.metrics.base import Better, Metric
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ExperimentResults, Outcome, Spread, Test, Verdict
+from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, Spread, Test, Verdict, merit
 from ccgym.files import atomic_write
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
@@ -76,50 +75,72 @@ def compared_table(results: ExperimentResults, test: Test) -> Table:
         *(Column(one.key, one.label, one.unit, _deviation(one)) for one in test.metrics),
         Column("runs", "runs"),
     ]
-    rows, identical = [], False
+    rows, notes = [], []
     for place, condition in enumerate(test.conditions):
-        found = {style.key: outcome.conditions[place].metrics for style, outcome in results.of_test(test)}
-        best = {
-            one.key: best_schemes(one, {key: own[one.key].mean for key, own in found.items() if one.key in own})
-            for one in test.metrics
+        found = {style.key: outcome.conditions[place] for style, outcome in results.of_test(test)}
+        at = {f"at {name}": value for name, value in condition.at.items()}
+        rows += _compared_rows(results, test, at, found)
+    if any(own.identical for _, outcome in results.of_test(test) for own in outcome.conditions):
+        notes.append(f"{IDENTICAL_MARK} identical packets in all runs: nothing random there, so one run says as much")
+    if test.links_differ and len(results.styles) > 1:
+        means = {one.key: results.overall(test, one) for one in test.metrics}
+        found = {
+            style.key: ConditionResult(
+                key="",
+                at={},
+                inside=None,
+                metrics={key: own[style.key] for key, own in means.items() if style.key in own},
+                identical=all(one.identical for one in outcome.conditions),
+            )
+            for style, outcome in results.of_test(test)
         }
-        for number, (style, outcome) in enumerate(results.of_test(test)):
-            own = outcome.conditions[place]
-            at = {f"at {name}": value if number == 0 else "" for name, value in condition.at.items()}
-            runs = f"{max((spread.count for spread in own.metrics.values()), default=0)}"
-            metrics = own.metrics
-            if _identical(results, outcome, condition.key):
-                identical = True
-                runs += f" {IDENTICAL_MARK}"
-                metrics = {key: replace(spread, count=1) for key, spread in metrics.items()}
-            cells = {key: Cell(spread, "best" if style.key in best[key] else "") for key, spread in metrics.items()}
-            rows.append(Row({**at, "scheme": style.label, **cells, "runs": runs}, first=number == 0 and place > 0))
-    notes = [f"{IDENTICAL_MARK} identical packets in all runs: nothing random there, so one run says as much"]
-    return Table(columns, rows, notes=notes if identical else (), kind="stack")
+        at = {f"at {name}": "" if place else "all" for place, name in enumerate(names)}
+        rows += _compared_rows(results, test, at, found)
+        notes.append("all: means over all conditions; of what depends on the links' rates and delays, mean ranks")
+    return Table(columns, rows, notes=notes, kind="stack")
 
 
-def _identical(results: ExperimentResults, outcome: Outcome, condition: str) -> bool:
-    """Whether there are several simulated runs of a condition, and all were the same packets."""
-    hashes = [run.trajectory for run in outcome.runs if run.condition == condition]
-    simulated = not is_real(str(results.provenance["backend"]))
-    return simulated and len(hashes) > 1 and len(set(hashes)) == 1
+def _compared_rows(
+    results: ExperimentResults, test: Test, at: Mapping[str, Any], found: Mapping[str, ConditionResult]
+) -> list[Row]:
+    """The rows of a condition, one per scheme; those of all conditions together have no key."""
+    whole = not any(own.key for own in found.values())
+    ranked = {one.key for one in test.metrics if whole and test.ranks(one)}
+    best = {
+        one.key: best_schemes(
+            "lower" if one.key in ranked else one.better,
+            {key: own.metrics[one.key].mean for key, own in found.items() if one.key in own.metrics},
+        )
+        for one in test.metrics
+    }
+    rows: list[Row] = []
+    for style in results.styles:
+        own = found[style.key]
+        cells = {
+            key: Cell(f"rank {spread.mean:.2f}" if key in ranked else spread, "best" if style.key in best[key] else "")
+            for key, spread in own.told.items()
+        }
+        runs = f"{max((spread.count for spread in own.metrics.values()), default=0)}"
+        runs += f" {IDENTICAL_MARK}" if own.identical else ""
+        first = {name: "" if rows else value for name, value in at.items()}
+        rows.append(Row({**first, "scheme": style.label, **cells, "runs": runs}, first=not rows))
+    return rows
 
 
-def best_schemes(metric: Metric, means: Mapping[str, float]) -> set[str]:
-    """Keys of the schemes with the best mean; none where all are equal, or the metric has no better side."""
-    merits = {"higher": lambda mean: mean, "lower": lambda mean: -mean, "one": lambda mean: -abs(mean - 1)}
-    if metric.better not in merits:
-        return set()
-    merit = {key: merits[metric.better](mean) for key, mean in means.items()}
-    most = max(merit.values(), default=0.0)
-    return {key for key, one in merit.items() if one == most} if len({*merit.values()}) > 1 else set()
+def best_schemes(better: Better, means: Mapping[str, float]) -> set[str]:
+    """Keys of the schemes with the best mean; none where all are equal, or there is no better side."""
+    merits = {key: merit(better, mean) for key, mean in means.items()}
+    most = max(merits.values(), default=0.0)
+    return {key for key, one in merits.items() if one == most} if len({*merits.values()}) > 1 else set()
 
 
 def pairs_table(results: ExperimentResults, test: Test) -> Table:
     """Which scheme is better than which, over all conditions."""
     labels = {style.key: style.label for style in results.styles}
     quantities = [
-        Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
+        Quantity(f"{one.key}_rank", f"rank in\n{one.label}", "")
+        if test.ranks(one)
+        else Quantity(one.key, one.label, one.unit, 100 if one.unit == "%" else 1)
         for one in test.metrics
         if one.better in ("higher", "lower")
     ]
@@ -235,7 +256,7 @@ def markdown(results: ExperimentResults) -> str:
         passed = {style.key: results.passed_text(style.key) for style in results.styles}
         rows.append(Row({"test": "passed", "numbers": "", "passes": "", **passed}))
     compared = [
-        f"{table.markdown()}\n"
+        "\n\n".join([table.markdown().rstrip(), *table.notes, ""])
         for test in results.tests
         for table in (
             *([compared_table(results, test)] if len(results.styles) > 1 or test.spec.compare else []),
@@ -302,7 +323,7 @@ def conditions_table(test: Test, outcome: Outcome) -> Table:
     for one in outcome.conditions:
         runs = next((spread.count for spread in one.metrics.values()), 0)
         at = {f"at {name}": value for name, value in one.at.items()}
-        rows.append(Row({**at, "inside": inside[one.inside], **one.metrics, "runs": runs}))
+        rows.append(Row({**at, "inside": inside[one.inside], **one.told, "runs": runs}))
     return Table(columns, rows)
 
 

@@ -90,12 +90,17 @@ class EvaluationCallback(Callback):
         self._env: VecEnv | None = None
         self._drawn: VecEnv | None = None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the policy was evaluated as it was before any learning: the first checkpoint is from before that."""
+        return self.evaluated_at >= 0
+
     # --- When ---------------------------------------------------------------------------------------------------------
 
     @override
     def on_start(self, trainer: Trainer) -> None:
         """Measure the baselines, and the policy as it is before any learning."""
-        self._table = Table(trainer.run.evaluations, trainer.step if trainer.resumed else None)
+        self._table = Table(trainer.run.evaluations, trainer.step if self.has_begun else None)
         self._env = normalizers.frozen(trainer.environments.evaluation(), trainer.normalizer)
         self._seed = evaluation_seed(trainer.config)
         self.baselines = self._known_baselines(trainer) or self._measure_baselines(trainer)
@@ -104,7 +109,7 @@ class EvaluationCallback(Callback):
             trainer.display.notice("matplotlib is not installed, so TensorBoard gets no figures; ccgym[report] has it")
         elif trainer.config.evaluation.figure:
             self._drawn = normalizers.frozen(trainer.environments.drawn(), trainer.normalizer)
-        if not trainer.resumed:
+        if not self.has_begun:
             self._evaluate(trainer)
 
     @override
@@ -358,7 +363,7 @@ class RecordsCallback(Callback):
     @override
     def on_start(self, trainer: Trainer) -> None:
         """Write the texts of a new run, and start the clocks."""
-        if not trainer.resumed:
+        if not trainer.evaluation.has_begun:
             trainer.events.add_text("config", _code(trainer.config.as_yaml()), 0)
             trainer.events.add_text("versions", _code(json.dumps(environment(), indent=1)), 0)
         self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()

@@ -45,6 +45,10 @@ DAMAGE: Final = (
 """What torch, SB3 and zipfile raise for a file that does not hold weights. Nothing in it is ever unpickled."""
 
 
+NO_WEIGHTS: Final = (OSError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile)
+"""Those of a file of something else; weights of other networks raise the others, too."""
+
+
 def what_is_damaged(error: Exception) -> str:
     """One line that says what is wrong with a file of weights."""
     if isinstance(error, pickle.UnpicklingError):

@@ -38,12 +38,13 @@ from ccgym.training.callbacks import (
     EvaluationCallback,
     RecordsCallback,
 )
-from ccgym.training.checkpoint import Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
+from ccgym.training.checkpoint import MODEL, Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
+    NO_WEIGHTS,
     build_model,
     choose_device,
     extra_state,
@@ -243,6 +244,10 @@ class Trainer:
         for directory in (self.run.best, self.run.final):
             settle_directory(directory)
         remove_leftovers(self.run.checkpoints, -1 if resume_at is None else resume_at)
+        if checkpoint is not None:
+            self.evaluation.restore(checkpoint.state["callbacks"]["evaluation"])
+            if not self.evaluation.has_begun:
+                resume_at = -1  # rows of step 0 come again
         self.rollouts = self.environments.training()
         self.env = normalized(self.rollouts, config.algorithm)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
@@ -281,9 +286,12 @@ class Trainer:
 
     def _loop(self, stop: StopRequest) -> None:
         every = self.config.training.checkpoint_every
+        begins = not self.evaluation.has_begun
         for callback in self.callbacks:
+            if callback is self.evaluation and not self.resumed:
+                self._save()  # measuring the baselines can take minutes
             callback.on_start(self)
-        if not self.resumed:
+        if begins:
             self.model.logger.dump(self.step)
             self._save()
         saved, saved_at = self.step, self._clock()
@@ -385,6 +393,14 @@ class Trainer:
         model, state = self.model, checkpoint.state
         try:
             model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
+        except NO_WEIGHTS as error:
+            raise ResultsError(
+                "checkpoint-damaged",
+                what_is_damaged(error),
+                where=str(self.run.checkpoints / f"step_{checkpoint.step}" / MODEL),
+                expected="weights as `ccgym train` wrote them",
+                hint="remove this checkpoint, and the one before it is continued",
+            ) from None
         except DAMAGE as error:
             raise ResultsError(
                 "resume-changed",
@@ -406,7 +422,6 @@ class Trainer:
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
         set_extra_state(model, state.get("learner", {}))
-        self.evaluation.restore(state["callbacks"]["evaluation"])
         if not exact:
             self.display.notice("episodes on real paths do not come back; new ones begin")
         # Last: nothing after this may draw.

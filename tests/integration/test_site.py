@@ -17,6 +17,7 @@ from ccgym.cli.main import main as ccgym
 from ccgym.cli.site import main as site
 from ccgym.errors import ResultsError
 from ccgym.report.site import load_results
+from ccgym.report.site.pages import _values
 from tests.browser import Browser, program
 from tests.refusals import explained
 
@@ -115,6 +116,33 @@ def test_an_experiment_shows_every_part_at_every_width(browser: Browser, pages: 
     assert browser.run("document.querySelectorAll('#run-figures canvas').length") == 6
     assert browser.run("document.querySelectorAll('#run-figures svg.plot').length") == 3
     assert browser.run("document.querySelectorAll('#compared-figures .uplot, #compared-figures svg.plot').length") == 3
+
+
+def test_each_link_has_a_line_where_only_ratios_have_a_mean(process: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "links.yaml"
+    text = EXPERIMENT.replace("sweep: {queue: [10p, 40p, 160p]}", "sweep: {queue: [10p, 40p], rate: [1mbps, 12mbps]}")
+    text = text.replace("rate: 12mbps, rtt", "rate: $rate, rtt").replace("runs: 2", "runs: 1")
+    file.write_text(text.replace("{metric: queueing_delay}", "{metric: utilization}"), encoding="utf-8")
+    assert evaluate(["--experiment", str(file), "--out", str(tmp_path / "links"), "--no-figures"]) == 0
+    assert site([str(tmp_path), "--out", str(tmp_path / "site")]) == 0
+    process.open(tmp_path / "site" / "links" / "links.html", part="#")
+    choose = "(() => {{ for (const [id, at] of [['sweep-metric', {metric}], ['sweep-x', 0]]) {{ " \
+             "document.getElementById(id).selectedIndex = at; " \
+             "document.getElementById(id).dispatchEvent(new Event('change')); }} " \
+             "return document.querySelectorAll('#sweep-figure .u-legend .u-series').length - 1; }})()"  # fmt: skip
+    assert [process.run(choose.format(metric=place)) for place in (0, 1)] == [4, 2], "two schemes, two rates"
+
+
+def test_identical_runs_have_no_deviation_on_the_site() -> None:
+    spread = {"mean": 1.0, "std": 0.0, "count": 3}
+    outcome = {
+        "conditions": [
+            {"key": "a", "metrics": {"x": spread}, "identical": True},
+            {"key": "b", "metrics": {"x": spread}},
+        ]
+    }
+    conditions = [{"key": "a"}, {"key": "b"}, {"key": "c"}]
+    assert _values({"metrics": [{"key": "x"}]}, outcome, conditions) == [[[1.0, 0.0, 1]], [[1.0, 0.0, 3]], [None]]
 
 
 def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages: Path, results: Path) -> None:
@@ -246,7 +274,7 @@ def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser
     assert shown == expected
     assert len(shown) == 2
     links = browser.run("[...document.querySelectorAll('#reports ~ .entries a')].map((one) => one.href)")
-    assert [Path(one).name for one in links] == ["prudentia.html", "pantheon_table.md", "gap_table.md"]
+    assert [Path(one).name for one in links] == ["gap_table.md", "prudentia.html", "pantheon_table.md"]
     browser.open(pages / "reports" / "prudentia" / "prudentia.html")
     assert browser.run("document.querySelectorAll('figure img, img').length") >= 3
     assert (pages / "reports" / "slow link" / "pantheon_table.md").exists()

@@ -416,5 +416,6 @@ def test_a_pickle_in_place_of_weights_is_refused(
         manifest["sha256"]["rl_model.zip"] = hashlib.sha256(file.read_bytes()).hexdigest()
         (newest / "checkpoint.json").write_text(json.dumps(manifest))
         assert main(["--resume", str(place), "--steps", "3000", "--no-export"]) == 2
-    explained(capsys.readouterr().err, "results-damaged" if which == "best" else "resume-changed")
+    place = file.relative_to(tmp_path)
+    explained(capsys.readouterr().err, f"{'results' if which == 'best' else 'checkpoint'}-damaged at {place}")
     assert not (tmp_path / "evil").exists()

@@ -304,6 +304,22 @@ def test_a_minute_without_a_checkpoint_is_followed_by_one(tmp_path: Path) -> Non
     assert written == {"step_0", "step_128", "step_256", "step_384", "step_512"}
 
 
+@pytest.mark.parametrize("when", ["baselines", "evaluation"])
+def test_the_first_checkpoint_comes_before_anything_is_measured(
+    tmp_path: Path, whole: tuple[Path, Outcome, str], when: str
+) -> None:
+    def kill(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    display = Quiet()
+    setattr(display, when, kill)
+    config = toy_config(whole[2])
+    with pytest.raises(Killed):
+        run(tmp_path, config, display=display)
+    assert [one.name for one in (tmp_path / "checkpoints").glob("step_*")] == ["step_0"]
+    assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
+
+
 def test_killed_again_and_again(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
     config = toy_config(whole[2])
     resume = False
@@ -399,7 +415,7 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(
     def write(descriptor: int, data: Any) -> int:
         nonlocal writes
         writes += 1
-        if writes > 12:
+        if writes > 16:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(descriptor, data)
 

@@ -442,6 +442,9 @@ def test_the_command_describes_a_configuration(capsys: pytest.CaptureFixture[str
     assert len(json.loads(capsys.readouterr().out)["agent"]["observation"]) == 9
     assert main(["describe", str(CONFIGS / "eagle.yaml")]) == 0
     assert 'its flow: start {"uniform": ["0s", "1s"]}' in capsys.readouterr().out
+    assert "  ecn " not in text
+    assert main(["describe", str(CONFIGS / "aurora.yaml"), "--set", "agent.ecn=true"]) == 0
+    assert "  ecn " in capsys.readouterr().out
     assert main(["describe", "--signals"]) == 0
     assert "latency_ratio" in capsys.readouterr().out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ def test_a_regular_file_is_read(tmp_path: Path) -> None:
     file.write_text('{"a": [1, -2.5, "x"]}')
     assert read_json(file) == {"a": [1, -2.5, "x"]}
     assert read_bytes(file, 21) == file.read_bytes()
+
+
+def test_reading_takes_the_memory_of_the_file_and_not_of_the_limit(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("{}")
+    tracemalloc.start()
+    try:
+        assert read_bytes(file, 2**31) == b"{}"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:

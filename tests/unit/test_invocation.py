@@ -218,3 +218,32 @@ def test_a_place_that_is_not_utf_8_is_one_error(tmp_path: Path) -> None:
     done = subprocess.run([*command, out], capture_output=True, cwd=ROOT, check=False)
     assert done.returncode == STATUS_ERROR
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["evaluate.py"], ["train.py"], ["-m", "ccgym"], ["-c", "import ccgym.invocation as i; exit(i.main())"]]
+)
+def test_an_interruption_while_commands_are_imported_is_a_line(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.startswith('ccgym.cli.'):\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError(errno.EMFILE, "too many"), OSError(errno.ENOMEM, "no memory")]
+)
+def test_what_the_machine_refuses_is_an_error(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse() -> int:
+        raise error
+
+    assert run(refuse) == STATUS_ERROR
+    explained(capsys.readouterr().err, "memory-exceeded" if isinstance(error, MemoryError) else "file-unwritable")

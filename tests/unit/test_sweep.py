@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ccgym.cli.evaluate import main
@@ -19,15 +20,18 @@ from ccgym.evaluation import engine
 from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.engine import Reduction, measure
+from ccgym.evaluation.flags import BACKLOG_LOSS
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Run, contender, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.expand import Scenario, generator
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.metrics.base import Better
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Test
+from ccgym.experiments.results import Test, ranks
 from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
+from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
 from tests.refusals import explained, refused
 
 SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"
@@ -162,7 +166,7 @@ def test_a_sweep_from_the_command_line(
     rows = list(csv.DictReader((out / "12mbps-rtt_differences.csv").read_text().splitlines()))
     assert len(document["differences"]) == len(rows) == 3 * 4, "over all conditions and at each, four metrics"
     verdicts = {(one["condition"], one["quantity"]): one["verdict"] for one in rows}
-    assert verdicts["", "throughput"] == verdicts["rtt=40ms", "throughput"] == "better"
+    assert verdicts["", "throughput_rank"] == verdicts["rtt=40ms", "throughput"] == "better"
     assert verdicts["rtt=20ms", "delay_p95"] == "worse"
     assert main([*words, "--runs", "3"]) == 0
     said = capsys.readouterr().out
@@ -298,3 +302,89 @@ def test_identical_runs_are_marked_in_every_condition(tmp_path: Path) -> None:
     assert "3 =" in same
     assert "±" in differ
     assert "3 =" not in differ
+
+
+def test_runs_that_differ_in_what_was_on_its_way_at_the_end_are_not_identical(tmp_path: Path) -> None:
+    swept = parse_sweeps(["rate=1mbps", "rtt=20ms"])
+    source = swept_path("12mbps", swept, name="x", schemes=["bbr"], runs=3, runtime_ns=5 * 10**9)
+    (outcome,) = run_experiments(source, Request(out=tmp_path)).outcomes.values()
+    assert len({run.trajectory for run in outcome.runs}) == 1
+    assert len({run.values["loss"] for run in outcome.runs}) > 1
+    assert [one.identical for one in outcome.conditions] == [False]
+
+
+def test_loss_that_is_backlog_is_noted_as_in_evaluations(tmp_path: Path) -> None:
+    path = tmp_path / "path.yaml"
+    path.write_text("{rate: 2mbps, rtt: 20ms}\n")
+    words = [
+        "--trace",
+        str(path),
+        "--schemes",
+        "cubic",
+        "--sweep",
+        "queue=infinite,20p",
+        "--runtime",
+        "3",
+        "--runs",
+        "1",
+    ]
+    assert main([*words, "--no-figures", "--out", str(tmp_path / "out")]) == 0
+    document = json.loads(next((tmp_path / "out").glob("path*.json")).read_text())
+    losses = {one["key"]: one["metrics"]["loss"]["mean"] for one in document["outcomes"][0]["conditions"]}
+    assert min(losses.values()) > BACKLOG_LOSS
+    (note,) = (note for note in document["notes"] if note.startswith("loss-is-backlog"))
+    assert "queue=infinite" in note  # the other one dropped packets
+
+
+def test_across_links_rates_and_delays_are_ranked_and_never_averaged(tmp_path: Path) -> None:
+    words = ["--trace", "12mbps", "--schemes", "cubic,vegas", "--sweep", "rate=1mbps,50mbps", "--sweep", "rtt=20ms"]
+    assert main([*words, "--runtime", "3", "--runs", "2", "--no-figures", "--out", str(tmp_path)]) == 0
+    (file,) = (one for one in tmp_path.glob("*.csv") if "differences" not in one.name)
+    rows = [row for row in csv.DictReader(file.read_text().splitlines()) if not row["condition"]]
+    units = {(row["metric"], row["unit"]) for row in rows}
+    assert units == {("throughput", "rank"), ("delay_p95", "rank"), ("loss", "fraction"), ("utilization", "fraction")}
+    ranks = {row["scheme"]: float(row["mean"]) for row in rows if row["metric"] == "delay_p95"}
+    assert ranks == {"cubic": 2, "vegas": 1}
+    compared = list(csv.DictReader(next(tmp_path.glob("*_differences.csv")).read_text().splitlines()))
+    over_all = {row["quantity"] for row in compared if not row["condition"]}
+    assert over_all == {"throughput_rank", "delay_p95_rank", "loss", "utilization"}
+    assert {row["quantity"] for row in compared if row["condition"]} == {
+        "throughput",
+        "delay_p95",
+        "loss",
+        "utilization",
+    }
+    text = next(tmp_path.glob("*.md")).read_text()
+    assert len(re.findall(r"rank \d", text)) == 4, "two schemes, two metrics"
+
+
+def test_conditions_of_one_link_keep_their_means(tmp_path: Path) -> None:
+    words = ["--trace", "12mbps", "--schemes", "cubic,vegas", "--sweep", "queue=20p,40p", "--sweep", "rtt=20ms"]
+    assert main([*words, "--runtime", "3", "--runs", "1", "--no-figures", "--out", str(tmp_path)]) == 0
+    compared = list(csv.DictReader(next(tmp_path.glob("*_differences.csv")).read_text().splitlines()))
+    assert {row["quantity"] for row in compared} == {"throughput", "delay_p95", "loss", "utilization"}
+    (file,) = (one for one in tmp_path.glob("*.csv") if "differences" not in one.name)
+    assert all(row["condition"] for row in csv.DictReader(file.read_text().splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("better", "values", "expected"),
+    [
+        ("higher", {"a": 3.0, "b": 5.0, "c": 1.0}, {"a": 2, "b": 1, "c": 3}),
+        ("lower", {"a": 3.0, "b": 5.0, "c": 3.0}, {"a": 1.5, "b": 3, "c": 1.5}),
+        ("one", {"a": 0.5, "b": 1.4}, {"a": 2, "b": 1}),
+    ],
+)
+def test_ranks(better: Better, values: dict[str, float], expected: dict[str, float]) -> None:
+    assert ranks(better, values) == expected
+
+
+def test_a_figure_averages_ratios_only_over_links_that_it_does_not_tell_apart(tmp_path: Path) -> None:
+    swept = parse_sweeps(["rtt=20ms,40ms", "rate=1mbps,50mbps"])
+    source = swept_path("12mbps", swept, name="x", schemes=["cubic"], runs=1, runtime_ns=10**9)
+    results = run_experiments(source, Request(out=tmp_path))
+    rows = (SweepRow(metric="throughput"), SweepRow(metric="utilization"))
+    drawn = sweep_figure(results, results.tests[0], SweepOptions(x="rtt_ms", rows=rows))
+    assert [np.size(axes.lines[0].get_xdata()) for axes in drawn.axes] == [0, 2]
+    together = sweep_figure(results, results.tests[0], SweepOptions(x="rtt_ms", columns="rate_mbps", rows=rows))
+    assert [np.size(axes.lines[0].get_xdata()) for axes in together.axes] == [2, 2, 2, 2]

@@ -29,6 +29,7 @@ def scatter_figure(results: ExperimentResults, test: Test, options: ScatterOptio
     """Draw the marks, and dashed lines at the thresholds."""
     y = test.by_key(options.y) if options.y else test.metrics[0]
     x = test.by_key(options.x) if options.x else test.metrics[min(1, len(test.metrics) - 1)]
+    averaged = not (test.ranks(x) or test.ranks(y))  # different links have no common mean
     drawn = blank_figure(*SIZE_IN)
     axes = drawn.add_subplot()
     for style, outcome in results.of_test(test):
@@ -39,10 +40,11 @@ def scatter_figure(results: ExperimentResults, test: Test, options: ScatterOptio
         up = metric_scale(y) * np.array([values[y.key] for values in runs], dtype=float)
         color = legible(style.color)
         axes.plot(across, up, style.marker, color=color, markersize=5, alpha=0.45, markeredgewidth=0)
-        axes.plot(
-            across.mean(), up.mean(), style.marker, color=color, markersize=13, markeredgecolor="white",
-            markeredgewidth=1.2, zorder=4,
-        )  # fmt: skip
+        if averaged:
+            axes.plot(
+                across.mean(), up.mean(), style.marker, color=color, markersize=13, markeredgecolor="white",
+                markeredgewidth=1.2, zorder=4,
+            )  # fmt: skip
     criteria = {one.metric: one for _, outcome in results.of_test(test) for one in outcome.criteria}
     for metric, draw in ((y, axes.axhline), (x, axes.axvline)):
         for bound in (criteria[metric.key].min, criteria[metric.key].max) if metric.key in criteria else ():
@@ -52,7 +54,8 @@ def scatter_figure(results: ExperimentResults, test: Test, options: ScatterOptio
     axes.set_ylim(bottom=0, top=103 if y.unit == "%" else None)
     axes.set_xlabel(metric_label(x))
     axes.set_ylabel(metric_label(y))
-    axes.set_title("small: every run; large: means; dashed: thresholds", fontsize=10.5, color=MUTED, loc="left")
+    marks = "small: every run; large: means" if averaged else "every run"
+    axes.set_title(f"{marks}; dashed: thresholds", fontsize=10.5, color=MUTED, loc="left")
     add_title(drawn, test.title)
     scheme_legend(drawn, results.styles)
     lay_out(drawn)

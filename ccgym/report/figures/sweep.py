@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
-from ccgym.experiments.results import ConditionResult, ExperimentResults, Test
+from ccgym.experiments.results import ConditionResult, ExperimentResults, Spread, Test
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend
@@ -79,7 +79,7 @@ def sweep_figure(results: ExperimentResults, test: Test, options: SweepOptions) 
         metric = test.by_key(row.metric or metrics[0])
         for value, axes in zip(titles, axes_row, strict=True):
             at: At = {**row.where, **({columns: value} if columns else {})}
-            panel = _Panel(axes, row.x or x, metric, at, options, _values(conditions, row.x or x))
+            panel = _Panel(axes, row.x or x, test, metric, at, options, _values(conditions, row.x or x))
             for style, outcome in results.of_test(test):
                 for kind, dashes in zip(kinds, LINE_STYLES, strict=False):
                     own = {**at, **({options.lines: kind} if options.lines else {})}
@@ -119,11 +119,12 @@ class _Panel:
     """One axes of the figure."""
 
     def __init__(
-        self, axes: Axes, x: str, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
+        self, axes: Axes, x: str, test: Test, metric: Metric, at: Mapping[str, float | str], options: SweepOptions,
         values: Sequence[float | str],
     ) -> None:  # fmt: skip
         self._axes = axes
         self._x = x
+        self._test = test
         self._metric = metric
         self._at = at
         self._values = list(values)
@@ -143,23 +144,25 @@ class _Panel:
         return float(self._values.index(value) if self._even else value)
 
     def line(self, style: SchemeStyle, line: LineStyle, conditions: Sequence[ConditionResult]) -> None:
-        """Draw a scheme. Conditions that the panel does not tell apart are averaged; whiskers span them all."""
-        by_x: dict[float, list[tuple[float, float, float]]] = {}
+        """Draw a scheme. Whiskers span all conditions that the panel does not tell apart; marks are their means, where
+        they have one."""
+        by_x: dict[float, dict[str, Spread]] = {}
         for one in conditions:
             spread = one.metrics.get(self._metric.key)
             if spread is not None and self._x in one.at:
-                by_x.setdefault(self._place(one.at[self._x]), []).append((spread.mean, spread.low, spread.high))
+                by_x.setdefault(self._place(one.at[self._x]), {})[one.key] = spread
         if not by_x:
             return
         places = sorted(by_x)
-        means = [self._scale * sum(mean for mean, _, _ in by_x[x]) / len(by_x[x]) for x in places]
-        lows = [self._scale * min(low for _, low, _ in by_x[x]) for x in places]
-        highs = [self._scale * max(high for _, _, high in by_x[x]) for x in places]
+        lows = [self._scale * min(one.low for one in by_x[x].values()) for x in places]
+        highs = [self._scale * max(one.high for one in by_x[x].values()) for x in places]
+        marked = [x for x in places if self._test.has_mean(self._metric, by_x[x])]
+        means = [self._scale * sum(one.mean for one in by_x[x].values()) / len(by_x[x]) for x in marked]
         self._max = max(self._max, *highs)
         color = legible(style.color)
         self._axes.vlines(places, lows, highs, color=color, linewidth=1.0, alpha=0.45)
         self._axes.plot(
-            places, means, color=color, marker=style.marker, markersize=5, linewidth=1.6, linestyle=line,
+            marked, means, color=color, marker=style.marker, markersize=5, linewidth=1.6, linestyle=line,
             clip_on=False, zorder=3,
         )  # fmt: skip
 

@@ -280,12 +280,13 @@ def _verdicts(schemes: Sequence[Mapping[str, Any]], outcomes: Mapping[str, Mappi
 def _values(
     test: Mapping[str, Any], outcome: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]
 ) -> list[list[list[float] | None]]:
-    """By condition and metric: mean, standard deviation, runs; None where nothing is known."""
-    known = {one["key"]: one["metrics"] for one in outcome["conditions"]}
+    """By condition and metric: mean, standard deviation, runs; None where nothing is known. Identical runs are one."""
+    known = {one["key"]: one for one in outcome["conditions"]}
 
-    def of(condition: str, metric: str) -> list[float] | None:
-        spread = known.get(condition, {}).get(metric)
-        return None if spread is None else [spread["mean"], spread["std"], spread["count"]]
+    def of(key: str, metric: str) -> list[float] | None:
+        one = known.get(key, {"metrics": {}})
+        spread = one["metrics"].get(metric)
+        return spread and [spread["mean"], spread["std"], 1 if one.get("identical") else spread["count"]]
 
     return [[of(one["key"], metric["key"]) for metric in test["metrics"]] for one in conditions]
 

@@ -96,7 +96,8 @@ class StoredReport:
     @property
     def page(self) -> str:
         """File name of its page; of its tables where it was made without figures and page; empty without either."""
-        names = (f"{self.name}.html", "pantheon_report.html", f"{self.name}.md", "pantheon_table.md")
+        pages = (f"{self.name}.html", "pantheon_report.html", "gap_report.html", "scorecard.html")
+        names = (*pages, f"{self.name}.md", "pantheon_table.md", "gap_table.md", "scorecard.md")
         return next((name for name in names if (self.directory / name).exists()), "")
 
     @property

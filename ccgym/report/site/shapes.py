@@ -104,6 +104,7 @@ class _Condition(TypedDict):
     key: str
     at: dict[str, Any]
     metrics: dict[str, _Spread]
+    identical: NotRequired[bool]
 
 
 class _Run(TypedDict):

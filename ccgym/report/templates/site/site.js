@@ -146,13 +146,18 @@ function drawSweep() {
   if (numeric) marks.sort((a, b) => a - b);
   const x = numeric ? marks : marks.map((_, at) => at);
   const scale = metric.unit === "%" ? 100 : 1;
-  const lines = page.schemes.map((scheme) => ({
-    label: scheme.label, stroke: color(scheme.colors),
+  // Rates and delays of different links have no common mean: each gets a line.
+  const ratio = ["", "%"].includes(metric.unit);
+  const others = (one) => (ratio ? [] : Object.keys(one.at).filter((key) => key !== name))
+    .map((key) => `${key.replace(/_/g, " ")} ${one.at[key]}`).join(", ");
+  const groups = [...new Set(page.conditions.map(others))];
+  const lines = page.schemes.flatMap((scheme) => groups.map((group) => ({
+    label: group ? `${scheme.label}, ${group}` : scheme.label, stroke: color(scheme.colors),
     values: marks.map((mark) => {
-      const own = page.conditions.flatMap((one, at) => (one.at[name] === mark ? [page.values[scheme.key]?.[at]?.[place]?.[0] ?? null] : []))
+      const own = page.conditions.flatMap((one, at) => (one.at[name] === mark && others(one) === group ? [page.values[scheme.key]?.[at]?.[place]?.[0] ?? null] : []))
         .filter((value) => value !== null);
       return own.length ? scale * own.reduce((sum, value) => sum + value, 0) / own.length : null;
-    }) })).filter((line) => line.values.some((value) => value !== null));
+    }) }))).filter((line) => line.values.some((value) => value !== null));
   const figure = $("sweep-figure");
   figure.replaceChildren();
   if (!lines.length) return;
