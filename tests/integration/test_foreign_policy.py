@@ -116,7 +116,7 @@ def test_mistakes_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[st
     refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(3, 1), 3))
     refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(2, 4)))
     refuses("policy-unsuitable at network.onnx", written_in_double(tmp_path))
-    refuses("policy-unreadable", written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.Mish())))
+    refuses("unsupported", written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.Mish())))
     good = written(tmp_path, nn.Linear(2, 1))
     refuses("name-taken", good, "-o", str(good))
     refuses("options-conflict", good, "--normalize", "x.pkl")

@@ -261,7 +261,13 @@ def test_one_control_c_ends_a_scheme_that_does_not_return(body: str, tmp_path: P
     command = [sys.executable, "-u", "-m", "ccgym.cli.main", "evaluate", "--trace", "12mbps", "--schemes"]
     command += [f"{file}:Busy", "--runs", "2", "--out", str(tmp_path / "out"), "--no-figures"]
     nowhere = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdout=nowhere,
+        stderr=nowhere,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
+    )
     try:
         until = time.monotonic() + 60
         while not (tmp_path / "out" / "ccgym_manifest.json").exists():
