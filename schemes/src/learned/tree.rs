@@ -107,7 +107,7 @@ impl Tree {
                 continue;
             }
             if columns.modes[i] != b"BRANCH_LEQ" {
-                let found = String::from_utf8_lossy(columns.modes[i]).into_owned();
+                let found = format!("{:?}", String::from_utf8_lossy(columns.modes[i]));
                 return Err(refused(&at("mode"), found, "LEAF or BRANCH_LEQ"));
             }
             if depth == MAX_DEPTH {
@@ -210,7 +210,7 @@ impl<'a> Columns<'a> {
             return Err(refused("nodes_hitrates", found, format!("none, or {count} numbers")));
         }
         if self.transform != b"NONE" {
-            let found = String::from_utf8_lossy(self.transform).into_owned();
+            let found = format!("{:?}", String::from_utf8_lossy(self.transform));
             return Err(refused("post_transform", found, "NONE"));
         }
         if !self.classes.iter().copied().eq(0..sizes.action_size as i64) {
