@@ -178,8 +178,9 @@ CODES: Final = {
 """What each code of an error means."""
 
 
-def known_code(code: object, otherwise: str) -> str:
-    """A code that a process of ours sent, or ``otherwise`` if this version has no such code."""
+def known_code(said: object, otherwise: str) -> str:
+    """A code that another process sent, or of a native exception; ``otherwise`` if :data:`CODES` does not have it."""
+    code = getattr(said, "code", said)
     return code if isinstance(code, str) and code in CODES else otherwise
 
 

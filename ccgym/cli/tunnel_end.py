@@ -74,7 +74,7 @@ def _serve(line: bytes) -> None:
         plan = None if check else _plan(request["plan"])
         server = request.get("ntp")
         if not isinstance(server, str | None):
-            raise TypeError("a time server that is no name")
+            raise TypeError("ntp is neither a host name nor null")
     except CcgymError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:

@@ -107,7 +107,7 @@ def read_agent(value: object) -> AgentConfig:
 
 def _refused(error: ValueError, where: str = "") -> ConfigError:
     """Read the core's ``PLACE: found FOUND, expected EXPECTED; HINT``; ``where`` replaces its place."""
-    message, code = str(error), known_code(getattr(error, "code", None), "agent-invalid")
+    message, code = str(error), known_code(error, "agent-invalid")
     match = re.fullmatch(r"([^:]+): found (.*), expected (.*?)(?:; ((?:did you mean|leave it) .*))?", message, re.S)
     if match is None:
         return ConfigError(code, message, expected="an agent that the native core accepts", where=where)

@@ -15,7 +15,7 @@ TRIES: Final = 3
 TIMEOUT_S: Final = 2.0
 """How long an answer may take, seconds."""
 COARSE_S: Final = 0.1
-"""By so much a server may be wrong about how long it kept a question: some have clocks with long ticks."""
+"""Maximum error of the time for which a server says that it kept a question, seconds: some clocks have long ticks."""
 
 _PACKET: Final = struct.Struct("!BBbb11I")
 _REQUEST: Final = 0x23
@@ -67,7 +67,7 @@ def _ask(server: str, port: int) -> tuple[float, float]:
         mark = _timestamp(sent_s)
         asking.send(_PACKET.pack(_REQUEST, 0, 0, 0, *[0] * 9, *mark))
         while True:
-            # What keeps coming must not keep us.
+            # Answers to other questions do not extend the timeout.
             if (left_s := begun + TIMEOUT_S - time.monotonic()) <= 0:
                 raise TimeoutError("timed out")
             asking.settimeout(left_s)

@@ -207,7 +207,7 @@ class RunProcess:
             return RunOutcome(result, dict(json.loads(report)))
         except (OSError, TypeError, ValueError) as error:
             raise RealPathError(
-                known_code(getattr(error, "code", None), "protocol-error"),
+                known_code(error, "protocol-error"),
                 f"the result cannot be read: {error}{_quoted(self._error_text())}",
                 where=f"backend {self._name}",
                 expected="what the run process writes at its end",

@@ -96,7 +96,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
         )
     except (TypeError, ValueError) as error:
         raise RealPathError(
-            known_code(getattr(error, "code", None), "protocol-error"),
+            known_code(error, "protocol-error"),
             f"the halves of the result do not fit together: {error}",
             where=f"remote {hosts.remote_path}",
             expected="what the run processes of one version write",

@@ -40,7 +40,7 @@ SHOWN_LINES: Final = 4
 """Last lines of what SSH said that an error quotes."""
 
 _MAX_RESULT: Final = 2**30
-"""What is longer is no result of any run, bytes: packed or unpacked."""
+"""Maximum size of a result, packed or unpacked, bytes."""
 
 _RESULT: Final = b'{"ccgym": {"result": "'
 _RESULT_END: Final = b'"}}'

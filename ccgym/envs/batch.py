@@ -70,9 +70,7 @@ class EpisodeBatch(ABC):
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
             """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
-            raise ConfigError(
-                known_code(getattr(error, "code", None), "agent-invalid"), str(error), where="agent"
-            ) from None
+            raise ConfigError(known_code(error, "agent-invalid"), str(error), where="agent") from None
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
         """Names, with units, of an interval's statistics."""

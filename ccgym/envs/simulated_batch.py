@@ -76,7 +76,7 @@ class SimulatedBatch(EpisodeBatch):
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
             raise SimulationError(
-                known_code(getattr(error, "code", None), "simulation-refused"),
+                known_code(error, "simulation-refused"),
                 f"the simulator refused the episode: {error}",
                 hint=f"the path is {episode.path}",
             ) from None

@@ -18,11 +18,11 @@ from ccgym.schemes.origins import OfPython
 from ccgym.units import Nanoseconds
 
 RELIEF: Final = 2.0
-"""What limited a run is what it carries so many times as much without."""
+"""A cause is confirmed if the run without it carries at least this many times as much."""
 
 MAX_PACKETS: Final = 400_000
-"""Most packets that such a run may carry: a fraction of a second. The time that it takes decides nothing, so that the
-same seed gives the same flags."""
+"""Maximum number of packets of such a run, which takes a fraction of a second. It is no limit of time, so that the same
+seed gives the same flags."""
 
 
 def causes(experiment: Experiment, results: ResultSet) -> dict[str, Cause]:

@@ -102,7 +102,7 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
         raise SimulationError("run-abandoned", f"the simulation was stopped: {error}") from None
     except ValueError as error:
         raise SimulationError(
-            known_code(getattr(error, "code", None), "simulation-refused"), f"the simulator refused the run: {error}"
+            known_code(error, "simulation-refused"), f"the simulator refused the run: {error}"
         ) from error
     return run.run_record(result)
 

@@ -178,7 +178,7 @@ class ConditionResult:
 
     @property
     def told(self) -> Mapping[str, Spread]:
-        """The metrics; identical runs count as one run, since five times the same number is no certainty."""
+        """The metrics. Identical runs count as one run, since equal numbers do not show how much runs scatter."""
         return {key: replace(one, count=1) if self.identical else one for key, one in self.metrics.items()}
 
 

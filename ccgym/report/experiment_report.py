@@ -128,7 +128,7 @@ def _compared_rows(
 
 
 def best_schemes(better: Better, means: Mapping[str, float]) -> set[str]:
-    """Keys of the schemes with the best mean; none where all are equal, or there is no better side."""
+    """Keys of the schemes with the best mean; empty if all means are equal, or if neither side is better."""
     merits = {key: merit(better, mean) for key, mean in means.items()}
     most = max(merits.values(), default=0.0)
     return {key for key, one in merits.items() if one == most} if len({*merits.values()}) > 1 else set()

@@ -505,7 +505,7 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         info = registry()[choice.name]
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in NOT_TYPED)
         title = choice.title
-        code = known_code(getattr(error, "code", None), "parameter-invalid")
+        code = known_code(error, "parameter-invalid")
         raise ConfigError(
             code,
             str(error),

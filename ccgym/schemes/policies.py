@@ -314,7 +314,7 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:
         raise ConfigError(
-            known_code(getattr(error, "code", None), "policy-unreadable"),
+            known_code(error, "policy-unreadable"),
             f"the policy cannot be used: {error}",
             where=_join(where, str(file)),
             expected="a policy that this version of ccgym understands",

@@ -116,7 +116,7 @@ def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) 
 
 def trace_format_error(error: Exception, name: str) -> TraceFormatError:
     """Turn the native parser's message into its four parts."""
-    message, code = str(error), known_code(getattr(error, "code", None), "trace-malformed")
+    message, code = str(error), known_code(error, "trace-malformed")
     parts = _NATIVE_MESSAGE.fullmatch(message)
     if parts is None:
         return TraceFormatError(code, message, where="" if message.startswith(name) else name)

@@ -166,7 +166,7 @@ def trajectory_parity(
         result = _core.simulate(json.dumps(spec), dict(episode.traces), {exported.key: exported.native})
     except ValueError as error:
         raise SimulationError(
-            known_code(getattr(error, "code", None), "simulation-refused"), f"the simulator refused the run: {error}"
+            known_code(error, "simulation-refused"), f"the simulator refused the run: {error}"
         ) from error
     inside = str(json.loads(result.summary())["trajectory_hash"])
     return Trajectories(outside=batch.trajectory_hash(0), inside=inside)

@@ -70,9 +70,12 @@ def test_baselines_see_nothing_and_have_no_expert() -> None:
 @pytest.mark.parametrize("scheme", ["oracle", "bbr", "cubic"])
 def test_baselines_of_an_agent_with_ecn_mark_as_ever(scheme: str) -> None:
     agent = TrainConfig.load("link", ["agent.ecn=true"]).agent
-    env = LinkEnv(agent=passive_agent(agent, scheme), episode_steps=2)
+    baseline = passive_agent(agent, scheme)
+    assert agent.ecn
+    assert not baseline.ecn
+    env = LinkEnv(agent=baseline, episode_steps=2)
     env.reset(seed=1)
-    env.step(env.action_space.sample())
+    assert env.step(env.action_space.sample())[4]["time_s"] > 0
 
 
 # --- Learners --------------------------------------------------------------------------------------------------------

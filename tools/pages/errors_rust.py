@@ -1,4 +1,4 @@
-"""The snapshot of all texts of errors in the Rust crates, beside that of Python in ``errors``.
+"""The snapshot of all texts of errors in the Rust crates; ``errors`` makes that of Python.
 
 It reads the sources without their tests, and collects by file: the attributes ``#[error("…")]``; the texts in every
 call that makes one of :data:`KINDS`, in calls of the file's functions and closures that do so, and in what is chained
@@ -105,7 +105,7 @@ def entries() -> Iterator[tuple[str, str, tuple[str, ...]]]:
             if texts and texts[0].strip() in OWN:
                 code = texts.pop(0).strip()
             if code not in OWN | {"", "error's own"}:
-                raise SystemExit(f"{file}: {code} is no code of ccgym/errors.py")
+                raise SystemExit(f"{file}: {code} is not among CODES of ccgym/errors.py")
             if texts:
                 yield code, f"{one[1]} in {file}", tuple(texts)
 

@@ -290,7 +290,12 @@ impl RunSpec {
         SpecError::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
         let plain = self.uplink.is_empty() && self.downlink.is_empty();
         let expected = "an uplink and a downlink, or links with names";
-        SpecError::ensure(plain || self.links.is_empty(), "links", "links beside an uplink or a downlink", expected)?;
+        SpecError::ensure(
+            plain || self.links.is_empty(),
+            "links",
+            "links, and also an uplink or a downlink",
+            expected,
+        )?;
         for (i, link) in self.links.iter().enumerate() {
             let unique = !self.links[..i].iter().any(|other| other.name == link.name);
             SpecError::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;

@@ -206,7 +206,7 @@ impl<'a> Columns<'a> {
         if !self.visits.is_empty()
             && (self.visits.len() != count || self.visits.iter().any(|n| !(n.is_finite() && *n >= 0.0)))
         {
-            let found = format!("{} entries, or one that is no number from 0 on", self.visits.len());
+            let found = format!("{} entries, or one that is negative or no number", self.visits.len());
             return Err(refused("nodes_hitrates", found, format!("none, or {count} numbers")));
         }
         if self.transform != b"NONE" {
