@@ -42,21 +42,19 @@ lint() {
 
 # All tests; what cannot be told on a disturbed machine is listed in a file and bounded (tests/real_time.py).
 tests() {
-    local also=$1 # further conditions on the tests, as pytest takes them after -m
-    shift
     local workers=${JOBS:-$(nproc)}
     export CCGYM_UNDECIDED
     CCGYM_UNDECIDED=$(mktemp)
-    if [ -z "$also" ]; then
+    if [ "$what" = test-all ]; then
         export CCGYM_TEST_ALL=1
         cargo run --release --locked -q -p ccgym-protocol -- --check || failed+=("messages")
     fi
     echo "== cargo test"
     python tools/cargo_test.py || failed+=("cargo test")
     echo "== pytest, $workers at a time"
-    python -m pytest -n "$workers" --dist worksteal -m "not real$also" "$@" || failed+=("pytest")
+    python -m pytest -n "$workers" --dist worksteal --ignore tests/real "$@" || failed+=("pytest")
     echo "== pytest, real packets: one at a time"
-    python -m pytest -m "real$also" "$@" || failed+=("pytest with real packets")
+    python -m pytest tests/real "$@" || failed+=("pytest with real packets")
     local undecided
     undecided=$(wc -l <"$CCGYM_UNDECIDED")
     if [ "$undecided" -gt 0 ]; then
@@ -68,8 +66,8 @@ tests() {
 
 case $what in
 lint) lint ;;
-test) tests " and not long" ;;
-test-all) tests "" --run-long ;;
+test) tests -m "not long" ;;
+test-all) tests --run-long ;;
 *) echo "tools/check.sh: unknown check '$what' (lint, test, test-all)" >&2 && exit 2 ;;
 esac
 

@@ -105,6 +105,7 @@ def test_offsets_of_clocks_are_kept(evaluated: tuple[ResultSet, Path], tmp_path:
     assert (tmp_path / "out" / "bbr_stats_run1.log").read_text().splitlines(keepends=True)[2:4] == offsets
 
 
+@pytest.mark.long
 def test_the_command_reports(evaluated: tuple[ResultSet, Path], tmp_path: Path) -> None:
     _, directory = evaluated
     out = tmp_path / "out"

@@ -92,6 +92,7 @@ def settled(browser: Browser, expression: str) -> Any:
     return browser.run(f"{waiting} await new Promise((done) => setTimeout(done, 20)); }} }})()")
 
 
+@pytest.mark.long
 def test_the_first_page_has_scores_and_finds_experiments(browser: Browser, pages: Path) -> None:
     browser.open(pages / "index.html")
     assert texts(browser, "h1") == ["A test's site"]
@@ -104,6 +105,7 @@ def test_the_first_page_has_scores_and_finds_experiments(browser: Browser, pages
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (800, True), (375, False)])
+@pytest.mark.long
 def test_an_experiment_shows_every_part_at_every_width(browser: Browser, pages: Path, width: int, dark: bool) -> None:
     browser.open(pages / "own_link" / "own_link.html", width=width, dark=dark)
     assert settled(browser, "document.querySelectorAll('#flow-metrics tbody tr').length") > 15
@@ -118,6 +120,7 @@ def test_an_experiment_shows_every_part_at_every_width(browser: Browser, pages: 
     assert browser.run("document.querySelectorAll('#compared-figures .uplot, #compared-figures svg.plot').length") == 3
 
 
+@pytest.mark.long
 def test_each_link_has_a_line_where_only_ratios_have_a_mean(process: Browser, tmp_path: Path) -> None:
     file = tmp_path / "links.yaml"
     text = EXPERIMENT.replace("sweep: {queue: [10p, 40p, 160p]}", "sweep: {queue: [10p, 40p], rate: [1mbps, 12mbps]}")
@@ -145,6 +148,7 @@ def test_identical_runs_have_no_deviation_on_the_site() -> None:
     assert _values({"metrics": [{"key": "x"}]}, outcome, conditions) == [[[1.0, 0.0, 1]], [[1.0, 0.0, 3]], [None]]
 
 
+@pytest.mark.long
 def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages: Path, results: Path) -> None:
     browser.open(pages / "own_link" / "own_link.html", part="#condition=2&scheme=vegas")
     assert "160" in settled(browser, "document.getElementById('parameters').textContent")
@@ -258,6 +262,7 @@ def test_names_never_become_paths(place: tuple[Any, ...], name: str, tmp_path: P
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser, pages: Path, results: Path) -> None:
     browser.open(pages / "index.html")
     ranking = json.loads((results / "prudentia" / "prudentia.json").read_text(encoding="utf-8"))["rankings"][

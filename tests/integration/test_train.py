@@ -190,6 +190,7 @@ def test_sigkill_and_resume_is_the_same_run(config: Path, whole: Path, tmp_path:
     assert tables(place) == tables(whole)
 
 
+@pytest.mark.long
 def test_sigterm_writes_a_checkpoint_and_says_how_to_go_on(config: Path, whole: Path, tmp_path: Path) -> None:
     place = tmp_path / "run"
     process = start("--config", str(config), "--run-dir", str(place), "--no-export")

@@ -207,7 +207,9 @@ def test_in_short(name: str, tmp_path: Path) -> None:
     assert "expert" not in json.loads(exported.card_file.read_text())["agent"]
 
 
-@pytest.mark.parametrize("name", ["muses_dtree", "muses_dtree_h0", "muses_dtree_r0"])
+@pytest.mark.parametrize(
+    "name", ["muses_dtree", *(pytest.param(f"muses_dtree_{kind}", marks=pytest.mark.long) for kind in ("h0", "r0"))]
+)
 def test_a_tree_in_short_is_like_its_teacher(name: str, tmp_path: Path) -> None:
     """A tree that has learned nothing holds the window that slow start found, which is good where nothing changes; so
     its decisions are compared, and it must not be much worse than that."""

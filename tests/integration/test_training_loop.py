@@ -218,7 +218,7 @@ def npz(place: Path) -> dict[str, bytes]:
         return {name: content[name].tobytes() for name in content.files}
 
 
-@pytest.fixture(scope="module", params=["ppo", "recurrent_ppo"])
+@pytest.fixture(scope="module", params=["ppo", pytest.param("recurrent_ppo", marks=pytest.mark.long)])
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome, str]:
     """A run that nobody disturbed."""
     place = tmp_path_factory.mktemp("whole")

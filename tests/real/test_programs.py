@@ -42,7 +42,7 @@ def check_full(run: RunRecord) -> None:
 
 
 @IPERF3
-@pytest.mark.parametrize("cca", ["cubic", "reno"])
+@pytest.mark.parametrize("cca", ["cubic", pytest.param("reno", marks=pytest.mark.long)])
 def test_iperf3(cca: str) -> None:
     if kernel_tcp.why_unavailable(cca) is not None:
         pytest.skip(f"this kernel has no {cca}")
@@ -68,6 +68,7 @@ def test_iperf3_beside_ours() -> None:
 
 @IPERF3
 @pytest.mark.skipif(shutil.which("mm-link") is None, reason="needs mahimahi: sudo apt-get install mahimahi")
+@pytest.mark.long
 def test_iperf3_inside_mahimahi() -> None:
     found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
     if found is not None:
@@ -203,6 +204,7 @@ def test_wrappers_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(shutil.which("mm-link") is None, reason="needs mahimahi: sudo apt-get install mahimahi")
+@pytest.mark.long
 def test_a_sender_that_listens_is_unavailable_inside_mahimahi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = doctor.obstacle("mahimahi", doctor.examine(measure=False))
     if found is not None:

@@ -72,7 +72,12 @@ ONE_CODEL_DROPS, ONE_CODEL_MS = 0.03, 4.0
 BY_THE_CLOCK = ("codel", "pie")
 
 on_real_network = pytest.mark.real("netns")
-beside_mm_link = pytest.mark.real("netns", "root", "mm-link", "unshare", "nsenter", "setpriv", "sysctl", "ip")
+_mm_link_starts = pytest.mark.real("netns", "root", "mm-link", "unshare", "nsenter", "setpriv", "sysctl", "ip")
+
+
+def beside_mm_link(test: Any) -> Any:
+    """Of `make test-all`: in `make test` its recording stands for mm-link."""
+    return pytest.mark.long(_mm_link_starts(test))
 
 
 def of_cases(cases: Sequence[Any]) -> pytest.MarkDecorator:

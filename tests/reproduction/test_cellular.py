@@ -47,6 +47,7 @@ def test_recorded_groups() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_recording_is_what_comes_out_today(tmp_path: Path) -> None:
     experiment = load_experiment("cellular")
     assert isinstance(experiment, ExperimentSet)

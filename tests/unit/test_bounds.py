@@ -197,7 +197,12 @@ sys.exit(main(["--mahimahi", "mm-delay 20 mm-link 12mbps 12mbps", "--schemes", "
 }
 
 
-@pytest.mark.parametrize("name", list(BODIES))
+SHORT = ("one flow", "decisions in several threads", "evaluate")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in SHORT else pytest.mark.long) for name in BODIES]
+)
 def test_ctrl_c_ends_it(name: str, tmp_path: Path) -> None:
     """By itself each would take minutes."""
     code = PROLOGUE.format(body=textwrap.indent(BODIES[name].strip(), "    "))

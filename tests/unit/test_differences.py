@@ -97,7 +97,10 @@ def test_a_single_run_decides_nothing() -> None:
     assert (found.verdict, found.low, found.high, found.more_runs) == ("undecided", None, None, None)
 
 
-@pytest.mark.parametrize(("runs", "paired"), [(3, False), (5, False), (5, True), (10, True)])
+@pytest.mark.parametrize(
+    ("runs", "paired"),
+    [(3, False), (5, True), *(pytest.param(*one, marks=pytest.mark.long) for one in ((5, False), (10, True)))],
+)
 def test_intervals_cover_what_they_say(runs: int, paired: bool) -> None:
     rng = np.random.default_rng(runs)
     outside = 0

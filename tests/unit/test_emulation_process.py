@@ -111,7 +111,7 @@ def test_an_end_that_explains_nothing(
 
 def test_what_a_run_process_says_is_kept_in_part(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = json.dumps({"place": "step", "found": "EPERM", "expected": "", "hint": ""})
-    script = f"for _ in range(20): sys.stderr.write('x' * 2**20)\nsys.stderr.write(chr(10) + '''{line}''')"
+    script = f"for _ in range(2): sys.stderr.write('x' * 2**20)\nsys.stderr.write(chr(10) + '''{line}''')"
     acting(monkeypatch, f"{script}\nsys.exit(2)")
     with RunProcess(Plan(SPEC)) as run:
         with pytest.raises(RealPathError) as caught:

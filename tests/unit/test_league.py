@@ -317,6 +317,7 @@ def test_files_hold_all_of_it(made: tuple[League, Path]) -> None:
 # --- What is shown ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_page_needs_nothing_else(made: tuple[League, Path]) -> None:
     league, out = made
     written = league_report.write(league, out, Silent(), figures=True)

@@ -156,7 +156,9 @@ def test_a_result_has_a_longest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["'[[' + 2**20 * '[],'", """'{"ccgym": {"result": "' + 2**23 * 'A'"""])
 def test_a_long_line_is_not_read_to_its_end(line: str, tmp_path: Path) -> None:
-    with RemoteEnd(there(tmp_path, f"sys.stdin.readline(); print({line}, end='', flush=True); time.sleep(60)")) as end:
+    with RemoteEnd(
+        there(tmp_path, f"sys.stdin.readline(); print({line}, end='', flush=True); sys.stdin.read()")
+    ) as end:
         end.send({}, longest_result=2**22)
         with refused(RealPathError, "protocol-error at some where"):
             end.wait("result", 10)
@@ -164,6 +166,7 @@ def test_a_long_line_is_not_read_to_its_end(line: str, tmp_path: Path) -> None:
 
 def test_a_machine_that_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_end, "SLACK_S", 0.5)
+    monkeypatch.setattr(remote_end, "GRACE_S", 0.5)
     with RemoteEnd(there(tmp_path, "time.sleep(60)")) as end:
         with refused(RealPathError, "no-answer at some where"):
             end.send({"plan": "x" * 2**20})
@@ -253,7 +256,7 @@ def test_messages_that_are_not_read_wait_there(tmp_path: Path) -> None:
 
 
 def test_what_ssh_says_is_kept_in_part(tmp_path: Path) -> None:
-    script = f"sys.stderr.write('first line\\n')\nfor _ in range(20): sys.stderr.write({MEGABYTE})"
+    script = f"sys.stderr.write('first line\\n')\nfor _ in range(2): sys.stderr.write({MEGABYTE})"
     with RemoteEnd(there(tmp_path, f"{script}\nsys.stderr.write('\\nlast line')\nsys.exit(3)")) as end:
         with pytest.raises(RealPathError):
             end.hello()

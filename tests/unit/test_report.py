@@ -229,6 +229,7 @@ def with_curves(directory: Path, results: ResultSet, flows: int = 1) -> ResultSe
     return results
 
 
+@pytest.mark.long
 def test_figures_are_drawn_even_where_no_worker_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = with_curves(tmp_path, result_set())
     monkeypatch.setattr(run_figures, "environment", lambda: {"PYTHONHOME": "/nowhere"})

@@ -371,6 +371,7 @@ def test_the_ranking_figure_has_a_panel_per_group(made: tuple[Scorecard, Path]) 
             assert list(line.get_xdata()) == [place.score.low, place.score.high]
 
 
+@pytest.mark.long
 def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) -> None:
     """No name is cut off by the edge of a figure."""
     card, _ = made
@@ -396,6 +397,7 @@ def test_forty_two_paths_and_twelve_schemes_fit(made: tuple[Scorecard, Path]) ->
                     assert box.y1 <= figure.bbox.y1, text
 
 
+@pytest.mark.long
 def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     card, out = made
     written = scorecard_report.write(with_learners(card), out, Silent(), figures=True)
