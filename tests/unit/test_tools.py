@@ -173,7 +173,7 @@ def test_a_part_that_fails_fails_the_whole(tmp_path: Path, what: str, fails: str
         program(tmp_path / "bin" / name, f"echo {name} $* >> {tmp_path / 'ran'}; exit {int(name == fails)}")
     done = subprocess.run(["bash", str(script), what], env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
     assert done.returncode == int(bool(fails))
-    last = {"test": "python -m pytest -m real and not long", "lint": "cargo clippy"}[what]
+    last = {"test": "python -m pytest tests/real", "lint": "cargo clippy"}[what]
     assert (tmp_path / "ran").read_text().splitlines()[-1].startswith(last)
 
 
