@@ -41,7 +41,8 @@ impl Sandbox {
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("ccgym-test-{}-{number}", std::process::id());
+        // No mark is the beginning of another.
+        let mark = format!("ccgym-test-{}-{number:04}", std::process::id());
         let folder = std::env::temp_dir().join(&mark);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("12mbps.trace"), "1\n").unwrap();
