@@ -1,9 +1,7 @@
-//! FillP-Sheep, reconstructed (github.com/fillthepipe/fillp-sheep: "complete BBR"): [`crate::fillp`] with BBR's window and
-//! PROBE_RTT.
+//! FillP-Sheep (github.com/fillthepipe/fillp-sheep 0e5bb72, "a latency-aware fillp"; its rules were read from the program):
+//! [`crate::fillp`] with means of two reports, another back-off, and PROBE_RTT every ten seconds.
 
-use crate::bbr::{BW_WINDOW, CWND_GAIN, PROBE_RTT_INTERVAL, STARTUP_GAIN};
-use crate::bbr_model::PACING_MARGIN;
-use crate::fillp::{self, Fillp, ACKS_PER_RTT, ACK_PACKETS, STARTUP_LOSS};
+use crate::fillp::{self, Fillp, Rules};
 use crate::registry::{SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -11,18 +9,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "fillp_sheep",
         label: "FillP-Sheep",
         reference: "fillthepipe/fillp-sheep 0e5bb72; Li et al., SIGCOMM 2020 (TACK)",
-        summary: "BBR on rates that the receiver measures, with thin acknowledgements.",
-        parameters: &[
-            ACK_PACKETS,
-            ACKS_PER_RTT,
-            STARTUP_LOSS,
-            STARTUP_GAIN,
-            CWND_GAIN,
-            BW_WINDOW,
-            PROBE_RTT_INTERVAL,
-            PACING_MARGIN,
-        ],
+        summary: "FillP that backs off where packets are lost, and empties the queue every ten seconds.",
         ..fillp::ENTRY.info
     },
-    build: |p, _| Ok(Box::new(Fillp::new(ENTRY.info.name, p, None, Some(p.number(CWND_GAIN.name))))),
+    build: |_, _| Ok(Box::new(Fillp::new(ENTRY.info.name, Rules::SHEEP))),
 };

@@ -31,7 +31,7 @@ use crate::bbr_model::rounds::Rounds;
 use crate::bbr_model::{capabilities, window, MIN_WINDOW};
 use ack_aggregation::AckAggregation;
 use long_term::{LongTerm, Sighting};
-pub use parameters::{BbrParameters, BW_WINDOW, CWND_GAIN, ENTRY, PROBE_RTT_INTERVAL, STARTUP_GAIN};
+pub use parameters::{BbrParameters, ENTRY};
 use probe_bw::{Cycle, PhaseFacts};
 use recovery::{Recovery, RecoveryFacts};
 
@@ -135,21 +135,6 @@ impl Bbr {
             pacing: Pacing::new(parameters.pacing_margin),
             quantum: 1,
         }
-    }
-
-    /// Propagation round trip, once something was measured.
-    pub fn rtprop(&self) -> Option<TimeSpan> {
-        self.rtprop.is_known().then(|| self.rtprop.get())
-    }
-
-    /// Whether the latest acknowledgement ended a round of STARTUP.
-    pub fn startup_round_ended(&self) -> bool {
-        self.mode == Mode::Startup && self.rounds.ended
-    }
-
-    /// STARTUP is over: something else than flat rounds says that the pipe is full.
-    pub const fn fill_pipe(&mut self) {
-        self.full_pipe.fill();
     }
 
     /// The bandwidth in force: a pinned policer rate goes before the filter.
@@ -291,9 +276,7 @@ impl Bbr {
             self.probe_rtt.enter();
         }
         if self.mode == Mode::ProbeRtt {
-            // Pacing alone does not empty a queue within any bound: there the stay begins at once.
-            let reduced = if self.parameters.paced_only.is_some() { u64::MAX } else { MIN_WINDOW * self.mss };
-            match self.probe_rtt.on_ack(event, reduced, self.rounds.ended) {
+            match self.probe_rtt.on_ack(event, MIN_WINDOW * self.mss, self.rounds.ended) {
                 Progress::Waiting => {}
                 Progress::RoundBegins => self.rounds.restart(event.delivered),
                 Progress::Done => self.leave_probe_rtt(event.now),
@@ -322,7 +305,7 @@ impl Bbr {
             // A policer answers a probe with loss only.
             Mode::ProbeBw if self.long_term.pinned().is_some() => (1.0, p.cwnd_gain),
             Mode::ProbeBw => (self.cycle.gain(), p.cwnd_gain),
-            Mode::ProbeRtt => (p.paced_only.unwrap_or(1.0), 1.0),
+            Mode::ProbeRtt => (1.0, 1.0),
         };
     }
 
@@ -458,13 +441,10 @@ impl CongestionControl for Bbr {
     }
 
     fn control(&self) -> Control {
-        // While next to nothing is known, and while nothing arrives, the window holds all the same.
-        let known = self.full_pipe.reached() && !self.recovery.after_timeout();
-        let open = self.parameters.paced_only.is_some() && known;
         Control {
             pacing_rate: self.pacing.rate(),
             send_quantum: u32::try_from(self.quantum * self.mss).unwrap_or(u32::MAX),
-            ..Control::window(if open { u64::MAX } else { self.cwnd })
+            ..Control::window(self.cwnd)
         }
     }
 

@@ -6,7 +6,7 @@ use super::Bbr;
 use crate::bbr_model::PACING_MARGIN;
 use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
 
-pub const STARTUP_GAIN: Parameter = Parameter::number(
+const STARTUP_GAIN: Parameter = Parameter::number(
     "startup_gain",
     2.885,
     (1.1, 8.0),
@@ -14,11 +14,11 @@ pub const STARTUP_GAIN: Parameter = Parameter::number(
     "Pacing and window gain of STARTUP; DRAIN paces at its inverse. 2885/1000 is about 2/ln 2, the smallest gain that \
      doubles the delivery rate each round.",
 );
-pub const CWND_GAIN: Parameter =
+const CWND_GAIN: Parameter =
     Parameter::number("cwnd_gain", 2.0, (1.0, 16.0), "BDP", "Window in PROBE_BW, in bandwidth-delay products.");
-pub const BW_WINDOW: Parameter =
+const BW_WINDOW: Parameter =
     Parameter::integer("bw_window", 10, (1, 1000), "rounds", "Length of the bandwidth filter.");
-pub const PROBE_RTT_INTERVAL: Parameter = Parameter::number(
+const PROBE_RTT_INTERVAL: Parameter = Parameter::number(
     "probe_rtt_interval",
     10.0,
     (0.1, 1e6),
@@ -86,17 +86,6 @@ pub struct BbrParameters {
     pub initial_phase: Option<u8>,
     /// Weight of acknowledgement aggregation in the window.
     pub extra_acked_gain: f64,
-    /// Pacing gain of PROBE_RTT where pacing alone limits what is in flight once STARTUP is over; `None` where a window
-    /// does, which PROBE_RTT closes.
-    pub paced_only: Option<f64>,
-}
-
-impl BbrParameters {
-    /// Those of `bbr`, unless a user says otherwise.
-    pub fn standard() -> Self {
-        let defaults = Parameters::resolve(&ENTRY.info, &serde_json::Map::new());
-        Self::from(&defaults.expect("nothing is given that could be wrong"))
-    }
 }
 
 impl From<&Parameters> for BbrParameters {
@@ -112,7 +101,6 @@ impl From<&Parameters> for BbrParameters {
             // "random" is the only word; all else are numbers.
             initial_phase: p.word("initial_phase").parse().ok(),
             extra_acked_gain: p.number("extra_acked_gain"),
-            paced_only: None,
         }
     }
 }

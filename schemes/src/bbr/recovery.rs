@@ -72,11 +72,6 @@ impl Recovery {
         self.state = State::Loss;
     }
 
-    /// Whether a timeout is not yet repaired.
-    pub fn after_timeout(&self) -> bool {
-        self.state == State::Loss
-    }
-
     /// The window after one acknowledgement, before the model has its say.
     #[inline]
     pub fn on_ack(&mut self, mut cwnd: u64, facts: &RecoveryFacts) -> Verdict {

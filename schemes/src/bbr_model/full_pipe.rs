@@ -40,11 +40,6 @@ impl FullPipe {
         }
     }
 
-    /// The pipe is full, whatever the rounds say.
-    pub const fn fill(&mut self) {
-        self.reached = true;
-    }
-
     /// Look for growth over `baseline` afresh.
     pub fn restart(&mut self, baseline: Rate) {
         *self = Self { baseline, ..Self::default() };

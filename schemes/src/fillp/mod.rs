@@ -1,139 +1,314 @@
-//! FillP, reconstructed (github.com/fillthepipe: a program without source, its notes and the names that it exports): the
-//! model of BBR, fed by a receiver that measures, with acknowledgements as thin as TACK's. No window caps what is in
-//! flight once the pipe is full. FillP-Sheep (`fillp_sheep`) is the same with BBR's window.
+//! FillP (github.com/fillthepipe/fill-the-pipe d6da145; its rules were read from the program, which has no source): the receiver
+//! measures the rate of each 20 ms, and the sender paces at the largest of its latest 21 reports. What is in flight has a cap of
+//! that rate times the minimum round trip and one interval. FillP-Sheep (`fillp_sheep`) gives way sooner.
 
 pub mod tack;
 #[cfg(test)]
 mod tests;
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
-use ccgym_core::rate_sampler::RateSample;
+use std::collections::VecDeque;
+
+use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, Rate, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, InitContext, Rate, ReceiverHalf, Rng, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use crate::bbr::{Bbr, BbrParameters, BW_WINDOW, PROBE_RTT_INTERVAL, STARTUP_GAIN};
-use crate::bbr_model::{capabilities, PACING_MARGIN};
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Status, Transport};
-use tack::{Frequency, Report, TackHalf};
-
-pub const ACK_PACKETS: Parameter = Parameter::integer(
-    "ack_packets",
-    2,
-    (1, 64),
-    "packets",
-    "Packets that one acknowledgement stands for at least (L).",
-);
-pub const ACKS_PER_RTT: Parameter =
-    Parameter::number("acks_per_rtt", 4.0, (1.0, 100.0), "", "Acknowledgements per minimum round trip at most (β).");
-pub const STARTUP_LOSS: Parameter = Parameter::number(
-    "startup_loss",
-    0.1,
-    (0.001, 1.0),
-    "",
-    "Share of packets lost in each of two rounds that ends STARTUP.",
-);
+use crate::copa::extremum::WindowedMin;
+use crate::registry::{Role, SchemeEntry, SchemeInfo, Status, Transport};
+use tack::{interval, Report, TackHalf};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "fillp",
         label: "FillP",
         reference: "fillthepipe/fill-the-pipe d6da145; Li et al., SIGCOMM 2020 (TACK)",
-        summary: "BBR's model on rates that the receiver measures, with thin acknowledgements and without a window.",
-        parameters: &[
-            ACK_PACKETS,
-            ACKS_PER_RTT,
-            STARTUP_LOSS,
-            STARTUP_GAIN,
-            Parameter::number("probe_rtt_gain", 0.5, (0.05, 1.0), "", "Pacing gain of PROBE_RTT."),
-            BW_WINDOW,
-            PROBE_RTT_INTERVAL,
-            PACING_MARGIN,
-        ],
+        summary: "Paces at the largest rate that its receiver reported lately, with a cap of what is in flight.",
         role: Role::OnRequest,
         status: Status::Reconstructed,
         implementation: "",
         transport: Transport::UDP,
         ..SchemeInfo::DEFAULT
     },
-    build: |p, _| Ok(Box::new(Fillp::new(ENTRY.info.name, p, Some(p.number("probe_rtt_gain")), None))),
+    build: |_, _| Ok(Box::new(Fillp::new(ENTRY.info.name, Rules::FILLP))),
 };
 
-/// Rounds of loss that end STARTUP.
-const LOSSY_ROUNDS: u32 = 2;
+/// What FillP and FillP-Sheep do differently.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Minimum round trips that a smoothed one may last before the rate backs off.
+    backoff_rtt: f64,
+    /// Share of an interval's packets that may be lost before it does.
+    backoff_loss: f64,
+    /// In PROBE_BW a report counts as the mean of it and the one before.
+    averaged: bool,
+    /// Time between two stays in PROBE_RTT.
+    probe_rtt_interval: TimeSpan,
+}
 
-/// The sending half.
+impl Rules {
+    pub const FILLP: Self = Self {
+        backoff_rtt: 3.0,
+        backoff_loss: f64::INFINITY,
+        averaged: false,
+        probe_rtt_interval: TimeSpan::from_millis(60_000),
+    };
+    pub const SHEEP: Self =
+        Self { backoff_rtt: 5.0, backoff_loss: 0.3, averaged: true, probe_rtt_interval: TimeSpan::from_millis(10_000) };
+}
+
+/// Rates, bits per second: before anything was heard, and at least.
+const INITIAL_RATE: f64 = 2e6;
+const MIN_RATE: f64 = 350e3;
+/// STARTUP sends so many times the largest report.
+const STARTUP_GAIN: f64 = 3.0;
+/// A mean of two reports that is larger by more than this factor is growth.
+const GROWTH: f64 = 1.25;
+/// Reports without growth, and handshake's round trips that a smoothed one lasts, after which STARTUP ends.
+const FLAT_REPORTS: u32 = 6;
+const STARTUP_RTT: f64 = 5.0;
+/// DRAIN lasts so many reports at most, at this part of the rate.
+const DRAIN_REPORTS: u32 = 3;
+const DRAIN_GAIN: f64 = 0.25;
+/// Reports that the largest is taken of, and the one in the middle, from the largest.
+const REPORTS: usize = 21;
+const MIDDLE: usize = 13;
+/// The largest, where the rate backs off and the middle one is less than this part of it; else the middle one.
+const OUTLIER: f64 = 0.2;
+const BACKOFF_GAIN: f64 = 0.9;
+/// Gains of PROBE_BW, one per report, from a place that is drawn.
+const SLOTS: usize = 16;
+const GAINS: [f64; 3] = [1.25, 1.25, 0.5];
+/// The minimum round trip is that of this time.
+const MIN_RTT_WINDOW: TimeSpan = TimeSpan::from_millis(10_000);
+const MIN_PROBE_RTT: TimeSpan = TimeSpan::from_millis(200);
+/// Packets that may be in flight in any case.
+const MIN_FLIGHT: u64 = 5;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The sending half. Rates are bits per second, round trips seconds.
 #[derive(Clone)]
 pub struct Fillp {
     name: &'static str,
-    bbr: Bbr,
-    frequency: Frequency,
-    startup_loss: f64,
+    rules: Rules,
+    mss: u64,
+    state: State,
+    /// When it began.
+    since: Timestamp,
+    rate: f64,
     /// What came with the acknowledgement that follows.
     report: Option<Report>,
-    reported: Rate,
-    /// Bytes acknowledged and lost in this round of STARTUP, and rounds in a row that lost too many.
+    /// The latest report, and the latest mean of two.
+    reported: f64,
+    mean: f64,
+    /// The largest report of STARTUP, and how many reports did not grow.
+    best: f64,
+    flat: u32,
+    lossy: bool,
+    drained: u32,
+    /// The latest reports, the newest last.
+    reports: VecDeque<f64>,
+    /// Place in the gains; whether all were gone through once.
+    slot: usize,
+    first_slot: usize,
+    cycled: bool,
+    /// Round trip of the handshake or else the first one, smoothed, and minimum.
+    first_rtt: f64,
+    srtt: f64,
+    min_rtt: f64,
+    min_filter: WindowedMin,
+    in_flight: u64,
+    /// Packets acknowledged and lost since the latest report.
     acked: u64,
     lost: u64,
-    lossy_rounds: u32,
+    /// Until then nothing leaves: more was in flight than the cap.
+    paused_until: Timestamp,
+    /// The retransmission timer expired, and nothing was heard since.
+    silent: bool,
+    /// The application had nothing to send since the latest report.
+    app_limited: bool,
 }
 
 impl Fillp {
-    /// The scheme called `name`; either pacing alone limits it, with this gain in PROBE_RTT, or a window of this many BDP.
-    pub fn new(name: &'static str, p: &Parameters, paced_only: Option<f64>, cwnd_gain: Option<f64>) -> Self {
-        let bbr = BbrParameters::standard();
-        let bbr = BbrParameters {
-            startup_gain: p.number(STARTUP_GAIN.name),
-            cwnd_gain: cwnd_gain.unwrap_or(bbr.cwnd_gain),
-            pacing_margin: p.number(PACING_MARGIN.name),
-            bw_window: p.integer(BW_WINDOW.name),
-            probe_rtt_interval: TimeSpan::from_secs_f64(p.number(PROBE_RTT_INTERVAL.name)),
-            // Acknowledgements are aggregated on purpose, and the receiver's rate does not suffer from it.
-            extra_acked_gain: 0.0,
-            paced_only,
-            ..bbr
-        };
+    pub fn new(name: &'static str, rules: Rules) -> Self {
         Self {
             name,
-            bbr: Bbr::new(bbr),
-            frequency: Frequency { packets: p.integer(ACK_PACKETS.name), per_rtt: p.number(ACKS_PER_RTT.name) },
-            startup_loss: p.number(STARTUP_LOSS.name),
+            rules,
+            mss: 0,
+            state: State::Startup,
+            since: Timestamp::ZERO,
+            rate: INITIAL_RATE,
             report: None,
-            reported: Rate::ZERO,
+            reported: 0.0,
+            mean: 0.0,
+            best: 0.0,
+            flat: 0,
+            lossy: false,
+            drained: 0,
+            reports: VecDeque::with_capacity(REPORTS),
+            slot: 0,
+            first_slot: 0,
+            cycled: false,
+            first_rtt: 0.0,
+            srtt: 0.0,
+            min_rtt: 0.0,
+            min_filter: WindowedMin::default(),
+            in_flight: 0,
             acked: 0,
             lost: 0,
-            lossy_rounds: 0,
+            paused_until: Timestamp::NEVER,
+            silent: false,
+            app_limited: false,
         }
     }
 
-    /// The acknowledgement with the receiver's measurements in place of the host's.
-    fn on_reported_ack(&mut self, event: &AckEvent<'_>, report: Report) {
-        let measured =
-            |sample| RateSample { delivered: u64::from(report.delivered), interval: report.interval(), ..sample };
-        if report.delivered > 0 {
-            self.reported = Rate::from_bytes_over(u64::from(report.delivered), report.interval());
-        }
-        self.bbr.on_ack(&AckEvent {
-            rtt_sample: report.round_trip(event).or(event.rtt_sample),
-            ack_delayed: false,
-            rate_sample: event.rate_sample.map(measured),
-            ..*event
-        });
+    fn pace(&mut self, rate: f64) {
+        self.rate = rate.clamp(MIN_RATE, 1e11);
     }
 
-    /// Two rounds in a row with much loss end STARTUP.
-    fn watch_startup(&mut self, event: &AckEvent<'_>) {
-        self.acked += event.acked_bytes;
-        self.lost += event.lost_bytes;
-        if !self.bbr.startup_round_ended() {
+    fn enter(&mut self, state: State, now: Timestamp) {
+        self.state = state;
+        self.since = now;
+    }
+
+    /// The largest of the latest reports.
+    fn largest(&self) -> f64 {
+        self.reports.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Bytes that may be in flight.
+    fn cap(&self) -> u64 {
+        let rate = match self.state {
+            State::Startup => self.rate.max(STARTUP_GAIN * self.reported),
+            _ => self.largest(),
+        };
+        let time = self.min_rtt + interval(TimeSpan::from_secs_f64(self.first_rtt)).as_secs_f64();
+        ((rate.max(INITIAL_RATE) * time / 8.0) as u64).max(MIN_FLIGHT * self.mss)
+    }
+
+    fn on_rtt(&mut self, now: Timestamp, sample: TimeSpan) {
+        let rtt = sample.as_secs_f64();
+        if self.first_rtt == 0.0 {
+            (self.first_rtt, self.srtt) = (rtt, rtt);
+        }
+        self.srtt += (rtt - self.srtt) / 8.0;
+        if self.state != State::Drain {
+            self.min_rtt = TimeSpan(self.min_filter.update(now, sample.0, MIN_RTT_WINDOW)).as_secs_f64();
+        }
+    }
+
+    /// The receiver reported a rate.
+    fn on_report(&mut self, now: Timestamp, reported: f64) {
+        let excess = self.in_flight.saturating_sub(self.cap());
+        let holds = match self.state {
+            State::Startup => !self.grow(now, reported),
+            State::Drain => {
+                self.drain(now, reported, excess > 0);
+                false
+            }
+            State::ProbeBw | State::ProbeRtt => {
+                self.probe(now, reported);
+                true
+            }
+        };
+        self.reported = reported;
+        (self.acked, self.lost) = (0, 0);
+        // Instead of what is too much, nothing leaves.
+        self.paused_until = if holds && excess > 0 {
+            now + TimeSpan::from_secs_f64(excess as f64 * 8.0 / self.rate)
+        } else {
+            Timestamp::NEVER
+        };
+    }
+
+    /// STARTUP; whether the rate grew.
+    fn grow(&mut self, now: Timestamp, reported: f64) -> bool {
+        self.best = self.best.max(reported);
+        let floor = if self.reported == 0.0 { INITIAL_RATE } else { MIN_RATE };
+        self.pace(STARTUP_GAIN * self.best.max(floor));
+        let mut grew = true;
+        if self.reported > 0.0 {
+            let mean = f64::midpoint(reported, self.reported);
+            grew = mean > GROWTH * self.mean;
+            self.flat = if grew { 1 } else { self.flat + 1 };
+            self.mean = mean;
+        }
+        if self.flat > FLAT_REPORTS || self.lossy || self.srtt > STARTUP_RTT * self.first_rtt {
+            self.reports.push_back(self.best);
+            self.enter(State::Drain, now);
+            self.drained = 1;
+            self.pace(DRAIN_GAIN * self.best);
+        }
+        grew
+    }
+
+    fn drain(&mut self, now: Timestamp, reported: f64, full: bool) {
+        if reported > self.largest() {
+            self.remember(reported);
+        }
+        self.drained += 1;
+        if self.drained >= DRAIN_REPORTS || !full {
+            self.enter(State::ProbeBw, now);
+        }
+    }
+
+    fn remember(&mut self, reported: f64) {
+        if self.reports.len() == REPORTS {
+            self.reports.pop_front();
+        }
+        self.reports.push_back(reported);
+    }
+
+    fn probe(&mut self, now: Timestamp, reported: f64) {
+        let stay = now.since(self.since);
+        match self.state {
+            State::ProbeRtt if stay > MIN_PROBE_RTT.max(TimeSpan::from_secs_f64(self.srtt)) => {
+                self.enter(State::ProbeBw, now);
+                self.pace(self.largest());
+            }
+            State::ProbeRtt => self.pace(MIN_RATE),
+            _ if stay > self.rules.probe_rtt_interval => {
+                self.enter(State::ProbeRtt, now);
+                self.pace(MIN_RATE);
+            }
+            _ => self.probe_bandwidth(reported),
+        }
+    }
+
+    fn probe_bandwidth(&mut self, reported: f64) {
+        let mut rate =
+            if self.rules.averaged { f64::midpoint(reported, self.reported).max(MIN_RATE) } else { reported };
+        if rate < MIN_RATE {
             return;
         }
-        let lossy = self.lost as f64 > self.startup_loss * (self.acked + self.lost) as f64;
-        self.lossy_rounds = if lossy { self.lossy_rounds + 1 } else { 0 };
-        if self.lossy_rounds >= LOSSY_ROUNDS {
-            self.bbr.fill_pipe();
+        if self.cycled {
+            rate = rate.min(GROWTH * self.largest());
         }
-        (self.acked, self.lost) = (0, 0);
+        self.remember(rate);
+        let largest = self.largest();
+        let loss = self.lost as f64 / (self.acked + self.lost).max(1) as f64;
+        let base = if self.srtt > self.rules.backoff_rtt * self.min_rtt || loss >= self.rules.backoff_loss {
+            let mut sorted: Vec<f64> = self.reports.iter().copied().collect();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            let middle = sorted.get(MIDDLE).copied().unwrap_or(0.0);
+            if middle < OUTLIER * largest {
+                BACKOFF_GAIN * largest
+            } else {
+                middle
+            }
+        } else {
+            largest
+        };
+        let gain = GAINS.get((self.slot + SLOTS - self.first_slot) % SLOTS).copied().unwrap_or(1.0);
+        self.pace(gain * base);
+        self.slot = (self.slot + 1) % SLOTS;
+        self.cycled |= self.slot == 0;
     }
 }
 
@@ -143,23 +318,24 @@ impl CongestionControl for Fillp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { packet_events: true, ..capabilities() }
+        Capabilities { packet_events: true, timers: true, prr: false, pacing_required: true, ..Capabilities::default() }
     }
 
-    fn init(&mut self, context: InitContext) {
-        self.bbr.init(context);
+    fn init(&mut self, mut context: InitContext) {
+        self.mss = context.mss;
+        self.first_slot = first_slot(&mut context.rng);
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        self.bbr.on_handshake(now, rtt_sample);
+        self.on_rtt(now, rtt_sample);
     }
 
     fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        Some(Box::new(TackHalf::new(self.frequency)))
+        Some(Box::new(TackHalf::default()))
     }
 
     fn header(&self) -> u32 {
-        tack::header(self.bbr.rtprop())
+        tack::header(self.first_rtt)
     }
 
     fn on_feedback(&mut self, _now: Timestamp, message: &[u8]) {
@@ -167,36 +343,72 @@ impl CongestionControl for Fillp {
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        match self.report.take() {
-            Some(report) if event.acked_packets > 0 => self.on_reported_ack(event, report),
-            _ => self.bbr.on_ack(event),
+        self.in_flight = event.in_flight;
+        self.silent &= event.acked_packets == 0;
+        self.acked += event.acked_packets;
+        self.lost += event.lost.len() as u64;
+        self.lossy |= !event.lost.is_empty();
+        let report = self.report.take().filter(|_| event.acked_packets > 0);
+        if let Some(sample) = report.and_then(|report| report.round_trip(event)).or(event.rtt_sample) {
+            self.on_rtt(event.now, sample);
         }
-        self.watch_startup(event);
+        if let Some(report) = report.filter(|report| report.delivered > 0) {
+            if !std::mem::take(&mut self.app_limited) {
+                self.on_report(event.now, report.rate());
+            }
+        }
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        self.bbr.on_timeout(event);
+    fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
+        self.in_flight = 0;
+        self.silent = true;
     }
 
-    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        self.bbr.on_spurious_loss(event);
+    fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {
+        self.app_limited = true;
     }
 
-    fn on_idle_restart(&mut self, now: Timestamp) {
-        self.bbr.on_idle_restart(now);
+    fn next_timer(&self) -> Timestamp {
+        self.paused_until
+    }
+
+    fn on_timer(&mut self, now: Timestamp) {
+        if self.paused_until <= now {
+            self.paused_until = Timestamp::NEVER;
+        }
     }
 
     fn control(&self) -> Control {
-        self.bbr.control()
+        let cwnd = if self.paused_until != Timestamp::NEVER {
+            self.mss
+        } else if self.silent {
+            MIN_FLIGHT * self.mss
+        } else {
+            u64::MAX
+        };
+        Control { pacing_rate: Rate(self.rate as u64), ..Control::window(cwnd) }
     }
 
     fn state(&self) -> &'static str {
-        self.bbr.state()
+        match self.state {
+            State::Startup => "STARTUP",
+            State::Drain => "DRAIN",
+            State::ProbeBw => "PROBE_BW",
+            State::ProbeRtt => "PROBE_RTT",
+        }
     }
 
     fn observables(&self) -> Observables {
-        let mut observables = self.bbr.observables();
-        observables.push(("reported_mbps", self.reported.as_mbps()));
-        observables
+        vec![
+            ("reported_mbps", self.reported / 1e6),
+            ("largest_mbps", self.largest() / 1e6),
+            ("min_rtt_ms", self.min_rtt * 1e3),
+            ("cap_packets", self.cap() as f64 / self.mss.max(1) as f64),
+        ]
     }
+}
+
+/// Where the gains that are not 1 begin.
+fn first_slot(rng: &mut Rng) -> usize {
+    rng.below(SLOTS as u64 - 2) as usize
 }

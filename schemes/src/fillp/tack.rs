@@ -1,8 +1,6 @@
 //! TACK (Li et al., SIGCOMM 2020): the receiver acknowledges a few times per round trip instead of every second packet, and
 //! measures what the thin acknowledgements cannot show: delivery rate and how long they waited.
 
-use std::collections::VecDeque;
-
 use ccgym_core::receiver_half::ReceivedEvent;
 use ccgym_core::{AckEvent, PacketNumber, Rate, ReceiverHalf, TimeSpan, Timestamp};
 
@@ -12,15 +10,16 @@ const MESSAGE: usize = 12;
 const MAX_RATE: Rate = Rate(1_000_000_000_000);
 /// Packets beyond a gap that make it a loss, as they do at the sender (RFC 9002 §6.1.1).
 const LOSS_THRESHOLD: u64 = 3;
-/// A packet waits for company no longer than this, or a TACK interval if that is longer (RFC 9002: `max_ack_delay`).
-const MAX_DELAY: TimeSpan = TimeSpan::from_millis(25);
+/// Reports per round trip of the handshake at most (the paper's β), and the shortest time between two (the program's).
+const PER_RTT: u64 = 4;
+const MIN_INTERVAL: TimeSpan = TimeSpan::from_millis(20);
 
 /// What the receiver measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Wire bytes that arrived in the latest round trip; zero if the report ends no interval.
+    /// Wire bytes that arrived in the interval that ends; zero if the report ends none.
     pub delivered: u32,
-    /// Its length, µs: from arrival to arrival, at least the minimum round trip.
+    /// Its length, µs.
     pub interval_us: u32,
     /// How long the latest arrival waited for this report, µs.
     pub hold_us: u32,
@@ -40,7 +39,12 @@ impl Report {
         (Rate::from_bytes_over(u64::from(report.delivered), report.interval()) <= MAX_RATE).then_some(report)
     }
 
-    pub fn interval(&self) -> TimeSpan {
+    /// Bits per second.
+    pub fn rate(&self) -> f64 {
+        f64::from(self.delivered) * 8e6 / f64::from(self.interval_us.max(1))
+    }
+
+    fn interval(&self) -> TimeSpan {
         TimeSpan::from_micros(u64::from(self.interval_us.max(1)))
     }
 
@@ -55,18 +59,14 @@ impl Report {
     }
 }
 
-/// The sender's minimum round trip, as each packet tells it: µs, zero while unknown.
-pub fn header(min_rtt: Option<TimeSpan>) -> u32 {
-    min_rtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1_000).unwrap_or(u32::MAX))
+/// The round trip of the handshake, seconds, as each packet tells it: µs, zero while unknown.
+pub fn header(round_trip: f64) -> u32 {
+    (round_trip * 1e6) as u32
 }
 
-/// How often to acknowledge.
-#[derive(Clone, Copy, Debug)]
-pub struct Frequency {
-    /// Packets that one acknowledgement stands for at least (the paper's L).
-    pub packets: u64,
-    /// Acknowledgements per minimum round trip at most (the paper's β).
-    pub per_rtt: f64,
+/// The time between two reports.
+pub fn interval(round_trip: TimeSpan) -> TimeSpan {
+    TimeSpan(round_trip.0 / PER_RTT).max(MIN_INTERVAL)
 }
 
 /// Packets that have not come although later ones have.
@@ -79,28 +79,17 @@ struct Gap {
     passed: u64,
 }
 
-/// What arrived after one arrival, up to another.
-#[derive(Clone, Copy, Debug, Default)]
-struct Interval {
-    from: Timestamp,
-    bytes: u64,
-}
-
 /// The receiving half.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TackHalf {
-    frequency: Frequency,
-    /// The sender's minimum round trip; zero until it knows it.
+    /// That of the handshake; zero until the sender knows it.
     round_trip: TimeSpan,
-    tack_at: Timestamp,
-    /// Arrivals that no report has told, the first and the latest of them.
+    /// When the interval began, and bytes that arrived in it.
+    since: Timestamp,
+    bytes: u64,
+    /// Arrivals that no report has told, and the latest of them.
     waiting: u64,
-    oldest: Timestamp,
     latest: Timestamp,
-    /// The interval that is measured: since this arrival, so many bytes.
-    current: Interval,
-    /// The complete intervals of the latest round trip, oldest first.
-    measured: VecDeque<Interval>,
     next_number: PacketNumber,
     gap: Option<Gap>,
     /// A loss to be told at once.
@@ -108,22 +97,6 @@ pub struct TackHalf {
 }
 
 impl TackHalf {
-    pub fn new(frequency: Frequency) -> Self {
-        Self {
-            frequency,
-            round_trip: TimeSpan::ZERO,
-            tack_at: Timestamp::ZERO,
-            waiting: 0,
-            oldest: Timestamp::ZERO,
-            latest: Timestamp::ZERO,
-            current: Interval::default(),
-            measured: VecDeque::new(),
-            next_number: 0,
-            gap: None,
-            lost: false,
-        }
-    }
-
     /// Look for what is missing now that packet `number` is here.
     fn watch_gaps(&mut self, number: PacketNumber) {
         if number > self.next_number {
@@ -143,68 +116,52 @@ impl TackHalf {
         self.next_number = self.next_number.max(number.saturating_add(1));
     }
 
-    /// The time between two TACKs at least.
-    fn interval(&self) -> TimeSpan {
-        TimeSpan::from_secs_f64(self.round_trip.as_secs_f64() / self.frequency.per_rtt)
-    }
-
-    /// What arrived in the round trip that ends with a TACK at `now`, and its length in µs, if it can be measured.
-    fn measure(&mut self, now: Timestamp) -> (u32, u32) {
-        self.tack_at = now;
-        self.measured.push_back(self.current);
-        self.current = Interval { from: self.latest, bytes: 0 };
-        while self.measured.get(1).is_some_and(|next| self.latest.since(next.from) >= self.round_trip) {
-            self.measured.pop_front();
-        }
-        // Less than a round trip has passed at the start, and after a pause the latest two packets may be next to each other.
-        let span = self.latest.since(self.measured[0].from).max(self.round_trip).0 / 1_000;
-        let delivered: u64 = self.measured.iter().map(|interval| interval.bytes).sum();
-        match (u32::try_from(delivered), u32::try_from(span)) {
-            // Before the round trip is known, an interval is as short as a burst.
-            (Ok(delivered), Ok(span)) if self.round_trip > TimeSpan::ZERO => (delivered, span),
-            _ => (0, 0),
-        }
+    fn due(&self) -> Timestamp {
+        self.since + interval(self.round_trip)
     }
 }
 
 impl ReceiverHalf for TackHalf {
     fn start(&mut self, now: Timestamp, _mss: u64) {
-        self.tack_at = now;
-        self.current.from = now;
+        self.since = now;
     }
 
     fn on_data(&mut self, event: &ReceivedEvent) {
         self.round_trip = TimeSpan::from_micros(u64::from(event.header));
         self.watch_gaps(event.number);
-        if self.waiting == 0 {
-            self.oldest = event.now;
+        if self.bytes == 0 {
+            // Intervals in which nothing arrived are not reported.
+            let length = interval(self.round_trip).0;
+            self.since += TimeSpan(event.now.since(self.since).0 / length * length);
         }
         self.waiting += 1;
         self.latest = event.now;
-        self.current.bytes += event.bytes;
+        self.bytes += event.bytes;
     }
 
     fn next_feedback(&self) -> Timestamp {
-        if self.waiting == 0 {
-            return Timestamp::NEVER;
-        }
-        if self.lost {
-            return self.latest;
-        }
-        let due = self.tack_at + self.interval();
-        if self.waiting >= self.frequency.packets {
-            due
-        } else {
-            due.max(self.oldest + MAX_DELAY)
+        match (self.waiting, self.lost) {
+            (0, _) => Timestamp::NEVER,
+            (_, true) => self.latest,
+            _ => self.due(),
         }
     }
 
     fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+        let mut report = Report {
+            hold_us: u32::try_from(now.since(self.latest).0 / 1_000).unwrap_or(u32::MAX),
+            ..Report::default()
+        };
         // A report that a loss hastened ends no interval: a few packets say little of the rate.
-        let full = now >= self.tack_at + self.interval();
-        let (delivered, interval_us) = if full { self.measure(now) } else { (0, 0) };
-        let hold_us = u32::try_from(now.since(self.latest).0 / 1_000).unwrap_or(u32::MAX);
-        Report { delivered, interval_us, hold_us }.write(message);
+        if now >= self.due() {
+            let interval = u32::try_from(now.since(self.since).0 / 1_000);
+            if let (Ok(delivered), Ok(interval_us)) = (u32::try_from(self.bytes), interval) {
+                (report.delivered, report.interval_us) = (delivered, interval_us);
+            }
+            self.since = now;
+            self.bytes = 0;
+        }
+        report.write(message);
         self.waiting = 0;
         self.lost = false;
     }

@@ -1,22 +1,23 @@
+use ccgym_core::congestion_control::LostPacket;
 use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{Rate, ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::{AckEvent, CongestionControl, ReceiverHalf, RttEstimator, TimeSpan, Timestamp};
 use serde_json::json;
 
-use super::tack::{header, Frequency, Report, TackHalf};
-use crate::testing::{ms, MockTransport, TestEvent, MSS};
+use super::tack::{header, Report, TackHalf};
+use crate::testing::{context, ms, scheme, MSS};
 
 /// A receiver that packets reach, and the reports that it sent: time in ms and content.
 struct Road {
     half: TackHalf,
-    min_rtt: Option<TimeSpan>,
+    round_trip: f64,
     reports: Vec<(f64, Report)>,
 }
 
 impl Road {
-    fn new(min_rtt: Option<TimeSpan>) -> Self {
-        let mut half = TackHalf::new(Frequency { packets: 2, per_rtt: 4.0 });
+    fn new(round_trip: f64) -> Self {
+        let mut half = TackHalf::default();
         half.start(Timestamp::ZERO, MSS);
-        Self { half, min_rtt, reports: Vec::new() }
+        Self { half, round_trip, reports: Vec::new() }
     }
 
     /// Send what is due by `now`; what was due before `since` leaves then.
@@ -32,7 +33,7 @@ impl Road {
     fn arrive(&mut self, at_ms: u64, number: u64) {
         let now = Timestamp::from_millis(at_ms);
         self.report(Timestamp::ZERO, Timestamp(now.0 - 1));
-        let header = header(self.min_rtt);
+        let header = header(self.round_trip);
         self.half.on_data(&ReceivedEvent { now, number, bytes: MSS, header, ce: false });
         self.report(now, now);
     }
@@ -43,73 +44,53 @@ impl Road {
 }
 
 #[test]
-fn its_state_is_that_of_bbr() {
-    let states = ["fillp", "bbr"].map(|name| MockTransport::of(name, &json!({})).scheme.state());
-    assert!(!states[0].is_empty() && states[0] == states[1], "{states:?}");
-}
-
-#[test]
-fn four_reports_per_round_trip_with_the_rate_of_the_latest_round_trip() {
-    let mut road = Road::new(Some(ms(40)));
-    (1..=60).for_each(|at| road.arrive(at, at - 1));
-    assert_eq!(road.times(), [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
-    for ((_, report), packets) in road.reports.iter().zip([10, 20, 30, 40, 40, 40]) {
-        assert_eq!((u64::from(report.delivered), report.interval_us, report.hold_us), (packets * MSS, 40_000, 0));
+fn an_interval_is_a_quarter_of_the_round_trip_and_20_ms_at_least() {
+    for (round_trip, expected) in [(0.0, 20), (0.04, 20), (0.08, 20), (0.2, 50)] {
+        let mut road = Road::new(round_trip);
+        (1..=100).for_each(|at| road.arrive(at, at - 1));
+        let times: Vec<f64> = (1..=100 / expected).map(|i| (i * expected) as f64).collect();
+        assert_eq!(road.times(), times);
+        for (_, report) in road.reports {
+            assert_eq!((u64::from(report.delivered), report.hold_us), (expected * MSS, 0));
+            assert_eq!(report.rate(), 12e6);
+        }
     }
 }
 
 #[test]
-fn a_burst_counts_for_the_round_trip_that_it_came_in() {
-    let mut road = Road::new(Some(ms(40)));
-    // 20 packets at once every 20 ms.
-    (0..100).for_each(|number| road.arrive(20 * (number / 20 + 1), number));
-    let highest = road.reports.iter().map(|(_, report)| u64::from(report.delivered)).max();
-    assert_eq!(highest, Some(40 * MSS));
-    assert!(road.reports.iter().all(|(_, report)| report.interval_us == 40_000));
-}
-
-#[test]
-fn slow_arrivals_are_told_in_pairs_and_wait_25_ms_at_most() {
-    let mut road = Road::new(Some(ms(40)));
-    for (number, at) in [20, 40, 60, 80, 200].into_iter().enumerate() {
-        road.arrive(at, number as u64);
+fn silence_lowers_no_rate() {
+    let mut road = Road::new(0.04);
+    // 20 packets at once, 110 ms after the start, and 105 ms later again.
+    for (number, at) in (0..20).map(|n| (n, 110)).chain((20..40).map(|n| (n, 215))) {
+        road.arrive(at, number);
     }
     road.report(Timestamp::ZERO, Timestamp::from_millis(300));
-    assert_eq!(road.times(), [40.0, 80.0, 225.0]);
-    assert_eq!(road.reports[2].1.hold_us, 25_000);
-}
-
-#[test]
-fn packets_next_to_each_other_are_no_high_rate() {
-    let mut road = Road::new(Some(ms(40)));
-    // The packet after the one that completed a pair comes 2 ms later, and waits for company.
-    for (number, at) in [10, 34, 36].into_iter().enumerate() {
-        road.arrive(at, number as u64);
-    }
-    road.report(Timestamp::ZERO, Timestamp::from_millis(100));
-    assert_eq!(road.times(), [34.0, 61.0]);
-    let last = road.reports[1].1;
-    assert_eq!((u64::from(last.delivered), last.interval_us), (3 * MSS, 40_000));
-}
-
-#[test]
-fn no_rate_before_the_round_trip_is_known() {
-    let mut road = Road::new(None);
-    (1..=6).for_each(|at| road.arrive(at, at - 1));
-    assert_eq!(road.times(), [2.0, 4.0, 6.0]);
-    assert!(road.reports.iter().all(|(_, report)| report.delivered == 0));
+    assert_eq!(road.times(), [120.0, 220.0]);
+    assert!(road.reports.iter().all(|(_, report)| report.rate() == 12e6));
+    assert_eq!(road.reports[0].1.hold_us, 10_000);
 }
 
 #[test]
 fn a_loss_is_told_at_once_and_ends_no_interval() {
-    let mut road = Road::new(Some(ms(40)));
+    let mut road = Road::new(0.04);
     // Number 1 is lost: three packets later that is known. Number 6 is only overtaken.
-    for (at, number) in [(1, 0), (2, 2), (3, 3), (4, 4), (5, 5), (6, 7), (7, 8), (8, 6), (9, 9), (10, 10)] {
+    for (at, number) in [(1, 0), (2, 2), (3, 3), (4, 4), (5, 5), (6, 7), (7, 8), (8, 6), (9, 9), (20, 10)] {
         road.arrive(at, number);
     }
-    assert_eq!(road.times(), [4.0, 10.0]);
+    assert_eq!(road.times(), [4.0, 20.0]);
     assert_eq!(road.reports[0].1.delivered, 0);
     assert_eq!(u64::from(road.reports[1].1.delivered), 10 * MSS, "what the hurried report told counts too");
+}
+
+#[test]
+fn what_came_before_a_hurried_report_counts_in_its_own_interval() {
+    let mut road = Road::new(0.04);
+    // Number 16 is lost, which is told at 20 ms; the next packet comes after the interval's end.
+    for (at, number) in (1..=16).map(|at| (at, at - 1)).chain([(17, 17), (18, 18), (19, 19), (22, 20)]) {
+        road.arrive(at, number);
+    }
+    assert_eq!(road.times(), [19.0, 22.0]);
+    assert_eq!((u64::from(road.reports[1].1.delivered), road.reports[1].1.interval_us), (20 * MSS, 22_000));
 }
 
 #[test]
@@ -124,42 +105,149 @@ fn messages_that_make_no_sense_are_not_read() {
     assert_eq!(Report::read(&message), None, "faster than any link");
 }
 
-/// A flow whose flight is acknowledged at once after 40 ms, with this report.
-fn reported(report: Report) -> MockTransport {
-    let mut host = MockTransport::of("fillp", &json!({}));
-    host.advance(ms(40));
-    let mut message = Vec::new();
-    report.write(&mut message);
-    host.scheme.on_feedback(host.now, &message);
-    host.ack(10);
-    host
+/// A sender that hears a report every 20 ms, 40 ms after the packets that it acknowledges had left.
+struct Reports {
+    scheme: Box<dyn CongestionControl>,
+    now: Timestamp,
+    rtt: RttEstimator,
+    in_flight: u64,
+}
+
+impl Reports {
+    fn new(name: &str) -> Self {
+        let mut scheme = scheme(name, &json!({}));
+        scheme.init(context());
+        scheme.on_handshake(Timestamp::from_millis(40), ms(40));
+        Self { scheme, now: Timestamp::from_millis(40), rtt: RttEstimator::default(), in_flight: 10 * MSS }
+    }
+
+    /// In PROBE_BW on a link of 12 Mbit/s, after the gains were gone through once.
+    fn probing(name: &str) -> Self {
+        let mut host = Self::new(name);
+        host.hear(60, 12.0);
+        assert_eq!(host.scheme.state(), "PROBE_BW");
+        host
+    }
+
+    /// The next report, with losses; the pacing rate then, in Mbit/s.
+    fn with_losses(&mut self, mbps: f64, lost: u64) -> f64 {
+        self.now += ms(20);
+        self.scheme.on_timer(self.now);
+        let mut message = Vec::new();
+        Report { delivered: (mbps * 2500.0) as u32, interval_us: 20_000, hold_us: 0 }.write(&mut message);
+        self.scheme.on_feedback(self.now, &message);
+        let lost: Vec<LostPacket> =
+            (0..lost).map(|number| LostPacket { number, bytes: MSS, sent: self.now, in_flight_at_send: MSS }).collect();
+        self.scheme.on_ack(&AckEvent {
+            now: self.now,
+            acked_packets: 10,
+            acked_bytes: 10 * MSS,
+            counted_bytes: 10 * MSS,
+            acked: &[],
+            lost: &lost,
+            lost_bytes: lost.len() as u64 * MSS,
+            rtt_sample: Some(ms(40)),
+            rtt: &self.rtt,
+            rate_sample: None,
+            prior_in_flight: self.in_flight,
+            in_flight: self.in_flight,
+            delivered: 0,
+            largest_acked: 0,
+            next_packet_number: 100,
+            entered_recovery: false,
+            in_recovery: false,
+            cwnd_limited: true,
+            ack_delayed: false,
+            ce_packets: 0,
+        });
+        self.scheme.control().pacing_rate.as_mbps()
+    }
+
+    fn next(&mut self, mbps: f64) -> f64 {
+        self.with_losses(mbps, 0)
+    }
+
+    /// So many reports of the same rate.
+    fn hear(&mut self, reports: u32, mbps: f64) -> f64 {
+        (0..reports).map(|_| self.next(mbps)).last().unwrap()
+    }
+
+    fn observable(&self, name: &str) -> f64 {
+        self.scheme.observables().into_iter().find(|(known, _)| *known == name).expect("it is shown").1
+    }
 }
 
 #[test]
-fn the_receiver_measures_rate_and_wait() {
-    // The mock's receiver gets packets half way: after 20 ms. They waited 12 ms.
-    let host = reported(Report { delivered: 15_000, interval_us: 10_000, hold_us: 12_000 });
-    assert_eq!(host.observable("reported_mbps"), 12.0);
-    assert_eq!(host.observable("btl_bw_mbps"), Rate::from_mbps(12.0).as_mbps());
-    assert_eq!(host.observable("rtprop_ms"), 28.0);
-    // A report without a rate leaves the model's as it is.
-    assert_eq!(reported(Report::default()).observable("btl_bw_mbps"), 0.0);
+fn startup_sends_three_times_the_largest_report_until_seven_do_not_grow() {
+    let mut host = Reports::new("fillp");
+    assert_eq!(host.scheme.control().pacing_rate.as_mbps(), 2.0);
+    assert_eq!(host.next(1.0), 6.0, "2 Mbit/s at least");
+    assert_eq!(host.next(3.0), 9.0);
+    assert_eq!(host.next(9.0), 27.0);
+    // The mean of two grows once more.
+    assert_eq!(host.hear(6, 9.0), 27.0);
+    assert_eq!(host.scheme.state(), "STARTUP");
+    assert_eq!(host.next(9.0), 2.25);
+    assert_eq!(host.scheme.state(), "DRAIN");
 }
 
 #[test]
-fn two_rounds_of_loss_end_startup() {
-    for (lost, full) in [(1, 0.0), (3, 1.0)] {
-        let mut host = MockTransport::of("fillp_sheep", &json!({}));
-        // The bandwidth doubles each round: no round is flat.
-        for _ in 0..5 {
-            host.advance(ms(40));
-            let flight = host.packets_in_flight();
-            host.play(TestEvent {
-                lost: flight * lost / 20,
-                acked: flight - flight * lost / 20,
-                ..TestEvent::default()
-            });
-        }
-        assert_eq!(host.observable("full_pipe"), full, "{lost} of 20 lost");
+fn a_loss_ends_startup() {
+    let mut host = Reports::new("fillp");
+    host.next(4.0);
+    host.with_losses(8.0, 1);
+    assert_eq!(host.scheme.state(), "DRAIN");
+}
+
+#[test]
+fn sixteen_reports_have_two_gains_above_and_one_below_1() {
+    let mut host = Reports::probing("fillp");
+    let mut rates = [(); 16].map(|()| host.next(12.0));
+    let lowest = (0..16).find(|i| rates[*i] == 6.0).unwrap();
+    rates.rotate_left((lowest + 14) % 16);
+    assert_eq!(rates[..3], [15.0, 15.0, 6.0]);
+    assert!(rates[3..].iter().all(|rate| *rate == 12.0));
+}
+
+#[test]
+fn the_largest_of_21_reports_counts_and_none_grows_by_more_than_a_quarter() {
+    let mut host = Reports::probing("fillp");
+    host.next(40.0);
+    assert_eq!(host.observable("largest_mbps"), 15.0);
+    host.hear(20, 12.0);
+    assert_eq!(host.observable("largest_mbps"), 15.0);
+    host.next(12.0);
+    assert_eq!(host.observable("largest_mbps"), 12.0);
+    host.next(0.2);
+    assert_eq!(host.observable("reported_mbps"), 0.2);
+    assert_eq!(host.observable("largest_mbps"), 12.0);
+}
+
+#[test]
+fn what_is_in_flight_beyond_the_cap_is_paused_away() {
+    let mut host = Reports::probing("fillp");
+    assert_eq!(host.observable("cap_packets"), 60.0, "12 Mbit/s are a packet per ms: 40 ms and 20");
+    host.in_flight = 60 * MSS;
+    host.next(12.0);
+    assert_eq!(host.scheme.control().cwnd, u64::MAX);
+    host.in_flight = 72 * MSS;
+    let mbps = host.next(12.0);
+    assert_eq!(host.scheme.control().cwnd, MSS);
+    let until = host.scheme.next_timer();
+    assert_eq!(until.since(host.now), TimeSpan::from_secs_f64(12.0 * 1500.0 * 8.0 / (mbps * 1e6)));
+    host.scheme.on_timer(until);
+    assert_eq!(host.scheme.control().cwnd, u64::MAX);
+}
+
+/// 30 % of loss are too much for Sheep; 4 of 14 packets are not.
+#[test]
+fn sheep_backs_off_to_the_middle_report_where_too_much_is_lost() {
+    for (lost, base) in [(4, 12.0), (5, 8.0)] {
+        let mut host = Reports::probing("fillp_sheep");
+        // 21 reports, of which the means are 12 and 10 once, and 8 often.
+        host.hear(19, 8.0);
+        let gains = [5.0, 4.0, 2.0].map(|quarters| quarters / 4.0 * base);
+        let rate = host.with_losses(8.0, lost);
+        assert!(gains.contains(&rate), "{lost} lost: {rate}");
     }
 }

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Run the programs of the founding reports over the emulated path, and keep what is compared with our schemes.
+
+  record_programs.py DIRECTORY [--only fillp,pcc] [--paths steps,walk] [--runs 3]
+
+DIRECTORY is what `programs/build.sh` made. Each program runs RUNS times over each path of tests/reproduction/genuine_programs.py,
+one run at a time, for 30 s; nothing else should run meanwhile. `recorded/programs/NAME.csv.gz` is written after each run, and a
+later call adds what is missing, so that `--runs 5` goes on from 3. A path that is asked for by `--again` is recorded anew.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+import machine
+
+sys.path.insert(0, str(machine.RECORDED.parents[2]))
+
+from ccgym.errors import CcgymError
+from ccgym.evaluation.backends import backend
+from ccgym.evaluation.simulate import Record
+from tests.reproduction.genuine_programs import (
+    DURATION_S,
+    PATHS,
+    RECORDED,
+    SCHEMES,
+    flows,
+    network_path,
+    read,
+    recorded,
+    write,
+)
+
+
+def record(directory: pathlib.Path, program: str, paths: list[str], count: int, again: bool) -> list[str]:
+    """Make what is missing; what failed."""
+    file, failures = RECORDED / f"{program}.csv.gz", []
+    runs = {path: list(of_path) for path, of_path in recorded(program).items()} if file.exists() else {}
+    for path in paths:
+        if again:
+            runs.pop(path, None)
+        for number in range(len(runs.get(path, [])) + 1, count + 1):
+            scheme = f"program:{directory / program}.yaml"
+            try:
+                run = backend("emulated").run(
+                    network_path(path), flows(path, scheme), f"{DURATION_S}s", number, Record(series="100ms")
+                )
+            except CcgymError as error:
+                failures.append(f"{program}, {path}, run {number}: {error}")
+                break
+            runs.setdefault(path, []).append(read(path, run))
+            write(file, {name: runs[name] for name in PATHS if name in runs})
+            last = runs[path][-1]
+            print(
+                f"{program:16} {path:9} {number}  {last.throughput_mbps:6.2f} Mbit/s  {last.delay_p95_ms:7.1f} ms  "
+                f"{100 * last.loss:6.2f} %  {'limited' if last.limited else ''}",
+                flush=True,
+            )
+    return failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--only", default=",".join(SCHEMES))
+    parser.add_argument("--paths", default=",".join(PATHS))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--again", action="store_true")
+    options = parser.parse_args()
+    directory, paths = options.directory.resolve(), options.paths.split(",")
+    RECORDED.mkdir(parents=True, exist_ok=True)
+    place = RECORDED / "about.json"
+    known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+    failures = []
+    for program in options.only.split(","):
+        if not (directory / f"{program}.yaml").exists():
+            print(f"{program}: not in {directory}", file=sys.stderr)
+            continue
+        declaration = (directory / f"{program}.yaml").read_text(encoding="utf-8")
+        version = declaration.partition('{here}/')[2].partition("/")[0]
+        failures += record(directory, program, paths, options.runs, options.again)
+        known[program] = {
+            "version": (directory / f"{version}.version").read_text(encoding="utf-8").strip(),
+            "command": f"record_programs.py DIRECTORY --only {program} --runs {options.runs}",
+            "machine": machine.describe(),
+        }
+        place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    print(*failures, sep="\n", file=sys.stderr)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
