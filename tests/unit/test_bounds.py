@@ -197,12 +197,7 @@ sys.exit(main(["--mahimahi", "mm-delay 20 mm-link 12mbps 12mbps", "--schemes", "
 }
 
 
-SHORT = ("one flow", "decisions in several threads", "evaluate")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in SHORT else pytest.mark.long) for name in BODIES]
-)
+@pytest.mark.parametrize("name", list(BODIES))
 def test_ctrl_c_ends_it(name: str, tmp_path: Path) -> None:
     """By itself each would take minutes."""
     code = PROLOGUE.format(body=textwrap.indent(BODIES[name].strip(), "    "))
