@@ -1,7 +1,7 @@
 """The programs of the founding reports beside our schemes: eight paths, and what is read of a run over one of them.
 
-The programs ran over the emulated path (``tests/differential/record/record_programs.py``); ours are simulated over the same
-path.
+The programs ran over the emulated path (``tests/differential/record/record_programs.py``); ours are simulated over the
+same path.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Run:
     delay_p95_ms: float
     loss: float
     in_flight_p50_kb: float
-    """Median of what was sent and, had its acknowledgement come at once, not yet acknowledged, kB; lost packets left out."""
+    """Median of what was sent and, had its acknowledgement come at once, not yet acknowledged, kB; no lost packets."""
     in_flight_p95_kb: float
     sent_kb: tuple[int, ...]
     """What entered the path in each bin, kB, from time zero on."""
@@ -197,8 +197,8 @@ def middle(runs: tuple[Run, ...], name: str) -> float:
 def distance(theirs: tuple[Run, ...], ours: tuple[Run, ...]) -> float:
     """How far apart two sending rates over time are: the mean difference of half a second, as a share of the mean rate.
 
-    Both are medians over runs. The difference counts from the nearest of the neighboring half seconds, of both: a step that
-    comes a bin later is no difference.
+    Both are medians over runs. The difference counts from the nearest of the neighboring half seconds, of both: a step
+    that comes a bin later is no difference.
     """
     first, second = (_course(runs) for runs in (theirs, ours))
     scale = max(float(first.mean()), 1e-9)

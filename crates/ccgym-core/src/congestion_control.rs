@@ -46,6 +46,8 @@ pub struct Capabilities {
     /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
     /// one that can be filled.
     pub bounded: bool,
+    /// What a window leaves for less than a full packet goes in a shorter one, where the application never ends.
+    pub short_packets: bool,
     /// Its window can be set from outside ([`CongestionControl::set_cwnd`]).
     pub accepts_cwnd: bool,
     /// What it lets wait in the queue can be scaled from outside ([`CongestionControl::set_gain`]).
@@ -64,6 +66,7 @@ impl Default for Capabilities {
             knows_path: false,
             ecn: Ecn::NotEct,
             bounded: false,
+            short_packets: false,
             accepts_cwnd: false,
             accepts_gain: false,
         }

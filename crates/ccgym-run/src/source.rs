@@ -1,5 +1,6 @@
 //! Applications: when a flow has something to send.
 
+use ccgym_core::sender::ENDLESS;
 use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Param, ParamCursor};
 
@@ -7,9 +8,6 @@ use crate::arrivals::Arrivals;
 use crate::media::{Frame, Media};
 use crate::requests::{Requests, Transfer};
 use crate::spec::SourceSpec;
-
-/// More segments than any run sends.
-const ENDLESS: u64 = u64::MAX / 2;
 
 /// The application of one flow.
 #[derive(Clone, Debug)]

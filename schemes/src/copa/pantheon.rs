@@ -70,36 +70,37 @@ struct Delta {
     loss_sensitive: bool,
     /// When a loss last doubled it.
     doubled: Option<Timestamp>,
-    lowered: Timestamp,
+    /// When it was last lowered, or the default mode's.
+    updated: Timestamp,
 }
 
 impl Delta {
     const fn new(default: f64, competitive: bool) -> Self {
-        Self { default, value: default, competitive, loss_sensitive: false, doubled: None, lowered: Timestamp::ZERO }
-    }
-
-    /// Whether the latest doubling is more than a round trip ago.
-    fn may_move(&self, now: Timestamp, round_trip: TimeSpan) -> bool {
-        self.doubled.is_none_or(|then| now.since(then) > round_trip)
+        Self { default, value: default, competitive, loss_sensitive: false, doubled: None, updated: Timestamp::ZERO }
     }
 
     #[inline]
     fn on_ack(&mut self, now: Timestamp, round_trip: TimeSpan, was_empty: bool) {
         self.loss_sensitive = self.competitive && !was_empty;
         if !self.loss_sensitive {
-            if self.value < self.default && self.may_move(now, round_trip) {
+            if self.doubled.is_none_or(|then| now.since(then) > round_trip) {
                 self.value = self.default;
+                self.updated = now;
             }
-        } else if now.since(self.lowered) > round_trip {
+        } else if now.since(self.updated) > round_trip {
             self.value = 1.0 / (1.0 / self.value + 1.0);
-            self.lowered = now;
+            self.updated = now;
         }
     }
 
-    fn on_loss(&mut self, now: Timestamp, round_trip: TimeSpan) {
-        if self.loss_sensitive && self.may_move(now, round_trip) {
+    /// An acknowledgement with a gap before it: each one doubles, however soon after the last.
+    fn on_loss(&mut self, now: Timestamp) {
+        if self.loss_sensitive {
             self.value = (self.value * 2.0).min(self.default);
             self.doubled = Some(now);
+        } else {
+            self.value = self.default;
+            self.updated = now;
         }
     }
 }
@@ -172,7 +173,7 @@ impl PantheonCopa {
         *self = Self { mss: self.mss, acked_end, ..Self::new(self.delta.default, self.delta.competitive) };
         self.amount = UpdateAmount::new(now);
         self.heavy_loss = HeavyLoss::new(now);
-        self.delta.lowered = now;
+        self.delta.updated = now;
         self.last_ack = now;
         self.decide(0);
     }
@@ -190,12 +191,10 @@ impl PantheonCopa {
 
     /// One acknowledged packet.
     #[inline]
-    fn steer(&mut self, now: Timestamp, may_grow: bool) {
+    fn steer(&mut self, now: Timestamp) {
         let target = self.target();
         if self.slow_start {
-            if may_grow {
-                self.window += 1.0;
-            }
+            self.window += 1.0;
             self.slow_start = self.window < target;
             return;
         }
@@ -203,9 +202,7 @@ impl PantheonCopa {
             / (self.delta.value * self.window);
         if self.window < target {
             self.amount.net += 1;
-            if may_grow {
-                self.window += step;
-            }
+            self.window += step;
         } else {
             self.amount.net -= 1;
             self.window -= step;
@@ -214,11 +211,13 @@ impl PantheonCopa {
     }
 
     /// The send gate counts packet numbers beyond the largest acknowledged one, so gaps free the window at once:
-    /// what the transport still holds in flight below it (`held` bytes) comes on top.
+    /// what the transport still holds in flight below it (`held` bytes) comes on top. It lets one packet more than the
+    /// window be there after the first acknowledgement.
     fn decide(&mut self, held: u64) {
-        self.control.cwnd = self.window.ceil() as u64 * self.mss + held;
+        let more = u64::from(self.acked > 0);
+        self.control.cwnd = (self.window.ceil() as u64 + more) * self.mss + held;
         let (window, gain) =
-            if self.acked < 2 * PROBE_PACKETS - 1 { (PROBE_PACKETS as f64, 1.0) } else { (self.window, PACING_GAIN) };
+            if self.acked < 2 * PROBE_PACKETS { (PROBE_PACKETS as f64, 1.0) } else { (self.window, PACING_GAIN) };
         self.control.pacing_rate = pacing::rate(window * self.mss as f64, self.rtts.pacing_basis(), gain);
     }
 }
@@ -252,8 +251,8 @@ impl CongestionControl for PantheonCopa {
         self.delta.on_ack(now, self.rtts.latest, self.rtts.was_nearly_empty());
         for _ in 0..event.acked_packets {
             self.acked += 1;
-            if self.acked >= 2 * PROBE_PACKETS - 1 {
-                self.steer(now, event.cwnd_limited);
+            if self.acked >= 2 * PROBE_PACKETS {
+                self.steer(now);
             }
         }
         // Every gap in what arrived is a loss at once; reordering is not tolerated.
@@ -261,7 +260,7 @@ impl CongestionControl for PantheonCopa {
         let lost = end.saturating_sub(self.acked_end).saturating_sub(event.acked_packets);
         self.acked_end = self.acked_end.max(end);
         if lost > 0 {
-            self.delta.on_loss(now, self.rtts.latest);
+            self.delta.on_loss(now);
         }
         if self.heavy_loss.on_ack(now, self.rtts.latest, event.acked_packets, lost) {
             self.window = (self.window * HEAVY_LOSS_FACTOR).max(MIN_WINDOW);
@@ -322,18 +321,32 @@ mod tests {
     fn holds_ten_packets_for_nineteen_acknowledgements_then_doubles() {
         let mut h = host();
         assert_eq!(h.window(), 10.0);
-        for _ in 0..18 {
+        for _ in 0..19 {
             h.ack_after(ms(40));
-            assert_eq!(h.window(), 10.0);
+            // One packet more may be on its way.
+            assert_eq!((h.observable("cwnd_packets"), h.window()), (10.0, 11.0));
             // Ten packets per round trip: 3 Mbit/s.
             assert_eq!(h.scheme.control().pacing_rate.0, 3_000_000);
         }
         h.ack_after(ms(40));
-        assert_eq!(h.window(), 11.0);
+        assert_eq!((h.observable("cwnd_packets"), h.window()), (11.0, 12.0));
         // Half a round trip per window: 11 · 12 kbit / 20 ms.
         assert_eq!(h.scheme.control().pacing_rate.0, 6_600_000);
         h.ack_round(ms(40), TimeSpan::ZERO);
-        assert_eq!(h.window(), 22.0);
+        assert_eq!(h.observable("cwnd_packets"), 23.0);
+    }
+
+    /// The window grows whether or not it is what limits the flow.
+    #[test]
+    fn grows_while_the_application_is_silent() {
+        let mut h = host();
+        for _ in 0..40 {
+            h.ack_after(ms(40));
+        }
+        let before = h.observable("cwnd_packets");
+        h.cwnd_limited = false;
+        h.ack_after(ms(40));
+        assert_eq!(h.observable("cwnd_packets"), before + 1.0);
     }
 
     #[test]
@@ -383,7 +396,7 @@ mod tests {
     fn delta_rules() {
         let rtt = ms(40);
         let mut d = Delta::new(0.1, true);
-        d.on_loss(at(0), rtt);
+        d.on_loss(at(0));
         assert_eq!((d.value, d.doubled), (0.1, None), "default mode ignores loss");
         d.on_ack(at(100), rtt, false);
         assert!((d.value - 1.0 / 11.0).abs() < 1e-12, "1/δ grows by one");
@@ -393,17 +406,21 @@ mod tests {
             d.on_ack(at(100 + 41 * i), rtt, false);
         }
         assert!((d.value - 0.05).abs() < 1e-12, "1/δ is 20");
-        d.on_loss(at(500), rtt);
+        d.on_loss(at(500));
         assert!((d.value - 0.1).abs() < 1e-12, "a loss doubles δ");
-        d.value = 0.03;
-        d.on_loss(at(520), rtt);
-        assert_eq!(d.value, 0.03, "once per round trip");
-        d.on_ack(at(540), rtt, true);
-        assert_eq!(d.value, 0.03, "the default waits a round trip after the doubling");
-        d.on_ack(at(541), rtt, true);
+        d.value = 0.02;
+        d.on_loss(at(501));
+        d.on_loss(at(502));
+        assert_eq!(d.value, 0.08, "at each acknowledgement with a gap, not once per round trip");
+        d.on_ack(at(542), rtt, true);
+        assert_eq!(d.value, 0.08, "the default waits a round trip after the doubling");
+        d.on_ack(at(543), rtt, true);
         assert_eq!(d.value, 0.1);
-        d.on_ack(at(600), rtt, false);
-        d.on_loss(at(700), rtt);
+        d.on_ack(at(583), rtt, false);
+        assert_eq!(d.value, 0.1, "the first lowering waits a round trip after the default mode's last acknowledgement");
+        d.on_ack(at(584), rtt, false);
+        assert!((d.value - 1.0 / 11.0).abs() < 1e-12);
+        d.on_loss(at(600));
         assert_eq!(d.value, 0.1, "never above the default");
     }
 
@@ -435,7 +452,7 @@ mod tests {
         assert_eq!(copa.control().cwnd, 23 * MSS);
         // The host reports a loss and 5 acknowledgements: the gap counts, and nothing below is held.
         h.play(TestEvent { lost: 2, acked: 5, ..TestEvent::default() });
-        assert_eq!(h.window(), h.observable("cwnd_packets").ceil());
+        assert_eq!(h.window(), h.observable("cwnd_packets").ceil() + 1.0);
     }
 
     #[test]

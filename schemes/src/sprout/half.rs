@@ -1,16 +1,20 @@
 //! Sprout's half at the receiver: what arrived in each tick, what it says of the link, and what will arrive.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use ccgym_core::receiver_half::ReceivedEvent;
 use ccgym_core::{PacketNumber, ReceiverHalf, TimeSpan, Timestamp};
 
 use super::model::{Belief, Forecast, Model, TICK, TICKS};
+use super::{content, FORECAST};
 
 /// Bytes of a message.
-const MESSAGE: usize = 2 * TICKS + 8;
+const MESSAGE: usize = 2 * TICKS + 16;
 /// Weight of a new tick in the moving average.
 const EWMA_GAIN: f64 = 0.125;
+/// From one report to the next: a loop that waits for 20 ms and more on a clock of whole milliseconds. So the reports drift
+/// through the ticks, and what they say of the link is up to a tick old.
+const REPORTS: TimeSpan = TimeSpan::from_micros(20_300);
 /// Of a longer silence no more ticks than this are worked through: by then nothing is known any more.
 const MAX_TICKS: u64 = 500;
 
@@ -18,21 +22,28 @@ const MAX_TICKS: u64 = 500;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     pub forecast: Forecast,
-    /// Packets that have arrived or will not come any more.
-    pub received_or_lost: u64,
+    /// Packets before this one have arrived or will not come any more.
+    pub settled: PacketNumber,
+    /// What arrived of the others, bytes.
+    pub arrived_above: u64,
 }
 
 impl Report {
     pub fn write(&self, message: &mut Vec<u8>) {
         self.forecast.iter().for_each(|count| message.extend_from_slice(&count.to_le_bytes()));
-        message.extend_from_slice(&self.received_or_lost.to_le_bytes());
+        message.extend_from_slice(&self.settled.to_le_bytes());
+        message.extend_from_slice(&self.arrived_above.to_le_bytes());
     }
 
     pub fn read(message: &[u8]) -> Option<Self> {
         let message: &[u8; MESSAGE] = message.try_into().ok()?;
-        let (counts, total) = message.split_at(2 * TICKS);
-        let forecast = std::array::from_fn(|tick| u16::from_le_bytes([counts[2 * tick], counts[2 * tick + 1]]));
-        Some(Self { forecast, received_or_lost: u64::from_le_bytes(total.try_into().ok()?) })
+        let (counts, arrived) = message.split_at(2 * TICKS);
+        let (settled, above) = arrived.split_at(8);
+        Some(Self {
+            forecast: std::array::from_fn(|tick| u16::from_le_bytes([counts[2 * tick], counts[2 * tick + 1]])),
+            settled: u64::from_le_bytes(settled.try_into().ok()?),
+            arrived_above: u64::from_le_bytes(above.try_into().ok()?),
+        })
     }
 }
 
@@ -97,31 +108,30 @@ impl Forecaster {
 pub struct SproutHalf {
     forecaster: Forecaster,
     /// Wire bytes of a full packet.
-    mss: f64,
+    mss: u64,
     tick_end: Timestamp,
-    /// Full packets that arrived in this tick.
+    /// What arrived in this tick, in packets of the forecast.
     arrived: f64,
     /// Until then the sender may be silent of its own accord.
     silent_until: Timestamp,
-    /// Forecast at the end of the tick before.
-    forecast: Forecast,
+    report_at: Timestamp,
     /// Everything below this has arrived or is lost …
     settled: PacketNumber,
     /// … and of the rest this has arrived.
-    above: BTreeSet<PacketNumber>,
+    above: BTreeMap<PacketNumber, u64>,
 }
 
 impl SproutHalf {
     pub fn new(forecaster: Forecaster) -> Self {
         Self {
-            forecast: forecaster.forecast(),
             forecaster,
-            mss: 1.0,
+            mss: 1,
             tick_end: Timestamp::NEVER,
             arrived: 0.0,
             silent_until: Timestamp::ZERO,
+            report_at: Timestamp::NEVER,
             settled: 0,
-            above: BTreeSet::new(),
+            above: BTreeMap::new(),
         }
     }
 
@@ -138,24 +148,25 @@ impl SproutHalf {
             self.arrived = 0.0;
             self.tick_end += TICK;
         }
-        self.forecast = self.forecaster.forecast();
     }
 }
 
 impl ReceiverHalf for SproutHalf {
     fn start(&mut self, now: Timestamp, mss: u64) {
-        self.mss = mss.max(1) as f64;
+        self.mss = mss.max(1);
         self.tick_end = now + TICK;
+        self.report_at = now + REPORTS;
     }
 
     fn on_data(&mut self, event: &ReceivedEvent) {
         self.advance(event.now);
         let Header { recent, time_to_next_ms } = Header::unpack(event.header);
-        self.arrived += event.bytes as f64 / self.mss;
+        let content = content(event.bytes, self.mss);
+        self.arrived += content as f64 / FORECAST as f64;
         let silent_until = self.tick_end - TICK + TimeSpan::from_millis(u64::from(time_to_next_ms));
         self.silent_until = self.silent_until.max(silent_until);
         if event.number >= self.settled {
-            self.above.insert(event.number);
+            self.above.insert(event.number, content);
         }
         let settled = event.number.saturating_sub(u64::from(recent));
         if settled > self.settled {
@@ -165,12 +176,13 @@ impl ReceiverHalf for SproutHalf {
     }
 
     fn next_feedback(&self) -> Timestamp {
-        self.tick_end
+        self.report_at
     }
 
     fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         self.advance(now);
-        let received_or_lost = self.settled + self.above.len() as u64;
-        Report { forecast: self.forecast, received_or_lost }.write(message);
+        self.report_at = now + REPORTS;
+        let (forecast, arrived_above) = (self.forecaster.forecast(), self.above.values().sum());
+        Report { forecast, settled: self.settled, arrived_above }.write(message);
     }
 }

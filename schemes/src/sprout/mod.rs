@@ -9,6 +9,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
+use ccgym_core::sender::MIN_SHORT;
 use ccgym_core::{
     AckEvent, CongestionControl, Control, InitContext, PacketNumber, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -47,10 +48,25 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 
 /// Silence after which one packet leaves whatever the window, and which the last packet of a flight announces.
 const PROBE_INTERVAL: TimeSpan = TimeSpan::from_millis(50);
+/// What a packet of the forecast holds, in bytes.
+const FORECAST: u64 = 1400;
+/// What a full packet of the sender holds: those, and two bytes that say how long a forecast is.
+const FULL: u64 = FORECAST + 2;
+/// Wire bytes around it, of 1500.
+const ENVELOPE: u64 = MIN_SHORT - 2;
+/// The sender's numbering counts each packet as so many bytes more.
+const NUMBERING: u64 = 50;
+/// The program's loop sleeps 10 ms at a time, and wakes late by this within a tick.
+const LATE: TimeSpan = TimeSpan::from_micros(120);
 /// Packets sent within this may overtake each other.
 const REORDERING: TimeSpan = TimeSpan::from_millis(10);
 
-/// The sending half. Counts are packets.
+/// What a packet of so many bytes on the wire holds, where a full one has `mss`: as much as in the program, whatever that is.
+fn content(bytes: u64, mss: u64) -> u64 {
+    bytes.saturating_sub(ENVELOPE) * FULL / mss.saturating_sub(ENVELOPE).max(1)
+}
+
+/// The sending half.
 #[derive(Clone)]
 struct Sprout {
     forecaster: Forecaster,
@@ -62,9 +78,13 @@ struct Sprout {
     forecast: Forecast,
     forecast_at: Timestamp,
     tick: usize,
-    /// Estimate of what is on its way and has not arrived.
+    /// Estimate of what is on its way and has not arrived, bytes.
     queue: u64,
     next_number: PacketNumber,
+    /// Where the packets from [`Sprout::settled`] on begin in the sender's numbering, the next one's included, bytes.
+    positions: VecDeque<u64>,
+    /// All packets before this one have arrived or are lost.
+    settled: PacketNumber,
     /// Departures within [`REORDERING`] of the latest.
     recent: VecDeque<Timestamp>,
     /// What the latest packet said.
@@ -92,6 +112,8 @@ impl Sprout {
             tick: 0,
             queue: 0,
             next_number: 0,
+            positions: VecDeque::from([0]),
+            settled: 0,
             recent: VecDeque::new(),
             header: Header::default(),
             in_flight: 0,
@@ -100,19 +122,19 @@ impl Sprout {
         }
     }
 
-    /// What the forecast has delivered by the end of tick `tick`.
+    /// What the forecast has delivered by the end of tick `tick`, bytes.
     fn delivered(&self, tick: usize) -> u64 {
-        u64::from(self.forecast[tick.min(TICKS - 1)])
+        u64::from(self.forecast[tick.min(TICKS - 1)]) * FORECAST
     }
 
-    /// What will be delivered within the time looked ahead.
+    /// What will be delivered within the time looked ahead, bytes.
     fn deliveries(&self) -> u64 {
         self.delivered(self.tick + self.lookahead).saturating_sub(self.delivered(self.tick))
     }
 
-    /// Packets that may leave now.
+    /// What packets that leave now may hold, bytes. A probe is empty.
     fn window(&self) -> u64 {
-        self.deliveries().saturating_sub(self.queue).max(u64::from(self.probe))
+        self.deliveries().saturating_sub(self.queue).max(if self.probe { FULL - FORECAST } else { 0 })
     }
 
     /// Let the ticks pass that have ended by `now`: the queue drains as forecast.
@@ -128,7 +150,7 @@ impl Sprout {
 
     fn tick_due(&self) -> Timestamp {
         if self.tick + 1 < TICKS {
-            self.forecast_at + TimeSpan((self.tick as u64 + 1) * TICK.0)
+            self.forecast_at + TimeSpan((self.tick as u64 + 1) * (TICK + LATE).0)
         } else {
             Timestamp::NEVER
         }
@@ -142,7 +164,7 @@ impl CongestionControl for Sprout {
 
     fn capabilities(&self) -> Capabilities {
         // No forecast is above the model's largest rate.
-        Capabilities { packet_events: true, timers: true, prr: false, bounded: true, ..Capabilities::default() }
+        Capabilities { packet_events: true, timers: true, prr: false, bounded: true, short_packets: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -158,7 +180,9 @@ impl CongestionControl for Sprout {
     fn on_packet_sent(&mut self, event: &SentEvent) {
         self.in_flight = event.in_flight;
         self.next_number = event.number + 1;
-        self.queue += 1;
+        let content = content(event.bytes, self.mss);
+        self.queue += content;
+        self.positions.push_back(self.positions[self.positions.len() - 1] + content + NUMBERING);
         self.probe = false;
         self.probe_due = event.now + PROBE_INTERVAL;
         while self.recent.front().is_some_and(|sent| *sent + REORDERING < event.now) {
@@ -178,8 +202,14 @@ impl CongestionControl for Sprout {
 
     fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
         let Some(report) = Report::read(message) else { return };
-        // More cannot have arrived than was sent.
-        let Some(queue) = self.next_number.checked_sub(report.received_or_lost) else { return };
+        // More cannot have arrived than was sent, and what is settled stays so.
+        let Some(news) = report.settled.checked_sub(self.settled).filter(|_| report.settled <= self.next_number) else {
+            return;
+        };
+        let sent = self.positions[self.positions.len() - 1];
+        let Some(queue) = (sent - self.positions[news as usize]).checked_sub(report.arrived_above) else { return };
+        self.positions.drain(..news as usize);
+        self.settled = report.settled;
         self.forecast = report.forecast;
         self.forecast_at = now;
         self.tick = 0;
@@ -208,13 +238,15 @@ impl CongestionControl for Sprout {
     }
 
     fn control(&self) -> Control {
-        Control::window(self.in_flight + self.window() * self.mss)
+        let window = self.window();
+        let content = window * self.mss.saturating_sub(ENVELOPE) / FULL;
+        Control::window(self.in_flight + content + window.div_ceil(FULL) * ENVELOPE)
     }
 
     fn observables(&self) -> Observables {
         vec![
-            ("forecast_packets", self.deliveries() as f64),
-            ("queue_packets", self.queue as f64),
+            ("forecast_packets", self.deliveries() as f64 / FORECAST as f64),
+            ("queue_packets", self.queue as f64 / FORECAST as f64),
             ("forecast_tick", self.tick as f64),
         ]
     }

@@ -3,9 +3,10 @@
 
   record_programs.py DIRECTORY [--only fillp,pcc] [--paths steps,walk] [--runs 3]
 
-DIRECTORY is what `programs/build.sh` made. Each program runs RUNS times over each path of tests/reproduction/genuine_programs.py,
-one run at a time, for 30 s; nothing else should run meanwhile. `recorded/programs/NAME.csv.gz` is written after each run, and a
-later call adds what is missing, so that `--runs 5` goes on from 3. A path that is asked for by `--again` is recorded anew.
+DIRECTORY is what `programs/build.sh` made. Each program runs RUNS times over each path of
+tests/reproduction/genuine_programs.py, one run at a time, for 30 s; nothing else should run meanwhile.
+`recorded/programs/NAME.csv.gz` is written after each run, and a later call adds what is missing, so that `--runs 5`
+goes on from 3. A path that is asked for by `--again` is recorded anew.
 """
 
 import argparse
@@ -78,7 +79,7 @@ def main() -> None:
             print(f"{program}: not in {directory}", file=sys.stderr)
             continue
         declaration = (directory / f"{program}.yaml").read_text(encoding="utf-8")
-        version = declaration.partition('{here}/')[2].partition("/")[0]
+        version = declaration.partition("{here}/")[2].partition("/")[0]
         failures += record(directory, program, paths, options.runs, options.again)
         known[program] = {
             "version": (directory / f"{version}.version").read_text(encoding="utf-8").strip(),

@@ -6,6 +6,11 @@ use super::Sender;
 use crate::congestion_control::FrameEvent;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
+/// More segments than any run sends: what an application that never ends hands over.
+pub const ENDLESS: u64 = u64::MAX / 2;
+/// Wire bytes that a packet has at least which a window cuts short.
+pub const MIN_SHORT: u64 = 100;
+
 /// Segments that are not full, in order, with their wire bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShortSegments(VecDeque<(u64, u32)>);
@@ -113,6 +118,18 @@ impl Sender {
 
     pub(super) fn size_of(&self, segment: u64) -> u32 {
         self.short_segments.size_of(segment).unwrap_or(self.config.packet_size)
+    }
+
+    /// Bytes of the next new segment's packet: what the window leaves, if the scheme fills it so.
+    pub(super) fn size_of_next(&self) -> u32 {
+        let full = self.size_of(self.next_segment);
+        let room = self.window().saturating_sub(self.in_flight);
+        let shortens = self.capabilities.short_packets && self.segments_available >= ENDLESS;
+        if shortens && (MIN_SHORT..u64::from(full)).contains(&room) {
+            room as u32
+        } else {
+            full
+        }
     }
 
     /// The next new segment, which is sent now.

@@ -51,6 +51,7 @@ enum Recovery {
 use application::ShortSegments;
 use handshake::Connection;
 
+pub use application::{ENDLESS, MIN_SHORT};
 pub use config::{RecoveryRule, SenderConfig, TimerConfig};
 pub use handshake::HANDSHAKE;
 pub use stats::SenderStats;

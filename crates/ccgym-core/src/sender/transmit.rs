@@ -64,7 +64,7 @@ impl Sender {
             self.note_app_limited(now);
             return false;
         }
-        let size = self.size_of(if again { self.retransmit[0] } else { self.next_segment });
+        let size = if again { self.size_of(self.retransmit[0]) } else { self.size_of_next() };
         let forced = self.ns3.as_ref().is_some_and(|ns3| ns3.is_forced());
         if !forced && self.in_flight + u64::from(size) > self.window() {
             self.window_limited_round = self.round + 1;
