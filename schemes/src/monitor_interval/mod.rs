@@ -234,8 +234,8 @@ impl Intervals {
         (number < interval.first + interval.sent).then_some(interval)
     }
 
-    /// Note acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged. The round
-    /// trip counts where it was `sampled`.
+    /// Note acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged. The
+    /// round trip counts where it was `sampled`.
     pub fn on_ack(&mut self, event: &AckEvent<'_>, sampled: bool) {
         self.on_lost(event.lost);
         for packet in event.acked {

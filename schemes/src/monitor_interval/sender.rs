@@ -83,7 +83,8 @@ pub trait Controller: Clone + Send + Sync + 'static {
     fn report(&self) -> usize {
         1
     }
-    /// How long after it left a lost packet is waited for. [`TimeSpan::MAX`]: until later ones arrive, whatever the timer says.
+    /// How long after it left a lost packet is waited for. [`TimeSpan::MAX`]: until later ones arrive, whatever the timer
+    /// says.
     fn patience(&self) -> TimeSpan {
         TimeSpan::ZERO
     }

@@ -112,8 +112,8 @@ fn start_doubles_each_interval_and_falls_back() {
     assert!(matches!(host.allegro.phase, Phase::Trial(trial) if trial.begun == 1));
 }
 
-/// The utility after so many of sixty packets, 6 ms apart, are acknowledged: the first interval has 25 to 28 of them. Round
-/// trips are 40 ms, but those of packets 35 and 39.
+/// The utility after so many of sixty packets, 6 ms apart, are acknowledged: the first interval has 25 to 28 of them.
+/// Round trips are 40 ms, but those of packets 35 and 39.
 fn utility_after(acked: u64, rtt_of_35: u64, rtt_of_39: u64) -> f64 {
     let mut sender = PccSender::new(Allegro::new(Rules::pantheon(), 0.05, 0.01, 5));
     let rng = Rng::stream(1, "test", 0);
@@ -174,8 +174,8 @@ fn a_timeout_is_no_result() {
     }
 }
 
-/// 100 ms at first; then the receiver's measurements, each of which weighs an eighth: every 10 ms, the first one of a packet
-/// that left when the first acknowledgement arrived.
+/// 100 ms at first; then the receiver's measurements, each of which weighs an eighth: every 10 ms, the first one of a
+/// packet that left when the first acknowledgement arrived.
 #[test]
 fn round_trips_of_the_receiver() {
     let mut host = Host::new(Rules::pantheon());

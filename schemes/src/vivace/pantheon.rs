@@ -1,5 +1,5 @@
-//! Vivace as the binary that Pantheon runs (StanfordSNR/vivace 2baf862) behaves. Its states are those of branch NSDI-2018 of
-//! PCC-Uspace (`sender/app/pcc.h` and `sender/src/core.cpp`); where the two differ, the binary counts.
+//! Vivace as the binary that Pantheon runs (StanfordSNR/vivace 2baf862) behaves. Its states are those of branch
+//! NSDI-2018 of PCC-Uspace (`sender/app/pcc.h` and `sender/src/core.cpp`); where the two differ, the binary counts.
 //!
 //! Names of states are the program's. Rates are bits per second, except in gradients and moves (Mbit/s).
 
@@ -36,7 +36,8 @@ const FAST_MOVE: f64 = 0.1;
 const PACKETS: (u64, u64) = (10, 3000);
 /// Round trip before the first result: ten intervals of UDT, which the program sets to a second each.
 const FIRST_RTT: f64 = 10.0;
-/// How much the program's clock may be slow: at its start it counts the processor's cycles in 0.1 s of sleep, which ends late.
+/// How much the program's clock may be slow: at its start it counts the processor's cycles in 0.1 s of sleep, which
+/// ends late.
 const SLOW_CLOCK: f64 = 0.08;
 /// Round trips beyond this count as [`LONG_RTT`].
 const MAX_RTT: f64 = 1.0;
@@ -175,8 +176,8 @@ impl Pantheon {
         self.search();
     }
 
-    /// The interval that is being filled goes on at the new rate. The minimum counts from the next one on: until then a step
-    /// that is larger than the rate may nearly stop the flow.
+    /// The interval that is being filled goes on at the new rate. The minimum counts from the next one on: until then a
+    /// step that is larger than the rate may nearly stop the flow.
     fn follow(&mut self, change: f64) {
         self.base += change * MEGABIT;
         self.search();

@@ -1,6 +1,6 @@
-// Prints the table of schemes/src/vivace/recorded.rs: what the binary that Pantheon runs decides on results that this file
-// makes up. No part of the build, and no packet is sent: the file is loaded before the binary's own library, and runs where
-// the binary starts its transport.
+// Prints the table of schemes/src/vivace/recorded.rs: what the binary that Pantheon runs decides on results that this
+// file makes up. No part of the build, and no packet is sent: the file is loaded before the binary's own library, and
+// runs where the binary starts its transport.
 //
 //     git clone https://github.com/StanfordSNR/vivace && git -C vivace checkout 2baf862
 //     g++ -O1 -shared -fPIC -o record.so vivace_binary.cpp
