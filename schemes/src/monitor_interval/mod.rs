@@ -53,6 +53,8 @@ pub struct Interval {
     closed: bool,
     /// Sorted.
     lost: Vec<PacketNumber>,
+    /// When the last of them left.
+    lost_sent: Timestamp,
     samples: Vec<Sample>,
     /// Sum of the samples' round trips, seconds.
     rtt_sum: f64,
@@ -74,6 +76,7 @@ impl Interval {
             last_sent: now,
             closed: false,
             lost: Vec::new(),
+            lost_sent: now,
             samples: Vec::new(),
             rtt_sum: 0.0,
         }
@@ -169,8 +172,9 @@ impl Interval {
     fn is_full(&self, now: Timestamp) -> bool {
         self.sent >= self.length.packets.max(1) && now.since(self.start) >= self.length.span
     }
-    fn settled(&self) -> bool {
-        self.closed && self.acked + self.lost.len() as u64 == self.sent
+    fn settled(&self, now: Timestamp, patience: TimeSpan) -> bool {
+        let known = self.closed && self.acked + self.lost.len() as u64 == self.sent;
+        known && (self.lost.is_empty() || now.since(self.lost_sent) >= patience)
     }
 }
 
@@ -230,8 +234,9 @@ impl Intervals {
         (number < interval.first + interval.sent).then_some(interval)
     }
 
-    /// Note acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged.
-    pub fn on_ack(&mut self, event: &AckEvent<'_>) {
+    /// Note acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged. The
+    /// round trip counts where it was `sampled`.
+    pub fn on_ack(&mut self, event: &AckEvent<'_>, sampled: bool) {
         self.on_lost(event.lost);
         for packet in event.acked {
             let Some(interval) = self.of_packet(packet.number) else { continue };
@@ -240,7 +245,7 @@ impl Intervals {
                 interval.lost.remove(i);
             }
             // Only the packet that caused the acknowledgement has a round trip of its own.
-            if packet.received.is_some() {
+            if sampled && packet.received.is_some() {
                 let sent = packet.sent.since(interval.start).as_secs_f64();
                 interval.add_sample(sent, event.now.since(packet.sent).as_secs_f64());
             }
@@ -254,14 +259,15 @@ impl Intervals {
                 // Once, also after a timeout that was withdrawn.
                 if let Err(place) = interval.lost.binary_search(&packet.number) {
                     interval.lost.insert(place, packet.number);
+                    interval.lost_sent = interval.lost_sent.max(packet.sent);
                 }
             }
         }
     }
 
-    /// The oldest interval, once it is settled.
-    pub fn take_settled(&mut self) -> Option<Interval> {
-        if self.queue.front()?.settled() {
+    /// The oldest interval, once it is settled; what is lost counts `patience` after it left at the earliest.
+    pub fn take_settled(&mut self, now: Timestamp, patience: TimeSpan) -> Option<Interval> {
+        if self.queue.front()?.settled(now, patience) {
             self.queue.pop_front()
         } else {
             None

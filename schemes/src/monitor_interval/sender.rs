@@ -1,6 +1,7 @@
 //! A sender that is paced at the rate its controller chooses, interval by interval.
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
+use ccgym_core::packet::PacketNumber;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
 
 use super::{Interval, Intervals, Length};
@@ -73,13 +74,22 @@ pub trait Controller: Clone + Send + Sync + 'static {
     /// When it wants results.
     const TAKE: Take;
     /// Before the first packet.
-    fn init(&mut self, _view: &View<'_>) {}
+    fn init(&mut self, _view: &mut View<'_>) {}
     /// Interval `id` begins: its rate and length.
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length);
     /// The result of an interval.
     fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next;
+    /// Packets that the receiver reports together; results are taken, and round trips measured, with the last of them.
+    fn report(&self) -> usize {
+        1
+    }
+    /// How long after it left a lost packet is waited for. [`TimeSpan::MAX`]: until later ones arrive, whatever the timer
+    /// says.
+    fn patience(&self) -> TimeSpan {
+        TimeSpan::ZERO
+    }
     /// A round-trip sample, seconds.
-    fn on_rtt(&mut self, _sample: f64) -> Next {
+    fn on_rtt(&mut self, _now: Timestamp, _sample: f64) -> Next {
         Next::GoOn
     }
     /// The retransmission timer expired.
@@ -97,6 +107,8 @@ pub trait Controller: Clone + Send + Sync + 'static {
 pub struct PccSender<C> {
     controller: C,
     intervals: Intervals,
+    /// Acknowledged, but not reported yet.
+    unreported: Vec<PacketNumber>,
     mss: u64,
     rtt: Option<TimeSpan>,
     rng: Rng,
@@ -105,7 +117,14 @@ pub struct PccSender<C> {
 impl<C: Controller> PccSender<C> {
     /// A sender that `controller` steers.
     pub fn new(controller: C) -> Self {
-        Self { controller, intervals: Intervals::default(), mss: 0, rtt: None, rng: Rng::stream(0, C::NAME, 0) }
+        Self {
+            controller,
+            intervals: Intervals::default(),
+            unreported: Vec::new(),
+            mss: 0,
+            rtt: None,
+            rng: Rng::stream(0, C::NAME, 0),
+        }
     }
 
     /// Call the controller with what it may see.
@@ -141,8 +160,19 @@ impl<C: Controller> PccSender<C> {
         self.follow(now, next);
     }
 
+    fn end_reported(&mut self, now: Timestamp) {
+        let mut reported = std::mem::take(&mut self.unreported);
+        let rtt = reported.last().and_then(|&newest| self.intervals.mean_rtt_around(newest));
+        for number in reported.drain(..) {
+            while let Some(interval) = self.intervals.take_before(number, C::TAKE == Take::AtLastAck) {
+                self.end(now, &interval, rtt);
+            }
+        }
+        self.unreported = reported;
+    }
+
     fn end_settled(&mut self, now: Timestamp) {
-        while let Some(interval) = self.intervals.take_settled() {
+        while let Some(interval) = self.intervals.take_settled(now, self.controller.patience()) {
             self.end(now, &interval, None);
         }
     }
@@ -167,6 +197,7 @@ impl<C: Controller> CongestionControl for PccSender<C> {
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.rtt = Some(rtt_sample);
         self.intervals = Intervals::default();
+        self.unreported.clear();
         self.ask(None, |c, view| c.init(view));
         self.begin(now);
     }
@@ -178,20 +209,19 @@ impl<C: Controller> CongestionControl for PccSender<C> {
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        self.intervals.on_ack(event);
+        self.unreported.extend(event.acked.iter().map(|packet| packet.number));
+        let due = self.unreported.len() >= self.controller.report();
+        self.intervals.on_ack(event, due);
         if let Some(sample) = event.rtt_sample {
             self.rtt = Some(event.rtt.smoothed());
-            let next = self.controller.on_rtt(sample.as_secs_f64());
+            let next = self.controller.on_rtt(event.now, sample.as_secs_f64());
             self.follow(event.now, next);
         }
-        if let (Some(newest), true) = (event.acked.last(), C::TAKE != Take::Settled) {
-            let rtt = self.intervals.mean_rtt_around(newest.number);
-            while let Some(interval) = self.intervals.take_before(newest.number, C::TAKE == Take::AtLastAck) {
-                self.end(event.now, &interval, rtt);
-            }
-        }
         if C::TAKE == Take::Settled {
+            self.unreported.clear();
             self.end_settled(event.now);
+        } else if due {
+            self.end_reported(event.now);
         }
     }
 

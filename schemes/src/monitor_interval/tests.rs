@@ -29,7 +29,7 @@ fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
         let now = sent + TimeSpan::from_millis(rtt);
         let acked = [AckedPacket { number, bytes: 1500, sent, received: Some(now) }];
         let lost = if i == 0 { &lost[..] } else { &[] };
-        intervals.on_ack(&AckEvent {
+        let event = AckEvent {
             now,
             acked_packets: 1,
             acked_bytes: 1500,
@@ -50,7 +50,8 @@ fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
             cwnd_limited: false,
             ack_delayed: false,
             ce_packets: 0,
-        });
+        };
+        intervals.on_ack(&event, true);
     }
 }
 
@@ -58,10 +59,10 @@ fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
 fn packets_belong_to_the_interval_they_left_in() {
     let mut intervals = sent(6);
     ack(&mut intervals, &[(0, 40), (1, 40), (3, 40), (4, 40)], &[2]);
-    let first = intervals.take_settled().unwrap();
+    let first = intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).unwrap();
     assert_eq!((first.id, first.sent, first.bytes, first.acked, first.missing()), (0, 4, 6000, 3, 1));
     assert_eq!((first.loss_rate(), first.duration(), first.first_to_last()), (0.25, 0.004, 0.003));
-    assert!(intervals.take_settled().is_none());
+    assert!(intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).is_none());
     assert_eq!(intervals.filling().map(|i| (i.id, i.sent, i.acked)), Some((1, 2, 1)));
 }
 
@@ -69,13 +70,28 @@ fn packets_belong_to_the_interval_they_left_in() {
 fn late_arrivals_are_no_losses() {
     let mut intervals = sent(4);
     ack(&mut intervals, &[(3, 40)], &[0, 1]);
-    assert!(intervals.take_settled().is_none());
+    assert!(intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).is_none());
     ack(&mut intervals, &[(0, 50), (2, 50)], &[]);
-    let settled = intervals.take_settled().unwrap();
+    let settled = intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).unwrap();
     assert_eq!((settled.acked, settled.missing()), (3, 1));
     // The interval is gone.
     ack(&mut intervals, &[(1, 60)], &[]);
-    assert!(intervals.take_settled().is_none());
+    assert!(intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).is_none());
+}
+
+/// What is lost counts when its time has passed, and only that is waited for.
+#[test]
+fn losses_have_their_time() {
+    let patience = TimeSpan::from_millis(60);
+    for (acked, lost, ms, known) in [
+        (&[(0, 40), (1, 40), (3, 40)][..], &[2][..], 59, false),
+        (&[(0, 40), (1, 40), (3, 40)], &[2], 60, true),
+        (&[(0, 40), (1, 40), (2, 40), (3, 40)], &[], 1, true),
+    ] {
+        let mut intervals = sent(6);
+        ack(&mut intervals, acked, lost);
+        assert_eq!(intervals.take_settled(Timestamp::from_millis(ms), patience).is_some(), known, "{lost:?} {ms}");
+    }
 }
 
 /// Without waiting for losses: newest first, and the last packet counts only where it is asked for.
@@ -103,7 +119,7 @@ fn round_trips() {
     let mut intervals = sent(4);
     assert_eq!(intervals.filling().unwrap().rtt_slope(), 0.0);
     ack(&mut intervals, &[(0, 40), (1, 42), (2, 44), (3, 46)], &[]);
-    let settled = intervals.take_settled().unwrap();
+    let settled = intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).unwrap();
     assert!((settled.rtt_slope() - 2.0).abs() < 1e-9);
     assert!((settled.mean_rtt().unwrap() - 0.043).abs() < 1e-12);
     let (a, b) = settled.rtt_halves();

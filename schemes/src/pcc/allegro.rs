@@ -1,7 +1,7 @@
 //! The states of Allegro: start, trials, moves.
 
 use ccgym_core::congestion_control::Observables;
-use ccgym_core::TimeSpan;
+use ccgym_core::{TimeSpan, Timestamp};
 
 use super::utility::{self, Outcome};
 use crate::monitor_interval::sender::{bounded, Controller, Next, Take, View};
@@ -13,6 +13,13 @@ const TRIALS: usize = 4;
 const MIN_PACKETS: u64 = 10;
 /// An interval of Pantheon's program that is not measured in round trips lasts this long at least (`core.cpp`).
 const MIN_DURATION: f64 = 5e-3;
+/// Packets that the receiver of Pantheon's program reports together (`processData` in `core.cpp`).
+const REPORT: usize = 20;
+/// Its receiver measures the round trip this often, from an acknowledgement to the sender's answer to it, and averages:
+/// a new sample weighs an eighth. Before, it takes ten times as much for the round trip.
+const SYN: TimeSpan = TimeSpan::from_millis(10);
+const FIRST_RTT: f64 = 0.1;
+const RTT_GAIN: f64 = 0.125;
 /// Fastest rate, Mbit/s, at which Pantheon's program believes that its host keeps up, and how far it may lag behind.
 const RESYNC: (f64, f64) = (200.0, 30.0);
 const MEGABIT: f64 = 1e6;
@@ -82,6 +89,9 @@ pub struct Allegro {
     width: u64,
     phase: Phase,
     previous_rtt: Option<f64>,
+    /// The round trip as the program's receiver knows it, seconds, and when it measures the next one.
+    rtt: f64,
+    next_sample: Option<Timestamp>,
     utility: f64,
 }
 
@@ -97,6 +107,8 @@ impl Allegro {
             width: 0,
             phase: Phase::Ready,
             previous_rtt: None,
+            rtt: FIRST_RTT,
+            next_sample: None,
             utility: 0.0,
         }
     }
@@ -148,8 +160,8 @@ impl Allegro {
         }
         let period = view.packet_time(self.pacing);
         let round_trips = 1.5 + 0.1 * view.rng.below(3) as f64;
-        let packets = if view.rtt * 1.1 / period > MIN_PACKETS as f64 {
-            (view.rtt * round_trips / period) as u64
+        let packets = if self.rtt * 1.1 / period > MIN_PACKETS as f64 {
+            (self.rtt * round_trips / period) as u64
         } else {
             ((MIN_DURATION / period) as u64).max(MIN_PACKETS)
         };
@@ -260,7 +272,7 @@ impl Controller for Allegro {
     const NAME: &'static str = "pcc";
     const TAKE: Take = Take::AtLaterAck;
 
-    fn init(&mut self, view: &View<'_>) {
+    fn init(&mut self, view: &mut View<'_>) {
         // §3.2: two packets per round trip; `cc.h`: one doubled.
         let first = if self.rules.pantheon { 2.0 * MEGABIT } else { 2.0 * view.mss as f64 * 8.0 / view.rtt.max(1e-6) };
         let first = bounded(first);
@@ -305,9 +317,8 @@ impl Controller for Allegro {
                     // It says nothing, but it was not skipped.
                     None => best.0 = best.0.max(Some(interval.id)),
                 }
-                // The running interval was cut for a rate that may be far higher: counted in packets, it would last.
                 if matches!(self.phase, Phase::Ready) {
-                    Next::Begin
+                    self.cut()
                 } else {
                     Next::GoOn
                 }
@@ -316,6 +327,32 @@ impl Controller for Allegro {
             Phase::Trial(trial) => self.end_trial(trial, interval, utility, view),
             Phase::Move { .. } => self.end_move(interval, utility, view),
         }
+    }
+
+    fn report(&self) -> usize {
+        if self.rules.pantheon {
+            REPORT
+        } else {
+            1
+        }
+    }
+
+    fn patience(&self) -> TimeSpan {
+        if self.rules.pantheon {
+            TimeSpan::MAX
+        } else {
+            TimeSpan::ZERO
+        }
+    }
+
+    fn on_rtt(&mut self, now: Timestamp, sample: f64) -> Next {
+        // The first answer leaves when the first acknowledgement arrives.
+        let next = *self.next_sample.get_or_insert(now + TimeSpan::from_secs_f64(sample));
+        if now >= next {
+            self.rtt += RTT_GAIN * (sample - self.rtt);
+            self.next_sample = Some(now + SYN);
+        }
+        Next::GoOn
     }
 
     fn pacing_rate(&self) -> f64 {

@@ -1,7 +1,8 @@
-use ccgym_core::Rng;
+use ccgym_core::congestion_control::{AckedPacket, SentEvent};
+use ccgym_core::{AckEvent, CongestionControl, InitContext, Rng, RttEstimator, TimeSpan, Timestamp};
 
 use super::{Allegro, Phase, Rules};
-use crate::monitor_interval::sender::{Controller, Next, View};
+use crate::monitor_interval::sender::{Controller, Next, PccSender, View};
 use crate::monitor_interval::Interval;
 
 const MBPS: f64 = 1e6;
@@ -98,11 +99,90 @@ fn start_doubles_each_interval_and_falls_back() {
     host.end(1, 4.0, 100);
     host.end(2, 8.0, 50);
     assert_eq!(host.rate(), 4.0);
-    // The interval of 16 Mbit/s does not go on: the trials begin at once.
+    // The interval of 16 Mbit/s goes on at that rate, however many packets it still has to send.
+    assert!(matches!(host.allegro.phase, Phase::Ready) && host.allegro.pacing == 4.0 * MBPS);
+    host.begin();
     assert!(matches!(host.allegro.phase, Phase::Trial(trial) if trial.begun == 1));
-    // Two packets per round trip in the paper.
+    // Two packets per round trip in the paper, and the trials begin at once.
     let mut host = Host::new(Rules::paper());
-    assert!((host.begin().1 - 0.6).abs() < 1e-9);
+    let begun: Vec<_> = (0..4).map(|_| host.begin()).collect();
+    assert!((begun[0].1 - 0.6).abs() < 1e-9);
+    host.end(0, 0.6, 100);
+    host.end(1, 1.2, 50);
+    assert!(matches!(host.allegro.phase, Phase::Trial(trial) if trial.begun == 1));
+}
+
+/// The utility after so many of sixty packets, 6 ms apart, are acknowledged: the first interval has 25 to 28 of them.
+/// Round trips are 40 ms, but those of packets 35 and 39.
+fn utility_after(acked: u64, rtt_of_35: u64, rtt_of_39: u64) -> f64 {
+    let mut sender = PccSender::new(Allegro::new(Rules::pantheon(), 0.05, 0.01, 5));
+    let rng = Rng::stream(1, "test", 0);
+    sender.init(InitContext { now: Timestamp::ZERO, mss: 1500, initial_window: 15_000, flow: 0, rng, path: None });
+    let left = |number| Timestamp::from_millis(6 * number);
+    for number in 0..60 {
+        sender.on_packet_sent(&SentEvent { now: left(number), number, bytes: 1500, in_flight: 0, more: true });
+    }
+    for number in 0..acked {
+        let rtt = TimeSpan::from_millis(match number {
+            35 => rtt_of_35,
+            39 => rtt_of_39,
+            _ => 40,
+        });
+        let now = left(number) + rtt;
+        let packet = AckedPacket { number, bytes: 1500, sent: left(number), received: Some(now) };
+        sender.on_ack(&AckEvent {
+            now,
+            acked_packets: 1,
+            acked_bytes: 1500,
+            counted_bytes: 1500,
+            acked: &[packet],
+            lost: &[],
+            lost_bytes: 0,
+            rtt_sample: Some(rtt),
+            rtt: &RttEstimator::default(),
+            rate_sample: None,
+            prior_in_flight: 0,
+            in_flight: 0,
+            delivered: 0,
+            largest_acked: number,
+            next_packet_number: 60,
+            entered_recovery: false,
+            in_recovery: false,
+            cwnd_limited: false,
+            ack_delayed: false,
+            ce_packets: 0,
+        });
+    }
+    sender.observables().iter().find(|o| o.0 == "utility").unwrap().1
+}
+
+/// The receiver reports twenty packets at once, and the round trip is that of the last of them.
+#[test]
+fn reports_of_twenty_packets() {
+    assert_eq!(utility_after(39, 40, 40), 0.0);
+    let known = utility_after(40, 40, 40);
+    assert!(known > 0.0);
+    assert_eq!(utility_after(40, 80, 40), known);
+    assert!((utility_after(40, 40, 80) / known - 0.5).abs() < 1e-9);
+}
+
+/// The program's timer waits a hundred seconds: nothing is known before later packets arrive. The paper does not wait.
+#[test]
+fn a_timeout_is_no_result() {
+    for (rules, expected) in [(Rules::pantheon(), TimeSpan::MAX), (Rules::paper(), TimeSpan::ZERO)] {
+        assert_eq!(Host::new(rules).allegro.patience(), expected);
+    }
+}
+
+/// 100 ms at first; then the receiver's measurements, each of which weighs an eighth: every 10 ms, the first one of a
+/// packet that left when the first acknowledgement arrived.
+#[test]
+fn round_trips_of_the_receiver() {
+    let mut host = Host::new(Rules::pantheon());
+    for (ms, expected) in [(40, 0.1), (79, 0.1), (80, 0.0925), (89, 0.0925), (90, 0.085_937_5)] {
+        host.allegro.on_rtt(Timestamp::from_millis(ms), 0.04);
+        assert!((host.allegro.rtt - expected).abs() < 1e-9, "{ms} ms: {}", host.allegro.rtt);
+    }
 }
 
 #[test]
@@ -195,6 +275,7 @@ fn resynchronization() {
 #[test]
 fn lengths() {
     let mut host = Host::new(Rules::pantheon());
+    host.allegro.rtt = 0.04;
     for (rate, expected) in [(0.3, 10..=10), (12.0, 60..=68), (120.0, 600..=680)] {
         for _ in 0..20 {
             host.allegro.pacing = rate * MBPS;

@@ -1,7 +1,7 @@
 //! The states of `pcc_sender.cpp`. Rates are bits per second, except in gradients and moves, which count 2²⁰ bits.
 
 use ccgym_core::congestion_control::Observables;
-use ccgym_core::TimeSpan;
+use ccgym_core::{TimeSpan, Timestamp};
 
 use super::utility::{utility, Outcome, Weights, MEBIBIT};
 use crate::monitor_interval::sender::{bounded, Controller, Next, Take, View};
@@ -23,6 +23,9 @@ const BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
 /// The weight of what was known in the mean round trip.
 const RTT_MEMORY: f64 = 0.75;
+/// The same in the transport's round trip, which tells what is lost, and that round trip at first (`core.cpp`).
+const LOSS_RTT_MEMORY: f64 = 0.875;
+const FIRST_RTT: f64 = 10.0;
 
 /// A trial or a move: interval, its rate, and the utility once it is known.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +59,8 @@ pub struct Experimental {
     latest: (f64, f64),
     step: Step,
     mean_rtt: Option<f64>,
+    /// The transport's round trip and its deviation, seconds.
+    loss_rtt: (f64, f64),
     /// The mean round trip when the interval being filled began.
     rtt_at_begin: Option<f64>,
 }
@@ -75,6 +80,7 @@ impl Experimental {
             latest: (0.0, 0.0),
             step: Step::new(Program::Uspace, BOUND, BOUND_STEP),
             mean_rtt: None,
+            loss_rtt: (FIRST_RTT, FIRST_RTT / 2.0),
             rtt_at_begin: None,
         }
     }
@@ -202,7 +208,14 @@ impl Controller for Experimental {
         Next::Begin
     }
 
-    fn on_rtt(&mut self, sample: f64) -> Next {
+    fn patience(&self) -> TimeSpan {
+        TimeSpan::from_secs_f64(2.0 * self.loss_rtt.0 + 4.0 * self.loss_rtt.1)
+    }
+
+    fn on_rtt(&mut self, _now: Timestamp, sample: f64) -> Next {
+        let mean = |before: f64, new: f64| LOSS_RTT_MEMORY * before + (1.0 - LOSS_RTT_MEMORY) * new;
+        let rtt = mean(self.loss_rtt.0, sample);
+        self.loss_rtt = (rtt, mean(self.loss_rtt.1, (sample - rtt).abs()));
         self.mean_rtt = Some(self.mean_rtt.map_or(sample, |mean| RTT_MEMORY * mean + (1.0 - RTT_MEMORY) * sample));
         let inflated = self.rtt_at_begin.is_some_and(|rtt| sample > (1.0 + MAX_RTT_GROWTH) * rtt);
         if self.mode == Mode::Starting && inflated {

@@ -1,4 +1,4 @@
-use ccgym_core::{Rng, TimeSpan};
+use ccgym_core::{Rng, TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::recorded::{DECISIONS, MODES, UTILITIES};
@@ -56,7 +56,7 @@ fn trials() {
     let mut first = [0, 0];
     for _ in 0..50 {
         let mut sender = sender();
-        sender.on_rtt(0.04);
+        sender.on_rtt(Timestamp::ZERO, 0.04);
         sender.mode = Mode::Probing;
         sender.rate = 10e6;
         let rates: Vec<_> = (0..6).map(|id| (sender.begin(id, &mut view).0 / 1e5).round()).collect();
@@ -75,7 +75,7 @@ fn round_trips_that_grow() {
     // Round trips of 40 ms; the means of the halves of 100 packets are 50 gaps of 1 ms apart.
     for (slope, up) in [(0.0, true), (0.008, true), (0.05, false)] {
         let mut sender = sender();
-        sender.on_rtt(0.04);
+        sender.on_rtt(Timestamp::ZERO, 0.04);
         (sender.mode, sender.rate) = (Mode::DecisionMade, 12e6);
         (sender.latest, sender.step.previous) = ((11.5e6, 8.0), 0.5);
         let mut rng = Rng::stream(1, "test", 0);
@@ -92,11 +92,25 @@ fn round_trips_that_grow() {
 fn inflation_ends_the_start() {
     for (factor, mode, rate) in [(1.29, Mode::Starting, 11.2e6), (1.31, Mode::Probing, 5.6e6)] {
         let mut sender = sender();
-        sender.on_rtt(0.04);
+        sender.on_rtt(Timestamp::ZERO, 0.04);
         sender.rtt_at_begin = Some(0.04);
-        sender.on_rtt(0.04 * factor);
+        sender.on_rtt(Timestamp::ZERO, 0.04 * factor);
         assert_eq!((sender.mode, sender.rate), (mode, rate), "{factor}");
     }
+}
+
+/// A loss is known two round trips and four deviations after the packet left; both begin at seconds.
+#[test]
+fn losses_are_waited_for() {
+    let mut sender = sender();
+    assert_eq!(sender.patience(), TimeSpan::from_millis(40_000));
+    for _ in 0..200 {
+        sender.on_rtt(Timestamp::ZERO, 0.04);
+    }
+    assert!((sender.patience().as_secs_f64() - 0.08).abs() < 1e-6, "{:?}", sender.patience());
+    sender.on_rtt(Timestamp::ZERO, 0.12);
+    // 50 ms, and an eighth of the 70 ms that are left.
+    assert!((sender.patience().as_secs_f64() - 0.135).abs() < 1e-6, "{:?}", sender.patience());
 }
 
 /// Nothing is learned from packets that all left at once, or from an application that pauses.

@@ -1,8 +1,7 @@
 //! PCC Vivace (Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018): measure the gradient of a utility
 //! of throughput, latency and loss, and climb it.
 //!
-//! Two sets of rules: [`pantheon`], from branch NSDI-2018 of PCC-Uspace, whose constants those of the binary that
-//! Pantheon runs are; and [`paper`] as published.
+//! Two sets of rules: [`pantheon`], those of the binary that Pantheon runs; and [`paper`] as published.
 
 mod pantheon;
 mod paper;
@@ -20,8 +19,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "vivace",
         label: "PCC-Vivace",
         reference:
-            "Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018; branch NSDI-2018 of PCC-Uspace for \
-                    mode pantheon",
+            "Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018; StanfordSNR/vivace 2baf862 for mode \
+                    pantheon",
         summary: "Climbs the gradient of a utility of throughput, latency growth and loss.",
         parameters: &[
             Parameter::choice(
@@ -35,13 +34,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
                 "latency: growth of the round trip lowers the utility. loss: only throughput and loss count.",
             ),
             Parameter::number("throughput_exponent", 0.9, (0.1, 0.999), "", "Exponent of the rate in the utility."),
-            Parameter::number(
-                "latency_weight",
-                0.0,
-                (0.0, 1e6),
-                "",
-                "Weight of the slope of the round trip; 0 takes the mode's own: 11330 in pantheon, 900 in paper.",
-            ),
+            Parameter::number("latency_weight", 900.0, (0.0, 1e6), "", "Weight of the slope of the round trip."),
             Parameter::number("loss_weight", 11.35, (0.0, 1e4), "", "Weight of the share of lost packets."),
             Parameter::number(
                 "min_rate_mbps",
@@ -65,12 +58,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             // As the authors' later program (PCC-Uspace, `pcc_vivace_sender.cpp`).
             _ => 0.5e6,
         };
-        let latency = match (p.word("utility"), p.number("latency_weight")) {
-            ("loss", _) => 0.0,
-            (_, weight) if weight > 0.0 => weight,
-            _ if pantheon => 11_330.0,
-            _ => 900.0,
-        };
+        let latency = if p.word("utility") == "loss" { 0.0 } else { p.number("latency_weight") };
         let weights = Weights { exponent: p.number("throughput_exponent"), latency, loss: p.number("loss_weight") };
         Ok(if pantheon {
             Box::new(PccSender::new(Pantheon::new(weights, min_rate)))

@@ -1,4 +1,5 @@
-//! Vivace as its authors' program behaves (`sender/app/pcc.h` and `sender/src/core.cpp`, branch NSDI-2018).
+//! Vivace as the binary that Pantheon runs (StanfordSNR/vivace 2baf862) behaves. Its states are those of branch
+//! NSDI-2018 of PCC-Uspace (`sender/app/pcc.h` and `sender/src/core.cpp`); where the two differ, the binary counts.
 //!
 //! Names of states are the program's. Rates are bits per second, except in gradients and moves (Mbit/s).
 
@@ -17,20 +18,11 @@ const MEBIBIT: f64 = 1_048_576.0;
 const FIRST_RATE: f64 = 0.8e6;
 const MIN_START_RATE: f64 = 0.1e6;
 const MAX_RATE: f64 = 1024e6;
-/// Rate of hibernation, halved each time it is entered again, three times at most.
-const HIBERNATE_RATE: f64 = 0.04e6;
-const MAX_HIBERNATE_DEPTH: u32 = 3;
-/// A timeout that leaves a rate below the minimum by less than this leads into hibernation.
-const HIBERNATE_MARGIN: f64 = 0.25e6;
-const WAKE_MARGIN: f64 = 0.1e6;
 /// Half the distance of two trials, as a share of the rate and in Mbit/s: the greater of the two counts.
 const EPSILON: f64 = 0.05;
 const MIN_EPSILON: f64 = 0.5e6;
 const BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
-/// In the start, losses up to so many packets of an interval and slopes up to this are ignored.
-const START_LOSSES: u64 = 50;
-const START_SLOPE: f64 = 0.2;
 /// Loss that halves the rate.
 const EMERGENCY_LOSS: f64 = 0.5;
 /// Loss over all trials up to which they share their mean loss.
@@ -42,6 +34,11 @@ const DOUBTFUL_PACKETS: u64 = 2;
 const FAST_MOVE: f64 = 0.1;
 /// Packets of an interval.
 const PACKETS: (u64, u64) = (10, 3000);
+/// Round trip before the first result: ten intervals of UDT, which the program sets to a second each.
+const FIRST_RTT: f64 = 10.0;
+/// How much the program's clock may be slow: at its start it counts the processor's cycles in 0.1 s of sleep, which
+/// ends late.
+const SLOW_CLOCK: f64 = 0.08;
 /// Round trips beyond this count as [`LONG_RTT`].
 const MAX_RTT: f64 = 1.0;
 const LONG_RTT: f64 = 0.3;
@@ -75,24 +72,13 @@ struct Trial {
 #[derive(Clone, Debug)]
 enum State {
     /// Twice the rate per result.
-    Start {
-        interval: Option<u64>,
-        latest: f64,
-    },
+    Start { interval: Option<u64>, latest: f64 },
     /// The next interval begins a round of trials.
     Search,
     /// Trials, those begun, and the latest interval at the rate itself, with its result.
-    Recording {
-        trials: Vec<Trial>,
-        begun: usize,
-    },
+    Recording { trials: Vec<Trial>, begun: usize },
     /// The interval at the new rate; `None` until it begins. The rate it moved to.
-    Moving {
-        target: Option<u64>,
-        rate: f64,
-        change: f64,
-    },
-    Hibernate,
+    Moving { target: Option<u64>, rate: f64, change: f64 },
 }
 
 #[derive(Clone, Debug)]
@@ -102,15 +88,14 @@ pub struct Pantheon {
     state: State,
     base: f64,
     pacing: f64,
+    /// Sent per rate chosen.
+    clock: f64,
     step: Step,
     /// The latest interval at the base rate while results are waited for, and its result.
     reference: Option<(u64, Option<Outcome>)>,
-    /// Losses to ignore in the start.
-    ignored_losses: u64,
     /// Intervals below this do not halve the rate again.
     stopped_until: Option<u64>,
     may_doubt: bool,
-    hibernate_depth: u32,
     rtt: f64,
     utility: f64,
 }
@@ -123,13 +108,12 @@ impl Pantheon {
             state: State::Start { interval: None, latest: f64::NEG_INFINITY },
             base: FIRST_RATE,
             pacing: FIRST_RATE,
+            clock: 1.0,
             step: Step::new(Program::Vivace, BOUND, BOUND_STEP),
             reference: None,
-            ignored_losses: START_LOSSES,
             stopped_until: None,
             may_doubt: true,
-            hibernate_depth: 0,
-            rtt: 0.1,
+            rtt: FIRST_RTT,
             utility: 0.0,
         }
     }
@@ -146,11 +130,10 @@ impl Pantheon {
         self.pacing = rate.max(min).min(MAX_RATE);
     }
 
+    /// The next interval begins a round of trials; the one that is being filled goes on at its rate.
     fn search(&mut self) {
-        self.base = self.base.clamp(self.min_rate, MAX_RATE);
         self.state = State::Search;
         self.reference = None;
-        self.set_rate(self.base);
     }
 
     fn utility_of(&self, o: &Outcome, loss: f64) -> f64 {
@@ -158,20 +141,15 @@ impl Pantheon {
     }
 
     fn judge(&mut self, interval: &Interval) -> Outcome {
-        let (mut lost, mut slope) = (interval.missing(), interval.rtt_slope());
-        if matches!(self.state, State::Start { .. }) {
-            if (lost == 0 || self.ignored_losses > 0) && slope.abs() < START_SLOPE {
-                slope = 0.0;
-            }
-            // As long as no interval loses more, each is forgiven all.
-            if self.ignored_losses >= lost {
-                lost = 0;
-            } else {
-                lost -= std::mem::take(&mut self.ignored_losses);
-            }
-        }
         let sent_rate = interval.bytes as f64 * 8.0 / MEBIBIT / interval.duration().max(1e-6);
-        let mut o = Outcome { rate: interval.rate, sent_rate, sent: interval.sent, lost, slope, utility: 0.0 };
+        let mut o = Outcome {
+            rate: interval.rate,
+            sent_rate,
+            sent: interval.sent,
+            lost: interval.missing(),
+            slope: interval.rtt_slope(),
+            utility: 0.0,
+        };
         o.utility = self.utility_of(&o, o.loss());
         self.utility = o.utility;
         o
@@ -198,9 +176,12 @@ impl Pantheon {
         self.search();
     }
 
+    /// The interval that is being filled goes on at the new rate. The minimum counts from the next one on: until then a
+    /// step that is larger than the rate may nearly stop the flow.
     fn follow(&mut self, change: f64) {
         self.base += change * MEGABIT;
         self.search();
+        self.set_rate(self.base);
     }
 
     fn change(&mut self, utility: f64, rate: f64) -> f64 {
@@ -281,8 +262,9 @@ impl Pantheon {
             return;
         }
         self.stopped_until = Some(view.next_id.saturating_sub(1));
-        self.base *= 0.5;
+        self.base = (self.base * 0.5).max(self.min_rate);
         self.search();
+        self.set_rate(self.base);
     }
 }
 
@@ -290,12 +272,15 @@ impl Controller for Pantheon {
     const NAME: &'static str = "vivace";
     const TAKE: Take = Take::AtLastAck;
 
+    fn init(&mut self, view: &mut View<'_>) {
+        self.clock = 1.0 - SLOW_CLOCK * view.rng.uniform();
+    }
+
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length) {
         if matches!(self.state, State::Search) {
             self.base = self.base.clamp(self.min_rate, MAX_RATE);
             self.state = State::Recording { trials: self.new_trials(id, view), begun: 0 };
         }
-        let mut packets = PACKETS.0;
         let mut rate = self.base;
         match &mut self.state {
             State::Start { interval, .. } => {
@@ -319,30 +304,16 @@ impl Controller for Pantheon {
                 self.base = moved.clamp(self.min_rate, MAX_RATE);
                 rate = self.base;
             }
-            State::Hibernate => packets = 1,
             State::Search => {}
-        }
-        if matches!(self.state, State::Hibernate) {
-            return (self.pacing, Length { packets, span: TimeSpan::ZERO });
         }
         self.set_rate(rate);
         let rtt = if self.rtt > MAX_RTT { LONG_RTT } else { self.rtt };
-        packets = ((rtt / view.packet_time(self.pacing)) as u64).clamp(PACKETS.0, PACKETS.1);
+        let packets = ((rtt / view.packet_time(self.pacing)) as u64).clamp(PACKETS.0, PACKETS.1);
         (self.pacing, Length { packets, span: TimeSpan::ZERO })
     }
 
     fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next {
         self.rtt = view.rtt_at_end.or(interval.mean_rtt()).unwrap_or(self.rtt);
-        if matches!(self.state, State::Hibernate) {
-            if interval.acked == 0 {
-                return Next::GoOn;
-            }
-            // The path is worth trying again.
-            self.base = self.min_rate + WAKE_MARGIN;
-            self.hibernate_depth = 0;
-            self.search();
-            return Next::Begin;
-        }
         if !interval.usable() {
             return self.end_unusable(interval);
         }
@@ -385,23 +356,12 @@ impl Controller for Pantheon {
         Next::GoOn
     }
 
-    fn on_timeout(&mut self) -> Next {
-        // What was sent before has no result any more.
-        self.base *= 0.5;
-        if self.base >= self.min_rate + HIBERNATE_MARGIN {
-            self.search();
-            return Next::Forget;
-        }
-        self.base = self.min_rate;
-        self.reference = None;
-        self.state = State::Hibernate;
-        self.pacing = HIBERNATE_RATE / f64::from(1u32 << self.hibernate_depth.min(MAX_HIBERNATE_DEPTH));
-        self.hibernate_depth = (self.hibernate_depth + 1).min(MAX_HIBERNATE_DEPTH);
-        Next::Forget
+    fn patience(&self) -> TimeSpan {
+        TimeSpan::MAX
     }
 
     fn pacing_rate(&self) -> f64 {
-        self.pacing
+        self.pacing * self.clock
     }
 
     fn observables(&self) -> Observables {
@@ -410,7 +370,6 @@ impl Controller for Pantheon {
             State::Search => 1.0,
             State::Recording { .. } => 2.0,
             State::Moving { .. } => 3.0,
-            State::Hibernate => 4.0,
         };
         vec![
             ("base_rate_mbps", self.base / MEGABIT),

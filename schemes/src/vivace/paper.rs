@@ -130,7 +130,7 @@ impl Controller for Paper {
     const NAME: &'static str = "vivace";
     const TAKE: Take = Take::Settled;
 
-    fn init(&mut self, view: &View<'_>) {
+    fn init(&mut self, view: &mut View<'_>) {
         // Two packets per round trip, as Allegro.
         self.rate = bounded((2.0 * view.mss as f64 * 8.0 / view.rtt.max(1e-6)).max(self.min_rate));
         self.pacing = self.rate;
