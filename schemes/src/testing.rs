@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::{AckedPacket, Capabilities, KnownPath, LostPacket, SentEvent, SpuriousLossEvent};
 use ccgym_core::rate_sampler::{RateSampler, SendStamp};
+use ccgym_core::sender::MIN_SHORT;
 use ccgym_core::{
     AckEvent, CongestionControl, InitContext, Rate, Rng, RttEstimator, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -140,17 +141,21 @@ impl MockTransport {
 
     /// Send what the window allows.
     pub fn send(&mut self) {
-        while self.in_flight + self.mss <= self.scheme.control().cwnd && self.flight.len() < FLIGHT_LIMIT {
-            self.send_one();
+        while self.flight.len() < FLIGHT_LIMIT {
+            let room = self.scheme.control().cwnd.saturating_sub(self.in_flight);
+            let shortens = self.capabilities.short_packets && room >= MIN_SHORT;
+            if room < self.mss && !shortens {
+                break;
+            }
+            self.send_one(room.min(self.mss));
         }
     }
 
-    fn send_one(&mut self) {
+    fn send_one(&mut self, bytes: u64) {
         let stamp = self.sampler.on_send(self.now, self.in_flight);
         let app_limited = self.sampler.is_app_limited();
-        self.in_flight += self.mss;
-        let packet =
-            LostPacket { number: self.next_number, bytes: self.mss, sent: self.now, in_flight_at_send: self.in_flight };
+        self.in_flight += bytes;
+        let packet = LostPacket { number: self.next_number, bytes, sent: self.now, in_flight_at_send: self.in_flight };
         self.flight.push_back(Flying { packet, stamp, app_limited });
         self.next_number += 1;
         if self.capabilities.packet_events {

@@ -12,9 +12,9 @@ use super::{content, FORECAST};
 const MESSAGE: usize = 2 * TICKS + 16;
 /// Weight of a new tick in the moving average.
 const EWMA_GAIN: f64 = 0.125;
-/// From one report to the next: a loop that waits for 20 ms and more on a clock of whole milliseconds. So the reports drift
-/// through the ticks, and what they say of the link is up to a tick old.
-const REPORTS: TimeSpan = TimeSpan::from_micros(20_300);
+/// From one report to the next, in turn: the program's loop waits for 20 ms and more on a clock of whole milliseconds. So
+/// reports drift through the ticks, and what they say of the link is up to a tick old.
+const REPORTS: [TimeSpan; 2] = [TICK, TimeSpan::from_millis(21)];
 /// Of a longer silence no more ticks than this are worked through: by then nothing is known any more.
 const MAX_TICKS: u64 = 500;
 
@@ -115,6 +115,7 @@ pub struct SproutHalf {
     /// Until then the sender may be silent of its own accord.
     silent_until: Timestamp,
     report_at: Timestamp,
+    reports: usize,
     /// Everything below this has arrived or is lost …
     settled: PacketNumber,
     /// … and of the rest this has arrived.
@@ -130,6 +131,7 @@ impl SproutHalf {
             arrived: 0.0,
             silent_until: Timestamp::ZERO,
             report_at: Timestamp::NEVER,
+            reports: 0,
             settled: 0,
             above: BTreeMap::new(),
         }
@@ -155,7 +157,7 @@ impl ReceiverHalf for SproutHalf {
     fn start(&mut self, now: Timestamp, mss: u64) {
         self.mss = mss.max(1);
         self.tick_end = now + TICK;
-        self.report_at = now + REPORTS;
+        self.report_at = now + REPORTS[0];
     }
 
     fn on_data(&mut self, event: &ReceivedEvent) {
@@ -181,7 +183,8 @@ impl ReceiverHalf for SproutHalf {
 
     fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         self.advance(now);
-        self.report_at = now + REPORTS;
+        self.reports += 1;
+        self.report_at = now + REPORTS[self.reports % 2];
         let (forecast, arrived_above) = (self.forecaster.forecast(), self.above.values().sum());
         Report { forecast, settled: self.settled, arrived_above }.write(message);
     }

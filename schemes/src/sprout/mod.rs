@@ -164,7 +164,14 @@ impl CongestionControl for Sprout {
 
     fn capabilities(&self) -> Capabilities {
         // No forecast is above the model's largest rate.
-        Capabilities { packet_events: true, timers: true, prr: false, bounded: true, short_packets: true, ..Capabilities::default() }
+        Capabilities {
+            packet_events: true,
+            timers: true,
+            prr: false,
+            bounded: true,
+            short_packets: true,
+            ..Capabilities::default()
+        }
     }
 
     fn init(&mut self, context: InitContext) {

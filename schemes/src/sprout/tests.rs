@@ -4,15 +4,16 @@ use serde_json::json;
 
 use super::half::{Header, Report};
 use super::model::Forecast;
+use super::{content, FULL, NUMBERING};
 use crate::testing::{scheme, MockTransport, MSS};
 
 fn ms(time: u64) -> Timestamp {
     Timestamp::from_millis(time)
 }
 
-fn message(forecast: Forecast, received_or_lost: u64) -> Vec<u8> {
+fn message(forecast: Forecast, settled: usize) -> Vec<u8> {
     let mut message = Vec::new();
-    Report { forecast, received_or_lost }.write(&mut message);
+    Report { forecast, settled: settled as u64, arrived_above: 0 }.write(&mut message);
     message
 }
 
@@ -34,7 +35,7 @@ fn report(half: &mut dyn ReceiverHalf) -> Report {
 
 #[test]
 fn messages_and_headers_come_back() {
-    let report = Report { forecast: [0, 3, 7, 12, 20, 300, 301, u16::MAX], received_or_lost: 1 << 40 };
+    let report = Report { forecast: [0, 3, 7, 12, 20, 300, 301, u16::MAX], settled: 1 << 40, arrived_above: 1 << 20 };
     let mut bytes = Vec::new();
     report.write(&mut bytes);
     assert_eq!(Report::read(&bytes), Some(report));
@@ -48,27 +49,59 @@ fn messages_and_headers_come_back() {
 fn the_window_is_the_forecast_less_the_queue() {
     for (mode, drained) in [("paper", [2, 4, 6]), ("pantheon", [2, 6, 12])] {
         let mut host = MockTransport::of("sprout", &json!({"mode": mode}));
-        host.ack(host.packets_in_flight());
+        let sent = host.packets_in_flight();
+        host.ack(sent);
         host.now = ms(10);
-        let sent = host.observable("queue_packets") as u64;
         let forecast = [2, 4, 6, 8, 40, 50, 60, 70];
-        host.scheme.on_feedback(host.now, &message(forecast, sent - 1));
-        // 50 − 2 to come, one on its way.
-        assert_eq!((host.observable("forecast_packets"), host.window()), (48.0, 47.0));
+        host.scheme.on_feedback(host.now, &message(forecast, sent));
+        // 50 − 2 to come, nothing on its way.
+        assert_eq!((host.observable("forecast_packets"), host.observable("queue_packets")), (48.0, 0.0));
         host.send();
-        assert_eq!((host.packets_in_flight(), host.observable("queue_packets")), (47, 48.0));
+        // The last packet is shorter.
+        assert_eq!((host.packets_in_flight(), host.observable("queue_packets")), (48, 48.0));
         // Ticks pass without news: what is forecast drains, and the time looked ahead moves on.
         for (tick, drained) in drained.into_iter().enumerate() {
-            host.advance(TimeSpan::from_millis(20));
+            host.advance(TimeSpan::from_micros(20_120));
             assert_eq!(host.observable("queue_packets"), 48.0 - f64::from(drained), "{mode}, tick {tick}");
             assert_eq!(host.observable("forecast_tick"), tick as f64 + 1.0);
         }
         // 70 − 8 to come: of them 48 − drained are on their way.
         assert_eq!(host.observable("forecast_packets"), 62.0);
-        assert_eq!(host.window() - 47.0, 14.0 + f64::from(drained[2]));
+        host.send();
+        assert_eq!(host.observable("queue_packets"), 62.0);
         // Beyond the forecast nothing more is sent but probes.
         host.advance(TimeSpan::from_millis(1000));
         assert_eq!((host.observable("forecast_tick"), host.observable("forecast_packets")), (7.0, 0.0));
+    }
+}
+
+/// A flying packet weighs 52 bytes more than one of the forecast; what arrived above the settled ones, two.
+#[test]
+fn reports_count_bytes_of_the_numbering() {
+    let mut host = MockTransport::of("sprout", &json!({}));
+    let sent = host.packets_in_flight();
+    let forecast = [20, 40, 60, 80, 100, 120, 140, 160];
+    host.scheme.on_feedback(ms(10), &message(forecast, sent));
+    host.send();
+    let queue = |host: &MockTransport| (host.observable("queue_packets") * 1400.0).round() as u64;
+    host.scheme.on_feedback(ms(10), &message(forecast, sent));
+    let flying = 100 * 1400;
+    assert_eq!(queue(&host), flying + 100 * NUMBERING);
+    let mut bytes = Vec::new();
+    Report { forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL }.write(&mut bytes);
+    host.scheme.on_feedback(ms(10), &bytes);
+    assert_eq!(queue(&host), flying + 100 * NUMBERING - 10 * (FULL + NUMBERING) - 3 * FULL);
+    // What is settled stays so.
+    host.scheme.on_feedback(ms(10), &message([0; 8], sent));
+    assert_eq!(host.observable("forecast_packets"), 100.0);
+}
+
+#[test]
+fn content_is_that_of_the_program() {
+    for (bytes, mss, expected) in
+        [(1500, 1500, FULL), (100, 1500, 2), (500, 500, FULL), (299, 500, FULL / 2), (50, 90, 0)]
+    {
+        assert_eq!(content(bytes, mss), expected, "{bytes} of {mss}");
     }
 }
 
@@ -89,7 +122,7 @@ fn without_news_a_probe_leaves_every_50_ms() {
 fn nonsense_of_a_receiver_is_ignored() {
     let mut host = MockTransport::of("sprout", &json!({}));
     let before = host.window();
-    for nonsense in [vec![], vec![0; 23], message([9; 8], 1 << 60), vec![255; 24]] {
+    for nonsense in [vec![], vec![0; 31], message([9; 8], 1 << 60), vec![255; 32]] {
         host.scheme.on_feedback(ms(5), &nonsense);
         assert_eq!(host.window(), before);
     }
@@ -102,16 +135,16 @@ fn headers_tell_flights_and_reordering() {
     let first = host.packets_in_flight();
     assert!(first >= 1);
     host.advance(TimeSpan::from_millis(5));
-    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 6, 7, 8], first as u64 - 1));
+    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 6, 7, 8], first - 1));
     host.cwnd_limited = true;
     host.send();
     let header = Header::unpack(host.scheme.header());
     assert_eq!((usize::from(header.recent), header.time_to_next_ms), (host.packets_in_flight() - 1, 50));
     host.advance(TimeSpan::from_millis(15));
-    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight() as u64 - 1));
+    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight()));
     host.send();
     let header = Header::unpack(host.scheme.header());
-    assert_eq!((header.recent, header.time_to_next_ms), (57, 50), "58 packets in this flight");
+    assert_eq!((header.recent, header.time_to_next_ms), (58, 50), "59 packets in this flight");
 }
 
 #[test]
@@ -123,7 +156,8 @@ fn received_or_lost_counts_what_cannot_come_any_more() {
         arrives(&mut *half, ms(1001), number, header(recent));
         let mut message = Vec::new();
         half.on_feedback(ms(1002), &mut message);
-        assert_eq!(Report::read(&message).unwrap().received_or_lost, expected, "after {number}");
+        let report = Report::read(&message).unwrap();
+        assert_eq!(report.settled + report.arrived_above / FULL, expected, "after {number}");
     }
 }
 
@@ -167,9 +201,11 @@ fn ewma_forecasts_the_mean_rate() {
 fn a_long_silence_is_forgotten() {
     let mut half = half(&json!({}));
     arrives(&mut *half, ms(1001), 0, Header::default());
-    arrives(&mut *half, ms(1001) + TimeSpan::from_millis(10 * 3600 * 1000), 1, Header::default());
-    assert!(half.next_feedback() > ms(10 * 3600 * 1000));
+    let now = ms(1001) + TimeSpan::from_millis(10 * 3600 * 1000);
+    arrives(&mut *half, now, 1, Header::default());
     let mut message = Vec::new();
-    half.on_feedback(half.next_feedback(), &mut message);
-    assert_eq!(Report::read(&message).unwrap().received_or_lost, 2);
+    half.on_feedback(now, &mut message);
+    assert!(half.next_feedback() > now);
+    let report = Report::read(&message).unwrap();
+    assert_eq!((report.settled, report.arrived_above), (1, FULL));
 }
