@@ -205,8 +205,8 @@ class RunNumbers:
     acknowledgements take, and the data of reverse flows. Empty for other paths."""
     path_report: Mapping[str, Any] | None = None
     """What a real path says about itself: release errors, drops in devices, whether it was ``limited`` by the machine,
-    flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were. None in the
-    simulator."""
+    flows that were ``unavailable``, ``notes``; between two machines, what its ``clocks`` were; with mahimahi, when its
+    ``traces`` began. None in the simulator."""
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,17 @@ class Gap:
             return ()
         return tuple(name for name in (SIMULATED, self.reference) if name is not None and name in self.results)
 
+    def trace_leads(self, name: str) -> tuple[int, int, int] | None:
+        """How long before the flows the traces of a backend's links began, ms: minimum and maximum over its runs,
+        and how far one was ahead of the flows although it had been aligned. None where links start with the flows."""
+        reports = [(cell.record.path_report or {}).get("traces") for cell in self.results[name].cells]
+        found = [report for report in reports if report is not None]
+        if not found:
+            return None
+        leads = [report["lead_ms"] for report in found]
+        ahead = [abs(ms) for report in found for link in report["ahead_ms"] for ms in link]
+        return min(leads), max(leads), max(ahead)
+
     def summary(self, scheme: Contender, name: str) -> SchemeSummary | None:
         """A scheme's numbers on a backend; None where it was not run there."""
         there = counterpart(scheme, name)
@@ -214,6 +225,7 @@ class Gap:
             "rows": [asdict(row) for row in self.rows()],
             "left_out": dict(self.left_out),
             "without_runs": dict(self.without_runs),
+            "trace_leads_ms": {name: leads for name in self.results if (leads := self.trace_leads(name)) is not None},
             "results": {name: str(directory) for name, directory in self.directories.items()},
             "parameters": {name: dict(results.parameters) for name, results in self.results.items()},
             "provenance": {name: dict(results.provenance) for name, results in self.results.items()},

@@ -93,6 +93,13 @@ def _notes(gap: Gap) -> list[str]:
     notes = [f"{row.label} on {row.backend}: {row.note}" for row in rows if row.note]
     if any(row.limited for row in rows):
         notes.append(LIMITED_NOTE)
+    for name in gap.results:
+        if (leads := gap.trace_leads(name)) is not None:
+            shortest, longest, ahead = leads
+            notes.append(
+                f"{name}: its traces began {shortest} to {longest} ms before the flows, which find them at their "
+                f"beginning; by the links' logs they are up to {ahead} ms off"
+            )
     notes += [f"left out: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.left_out.items()]
     notes += [f"nothing ran: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.without_runs.items()]
     return notes

@@ -18,9 +18,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: &[
             Parameter::choice(
                 "mode",
-                &["rfc", "ns3"],
-                "rfc: appropriate byte counting, half of the flight at the loss. ns3: as TcpNewReno of ns-3.37, \
-                 one step per acknowledgement, half of what is left in flight.",
+                &["rfc", "linux", "ns3"],
+                "rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole \
+                 packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in flight.",
             ),
             START_UP,
             PACING,
@@ -28,13 +28,27 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         ],
         ..SchemeInfo::DEFAULT
     },
-    build: |p, _| Ok(Box::new(LossBased::new(p, Reno { ns3: p.word("mode") == "ns3" }))),
+    build: |p, _| {
+        let mode = match p.word("mode") {
+            "linux" => Mode::Linux,
+            "ns3" => Mode::Ns3,
+            _ => Mode::Rfc,
+        };
+        Ok(Box::new(LossBased::new(p, Reno { mode })))
+    },
 };
+
+/// Whose arithmetic it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Rfc,
+    Linux,
+    Ns3,
+}
 
 #[derive(Clone, Debug)]
 struct Reno {
-    /// Count as ns-3 does.
-    ns3: bool,
+    mode: Mode,
 }
 
 impl Rule for Reno {
@@ -42,7 +56,7 @@ impl Rule for Reno {
 
     #[inline]
     fn slow_start(&mut self, window: &mut Window, growth: u64, acked: u64) -> u64 {
-        if self.ns3 {
+        if self.mode == Mode::Ns3 {
             // ns-3 adds one packet per acknowledgement, past the threshold if need be, and gives the rest of what was
             // acknowledged to congestion avoidance.
             window.cwnd += window.mss;
@@ -53,7 +67,7 @@ impl Rule for Reno {
 
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
-        if self.ns3 {
+        if self.mode == Mode::Ns3 {
             // In whole bytes of payload.
             let (segment, held) = (window.mss - ns3::HEADER, ns3::payload_of(window.cwnd, window.mss));
             window.cwnd = ns3::wire_of(held + (segment * segment / held).max(1), window.mss);
@@ -62,10 +76,13 @@ impl Rule for Reno {
         }
     }
 
-    /// RFC 5681 §3.1, equation 4: half of the flight.
-    fn reduce(&mut self, _window: &Window, congestion: &Congestion) -> u64 {
-        let counts_rest = self.ns3 && congestion.cause == Cause::Loss;
-        (if counts_rest { congestion.left } else { congestion.flight }) / 2
+    /// RFC 5681 §3.1, equation 4: half of the flight. Linux: of the window, in packets (`tcp_reno_ssthresh`).
+    fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
+        match self.mode {
+            Mode::Linux => window.cwnd / window.mss / 2 * window.mss,
+            Mode::Ns3 if congestion.cause == Cause::Loss => congestion.left / 2,
+            Mode::Rfc | Mode::Ns3 => congestion.flight / 2,
+        }
     }
 }
 
@@ -185,6 +202,23 @@ mod tests {
         let mut host = self::host(10, &json!({"mode": "ns3"}));
         host.ack(2);
         assert_eq!(host.window(), 11.0);
+    }
+
+    /// Linux: half of the window in whole packets, however little of it is in flight (`tcp_reno_ssthresh`).
+    #[test]
+    fn linux_mode() {
+        for (window, kept) in [(40, 20), (41, 20), (5, 2), (3, 2)] {
+            let mut host = host(window, &json!({"mode": "linux"}));
+            host.lose();
+            assert_eq!(host.scheme.control().cwnd, kept * MSS, "window of {window}");
+        }
+        let [linux, rfc] = ["linux", "rfc"].map(|mode| {
+            let mut host = host(40, &json!({"mode": mode}));
+            host.scheme.set_cwnd(81 * MSS);
+            host.lose();
+            host.window()
+        });
+        assert_eq!((linux, rfc), (40.0, 20.0));
     }
 
     #[test]

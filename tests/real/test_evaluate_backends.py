@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ccgym import emulation
@@ -21,6 +22,7 @@ from ccgym.emulation.plan import Plan
 from ccgym.emulation.process import RunProcess
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
+from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.gap import GapSpec, run_gap
@@ -130,6 +132,26 @@ def test_over_mahimahi() -> None:
     assert 8 < run.total.throughput_mbps < 12.6
     assert run.total.delay_p95_ms is not None
     assert 9 <= run.total.delay_p95_ms < 80
+
+
+@pytest.mark.real("mahimahi")
+def test_flows_find_mahimahis_trace_at_its_beginning(tmp_path: Path) -> None:
+    """A second of 12 Mbit/s, one of 1.2, and again: opportunities per half second since the flows began."""
+    trace = tmp_path / "steps.trace"
+    trace.write_text("".join(f"{ms}\n" for ms in [*range(1, 1001), *range(1010, 2001, 10)]))
+    path = NetworkPath.from_mahimahi(f"mm-delay 10 mm-link {trace} {trace}")
+    run = backend("mahimahi").run(path, ["fixed_rate:rate_mbps=1"], 3, 1, Record(link_events=True))
+    assert run.native is not None
+    assert run.path_report is not None
+    events = run.native.link_events("up")
+    at = events["time_ns"][events["kind"] == ord("#")] / 1e9
+    counts, _ = np.histogram(at, np.arange(0, 3.1, 0.5))
+    assert counts == pytest.approx([500, 500, 50, 50, 500, 500], abs=5)
+    traces = run.path_report["traces"]
+    assert traces["lead_ms"] > 400
+    [[uplink, downlink]] = traces["ahead_ms"]
+    assert uplink == 0
+    assert abs(downlink) < 100
 
 
 def test_the_gap(tmp_path: Path) -> None:

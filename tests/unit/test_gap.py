@@ -58,7 +58,9 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             if element["kind"] == "loss":
                 element["probability"] = 0.05 if plan.backend == "mahimahi" else 0.001
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
-        return RunOutcome(_core.simulate(json.dumps(spec), traces), {"limited": None})
+        started = {"lead_ms": 600 + spec["seed"] % 2, "ahead_ms": [[0, -3], [36, 34]]}
+        report = {"limited": None, "traces": started if plan.backend == "mahimahi" else None}
+        return RunOutcome(_core.simulate(json.dumps(spec), traces), report)
 
     monkeypatch.setattr(real_backend, "run_plan", run)
     # The probe of the empty path, itself a run, has tests of its own.
@@ -171,6 +173,17 @@ def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeyp
     assert made.without_runs == {"mahimahi": "every run failed: handshake of flow 0: no answer"}
     assert any(line.startswith("nothing ran: mahimahi") for line in gap_table(made).notes)
     assert made.to_json()["without_runs"] == made.without_runs
+
+
+def test_it_says_how_long_before_the_flows_traces_began(tmp_path: Path) -> None:
+    made = gap(tmp_path, "cubic")
+    assert [made.trace_leads(name) for name in ("sim", "emulated")] == [None, None]
+    leads = made.trace_leads("mahimahi")
+    assert leads is not None
+    assert set(leads[:2]) <= {600, 601}
+    assert leads[2] == 36
+    assert json.loads((tmp_path / GAP_FILE).read_text())["trace_leads_ms"] == {"mahimahi": list(leads)}
+    assert sum(line.startswith("mahimahi: ") for line in gap_table(made).notes) == 1
 
 
 def test_a_path_that_mahimahi_cannot_express(tmp_path: Path) -> None:

@@ -37,6 +37,13 @@ impl Clock {
         Self { origin_ns: monotonic_ns() + wait.as_nanos() as u64, epoch_ns: (epoch + wait).as_nanos() as u64 }
     }
 
+    /// A clock that reaches zero so many milliseconds after the Unix epoch; that may have passed.
+    pub fn starting_at(epoch_ms: u64) -> Self {
+        let epoch_ns = epoch_ms * 1_000_000;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        Self { origin_ns: (monotonic_ns() + epoch_ns).saturating_sub(now), epoch_ns }
+    }
+
     /// Time since the start; zero before it.
     #[must_use]
     #[inline]
@@ -91,5 +98,14 @@ mod tests {
         assert!(now >= Timestamp::from_millis(5) && now < Timestamp::from_millis(1000), "{now:?}");
         assert_eq!(clock.until(now), Some(TimeSpan::ZERO));
         assert_eq!(clock.until(Timestamp::NEVER), None);
+    }
+
+    #[test]
+    fn a_clock_starts_at_a_time_of_day() {
+        let now = Clock::start().epoch_ms(Timestamp::ZERO) as u64;
+        let (earlier, later) = (Clock::starting_at(now - 500), Clock::starting_at(now + 60_000));
+        assert!(earlier.has_started() && earlier.now() >= Timestamp::from_millis(500));
+        assert!(!later.has_started() && later.until(Timestamp::ZERO).unwrap() > TimeSpan::from_millis(50_000));
+        assert_eq!(later.epoch_ms(Timestamp::ZERO), (now + 60_000) as f64);
     }
 }

@@ -27,7 +27,7 @@ use nix::sys::socket::{recvmsg, setsockopt, sockopt, ControlMessageOwned, MsgFla
 use nix::unistd::{pipe2, Pid};
 
 use super::diagnosis::understand;
-use super::links::read_link_log;
+use super::links::{begun_before, read_link_log, trace_start};
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
@@ -40,6 +40,8 @@ pub const INGRESS: &str = "ingress";
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A shell whose trace or queue is wrong comes up and dies within this time.
 const EARLY_DEATH: Duration = Duration::from_millis(30);
+/// A link writes the head of its log within this time.
+const HEAD_TIME: Duration = Duration::from_secs(1);
 /// What ended processes wrote is read within this time.
 const PIPE_TIME: Duration = Duration::from_millis(20);
 /// What mahimahi says where dnsmasq took longer than the 0.3 s that it grants: a sign of a busy machine.
@@ -84,14 +86,17 @@ pub struct SessionSpec {
     pub shells: Vec<Shell>,
     /// Keep the logs of every mm-link.
     pub logs: bool,
+    /// How long before the flows the traces begin to play, and how long the flows last, ms: they then find every trace at
+    /// its beginning, if they start so long after [`Session::trace_starts`]. None: traces are played as they are.
+    pub lead: Option<(u64, u64)>,
     /// How long all shells together may take to start.
     pub patience: Duration,
 }
 
 impl SessionSpec {
-    /// The shells without logs, and twenty seconds to start.
+    /// The shells without logs and with their traces as they are, and twenty seconds to start.
     pub const fn new(shells: Vec<Shell>) -> Self {
-        Self { shells, logs: false, patience: Duration::from_secs(20) }
+        Self { shells, logs: false, lead: None, patience: Duration::from_secs(20) }
     }
 }
 
@@ -160,7 +165,7 @@ impl Session {
         outside
             .run(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?
             .context(|| "letting the new namespace forward packets".into())?;
-        let prepare = prepare(&mut shells)?;
+        let prepare = prepare(&mut shells, spec.lead)?;
         let step = || "starting mahimahi".to_owned();
         let (control, theirs) = UnixStream::pair().context(step)?;
         setsockopt(&control, sockopt::PassCred, &true).context(step)?;
@@ -239,6 +244,28 @@ impl Session {
         }
     }
 
+    /// When the traces of every mm-link began to play by its logs, uplink and downlink, in milliseconds since the Unix
+    /// epoch. Without logs there is nothing to tell.
+    ///
+    /// # Errors
+    /// A link did not write the head of its log within a second.
+    pub fn trace_starts(&self) -> Result<Vec<[u64; 2]>> {
+        let deadline = Instant::now() + HEAD_TIME;
+        let start = |fd: &OwnedFd| loop {
+            match trace_start(&contents(fd)?) {
+                Some(start) => return Ok(start),
+                None if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+                None => {
+                    return Err(NetError::new("reading the log of mm-link", "no head within a second")
+                        .coded("log-malformed")
+                        .expected("its base timestamp")
+                        .hint("this machine is too busy for a run in real time"));
+                }
+            }
+        };
+        self.logs.iter().map(|files| Ok([start(&files.up)?, start(&files.down)?])).collect()
+    }
+
     /// End everything, and read the logs of every mm-link of the command, in its order, up to `end`.
     ///
     /// # Errors
@@ -271,16 +298,21 @@ fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
 }
 
 /// What makes an environment as mahimahi wants it. The shells then name copies of their traces that it contains.
-fn prepare(shells: &mut [Shell]) -> Result<Box<dyn FnOnce() -> Result<()> + Send>> {
+fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnOnce() -> Result<()> + Send>> {
     let place = private_place(&std::env::current_dir().unwrap_or_default())?;
     // The user may not be able to read the traces where they lie.
     let mut copies = Vec::new();
     for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
+        let once = shell.iter().any(|word| word == "--once");
         for argument in shell.iter_mut().skip(1).take(2) {
-            let contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
-            DeliveryTrace::parse(&contents, argument).map_err(|error| {
+            let mut contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
+            let trace = DeliveryTrace::parse(&contents, argument).map_err(|error| {
                 NetError::new(format!("reading trace {argument}"), &error).coded(error.code_or("trace-malformed"))
             })?;
+            let at_beginning = |lead: u64| !once && lead % trace.period().as_millis() == 0;
+            if let Some((lead, length)) = lead.filter(|&(lead, _)| !at_beginning(lead)) {
+                contents = begun_before(&trace, once, lead, length);
+            }
             let name = Path::new(argument).file_name().unwrap_or_default();
             let copy = place.join("traces").join(copies.len().to_string()).join(name);
             *argument = copy.display().to_string();

@@ -13,7 +13,7 @@ use super::flows::{FlowEndpoints, Flows};
 use super::outcome::run_result;
 use super::plan::{MakeGuests, Plan, Prepared};
 use super::programs;
-use super::result::{PathReport, RunResult};
+use super::result::{PathReport, RunResult, TraceReport};
 use super::{retry_with_longer_leads, FIRST_PORT};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
@@ -23,6 +23,9 @@ use crate::system::system_info;
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
+
+/// How long a shell may take to start, after those around it.
+const SHELL_START: Duration = Duration::from_millis(100);
 
 /// Round trips for a handshake, with one that is lost.
 const ROUND_TRIPS: u32 = 6;
@@ -38,20 +41,30 @@ pub(super) fn execute(plan: Plan, shells: &[Shell], make_guests: MakeGuests<'_>)
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }
+    let base_rtt = plan.spec.facts.as_ref().map_or(TimeSpan::ZERO, |facts| facts.base_rtt);
+    let meeting = Duration::from_nanos(base_rtt.0) * ROUND_TRIPS + SHELL_START * shells.len() as u32;
     retry_with_longer_leads(&plan, LEADS, |lead| {
+        let lead_ms = (lead + meeting).as_millis() as u64;
         // Shells first: they are started by a process that has few threads.
         let mut spec = SessionSpec::new(shells.to_vec());
-        spec.logs = plan.spec.record.packets || plan.spec.record.link_events;
+        spec.logs = true;
+        spec.lead = Some((lead_ms, plan.spec.duration.as_millis()));
         let session = Session::start(&spec)?;
-        attempt(&Arc::new(Prepared::load(plan.clone(), make_guests)?), session, lead)
+        attempt(&Arc::new(Prepared::load(plan.clone(), make_guests)?), session, lead_ms)
     })
 }
 
-/// Set up within `lead` and run; `None` if setting up took longer.
-fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result<Option<RunResult>> {
+/// Set up within `lead_ms` of the start of the links and run; `None` if setting up took longer.
+fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
-    let base_rtt = spec.facts.as_ref().map_or(TimeSpan::ZERO, |facts| facts.base_rtt);
-    let clock = Clock::starting_in(lead + Duration::from_nanos(base_rtt.0) * ROUND_TRIPS);
+    let starts = session.trace_starts()?;
+    // The traces of the outermost link are those of the report; its uplink's is where the data goes.
+    let first = starts.first().map(|start| start[0] + lead_ms);
+    let clock = first.map_or_else(|| Clock::starting_in(Duration::from_millis(lead_ms)), Clock::starting_at);
+    let traces = first.map(|zero| TraceReport {
+        lead_ms,
+        ahead_ms: starts.iter().map(|link| link.map(|start| (zero as i64) - (start + lead_ms) as i64)).collect(),
+    });
     let count = spec.flows.len() as u32;
     let endpoints = FlowEndpoints {
         inside: session.inside.clone(),
@@ -91,9 +104,11 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead: Duration) -> Result
         notes,
         started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
         system: system_info(&endpoints.inside)?,
+        traces,
         ..PathReport::default()
     };
-    let (up_events, down_events) = logs.into_iter().next().map_or_else(Default::default, |log| (log.up, log.down));
+    let kept = logs.into_iter().next().filter(|_| spec.record.packets || spec.record.link_events);
+    let (up_events, down_events) = kept.map_or_else(Default::default, |log| (log.up, log.down));
     let log_of = |log| (spec.record.packets || programs::any(spec)).then_some(log);
     let up = DirectionReport {
         bottleneck: (!up_events.is_empty()).then_some(0),

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub use join::{join, HalfResult, JoinOptions};
 pub use plan::{no_guests, Backend, Half, MakeGuests, Plan, PolicyFiles, TunnelEnd};
-pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult};
+pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport};
 
 pub(crate) use crate::shell::FIRST_PORT;
 

@@ -57,6 +57,17 @@ pub struct PathReport {
     pub programs: Vec<ProgramLog>,
     /// Of a run between two machines: how their clocks relate.
     pub clocks: Option<ClockReport>,
+    /// Of a run over links of mahimahi: when their traces began.
+    pub traces: Option<TraceReport>,
+}
+
+/// How the traces of mahimahi's links were aligned with the flows, by what the links logged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceReport {
+    /// How long before the flows the links began to play, ms: so much of a period was put before their traces.
+    pub lead_ms: u64,
+    /// How far the trace of each link is ahead of the flows nevertheless, ms: uplink and downlink, the outermost link first.
+    pub ahead_ms: Vec<[i64; 2]>,
 }
 
 /// How the clocks of two machines were related, so that their logs could be merged.

@@ -29,6 +29,7 @@ mod guard;
 mod hostile;
 mod hostile_receivers;
 mod intervals;
+mod linux_reno_against_ns3;
 mod memory;
 mod misbehaving_receivers;
 mod networks;

@@ -22,6 +22,55 @@
 
 using namespace ns3;
 
+namespace ns3
+{
+// Segments that an acknowledgement newly says have arrived, at most: as many as the receiver waits for.
+uint32_t newly = 1;
+
+// TcpLinuxReno by the rules of Linux that ns-3.37 departs from: the count of acknowledged segments begins anew at a
+// reduction (tcp_init_cwnd_reduction), and what was selectively acknowledged does not count again when it is covered.
+class TcpRenoOfLinux : public TcpNewReno
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId id = TypeId("ns3::TcpRenoOfLinux").SetParent<TcpNewReno>().AddConstructor<TcpRenoOfLinux>();
+        return id;
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> state, uint32_t) override
+    {
+        m_count = 0;
+        return std::max<uint32_t>(2 * state->m_segmentSize, state->m_cWnd.Get() / 2);
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acked) override
+    {
+        const uint32_t segment = state->m_segmentSize, window = state->m_cWnd;
+        acked = std::min(acked, newly);
+        if (window < state->m_ssThresh)
+        {
+            state->m_cWnd = std::min<uint32_t>(window + acked * segment, state->m_ssThresh);
+            return;
+        }
+        m_count += acked;
+        const uint32_t whole = std::max(window / segment, 1U);
+        state->m_cWnd = window + m_count / whole * segment;
+        m_count %= whole;
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<TcpRenoOfLinux>(this);
+    }
+
+  private:
+    uint32_t m_count = 0;
+};
+
+NS_OBJECT_ENSURE_REGISTERED(TcpRenoOfLinux);
+} // namespace ns3
+
 namespace
 {
 constexpr uint32_t MSS = 1448;
@@ -173,6 +222,7 @@ int main(int argc, char* argv[])
     cmd.AddValue("buffer", "of the sender's socket, bytes", buffer);
     cmd.AddValue("trace", "file to write what happens to", traceFile);
     cmd.Parse(argc, argv);
+    newly = acks;
     const auto names = Split(algorithms);
     const auto trips = Split(rtts);
     RngSeedManager::SetSeed(42);
