@@ -46,7 +46,8 @@ pub struct Capabilities {
     /// Its window or its rate has a bound of its own, whatever the path. Others grow until they fill the path, and need
     /// one that can be filled.
     pub bounded: bool,
-    /// What a window leaves for less than a full packet goes in a shorter one, where the application never ends.
+    /// What a window leaves for less than a full packet goes in a shorter one, or in a full one where the application ends
+    /// or what was lost is sent again.
     pub short_packets: bool,
     /// Its window can be set from outside ([`CongestionControl::set_cwnd`]).
     pub accepts_cwnd: bool,

@@ -21,15 +21,18 @@ const MAX_TICKS: u64 = 500;
 /// What the receiver tells the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
+    /// Its place among the reports, from 1.
+    pub number: u32,
     pub forecast: Forecast,
     /// Packets before this one have arrived or will not come any more.
     pub settled: PacketNumber,
     /// What arrived of the others, bytes.
-    pub arrived_above: u64,
+    pub arrived_above: u32,
 }
 
 impl Report {
     pub fn write(&self, message: &mut Vec<u8>) {
+        message.extend_from_slice(&self.number.to_le_bytes());
         self.forecast.iter().for_each(|count| message.extend_from_slice(&count.to_le_bytes()));
         message.extend_from_slice(&self.settled.to_le_bytes());
         message.extend_from_slice(&self.arrived_above.to_le_bytes());
@@ -37,12 +40,14 @@ impl Report {
 
     pub fn read(message: &[u8]) -> Option<Self> {
         let message: &[u8; MESSAGE] = message.try_into().ok()?;
-        let (counts, arrived) = message.split_at(2 * TICKS);
+        let (number, rest) = message.split_at(4);
+        let (counts, arrived) = rest.split_at(2 * TICKS);
         let (settled, above) = arrived.split_at(8);
         Some(Self {
+            number: u32::from_le_bytes(number.try_into().ok()?),
             forecast: std::array::from_fn(|tick| u16::from_le_bytes([counts[2 * tick], counts[2 * tick + 1]])),
             settled: u64::from_le_bytes(settled.try_into().ok()?),
-            arrived_above: u64::from_le_bytes(above.try_into().ok()?),
+            arrived_above: u32::from_le_bytes(above.try_into().ok()?),
         })
     }
 }
@@ -115,7 +120,7 @@ pub struct SproutHalf {
     /// Until then the sender may be silent of its own accord.
     silent_until: Timestamp,
     report_at: Timestamp,
-    reports: usize,
+    reports: u32,
     /// Everything below this has arrived or is lost …
     settled: PacketNumber,
     /// … and of the rest this has arrived.
@@ -184,8 +189,9 @@ impl ReceiverHalf for SproutHalf {
     fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         self.advance(now);
         self.reports += 1;
-        self.report_at = now + REPORTS[self.reports % 2];
-        let (forecast, arrived_above) = (self.forecaster.forecast(), self.above.values().sum());
-        Report { forecast, settled: self.settled, arrived_above }.write(message);
+        self.report_at = now + REPORTS[self.reports as usize % 2];
+        let arrived_above = u32::try_from(self.above.values().sum::<u64>()).unwrap_or(u32::MAX);
+        let forecast = self.forecaster.forecast();
+        Report { number: self.reports, forecast, settled: self.settled, arrived_above }.write(message);
     }
 }

@@ -85,12 +85,15 @@ struct Sprout {
     positions: VecDeque<u64>,
     /// All packets before this one have arrived or are lost.
     settled: PacketNumber,
+    /// Number of the latest report.
+    report: u32,
     /// Departures within [`REORDERING`] of the latest.
     recent: VecDeque<Timestamp>,
     /// What the latest packet said.
     header: Header,
     in_flight: u64,
-    /// Whether a probe may leave.
+    /// What a probe holds, bytes, and whether one may leave.
+    probe_content: u64,
     probe: bool,
     probe_due: Timestamp,
 }
@@ -104,7 +107,6 @@ impl Sprout {
         Self {
             // Nothing is known yet, by either forecaster.
             forecast: Forecaster::bayes().forecast(),
-            forecaster,
             cumulative_drain: p.word("mode") == "pantheon",
             lookahead: p.integer("lookahead") as usize,
             mss: 0,
@@ -114,11 +116,15 @@ impl Sprout {
             next_number: 0,
             positions: VecDeque::from([0]),
             settled: 0,
+            report: 0,
             recent: VecDeque::new(),
             header: Header::default(),
             in_flight: 0,
+            // For the mean rate an empty packet is nothing: it would never rise again.
+            probe_content: if matches!(forecaster, Forecaster::Bayes(_)) { FULL - FORECAST } else { FULL },
             probe: true,
             probe_due: Timestamp::NEVER,
+            forecaster,
         }
     }
 
@@ -132,9 +138,9 @@ impl Sprout {
         self.delivered(self.tick + self.lookahead).saturating_sub(self.delivered(self.tick))
     }
 
-    /// What packets that leave now may hold, bytes. A probe is empty.
+    /// What packets that leave now may hold, bytes.
     fn window(&self) -> u64 {
-        self.deliveries().saturating_sub(self.queue).max(if self.probe { FULL - FORECAST } else { 0 })
+        self.deliveries().saturating_sub(self.queue).max(if self.probe { self.probe_content } else { 0 })
     }
 
     /// Let the ticks pass that have ended by `now`: the queue drains as forecast.
@@ -209,13 +215,15 @@ impl CongestionControl for Sprout {
 
     fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
         let Some(report) = Report::read(message) else { return };
-        // More cannot have arrived than was sent, and what is settled stays so.
-        let Some(news) = report.settled.checked_sub(self.settled).filter(|_| report.settled <= self.next_number) else {
+        // A copy and an older one are no news; and more cannot have arrived than was sent.
+        if report.number <= self.report || report.settled > self.next_number || report.settled < self.settled {
             return;
-        };
-        let sent = self.positions[self.positions.len() - 1];
-        let Some(queue) = (sent - self.positions[news as usize]).checked_sub(report.arrived_above) else { return };
-        self.positions.drain(..news as usize);
+        }
+        let news = (report.settled - self.settled) as usize;
+        let sent = self.positions[self.positions.len() - 1] - self.positions[news];
+        let Some(queue) = sent.checked_sub(u64::from(report.arrived_above)) else { return };
+        self.positions.drain(..news);
+        self.report = report.number;
         self.settled = report.settled;
         self.forecast = report.forecast;
         self.forecast_at = now;

@@ -12,8 +12,12 @@ fn ms(time: u64) -> Timestamp {
 }
 
 fn message(forecast: Forecast, settled: usize) -> Vec<u8> {
+    numbered(1, forecast, settled)
+}
+
+fn numbered(number: u32, forecast: Forecast, settled: usize) -> Vec<u8> {
     let mut message = Vec::new();
-    Report { forecast, settled: settled as u64, arrived_above: 0 }.write(&mut message);
+    Report { number, forecast, settled: settled as u64, arrived_above: 0 }.write(&mut message);
     message
 }
 
@@ -35,7 +39,8 @@ fn report(half: &mut dyn ReceiverHalf) -> Report {
 
 #[test]
 fn messages_and_headers_come_back() {
-    let report = Report { forecast: [0, 3, 7, 12, 20, 300, 301, u16::MAX], settled: 1 << 40, arrived_above: 1 << 20 };
+    let report =
+        Report { number: 7, forecast: [0, 3, 7, 12, 20, 300, 301, u16::MAX], settled: 1 << 40, arrived_above: 1 << 20 };
     let mut bytes = Vec::new();
     report.write(&mut bytes);
     assert_eq!(Report::read(&bytes), Some(report));
@@ -85,14 +90,16 @@ fn reports_count_bytes_of_the_numbering() {
     host.send();
     let queue = |host: &MockTransport| (host.observable("queue_packets") * 1400.0).round() as u64;
     host.scheme.on_feedback(ms(10), &message(forecast, sent));
+    assert_eq!(queue(&host), 100 * 1400, "a copy is no news");
+    host.scheme.on_feedback(ms(10), &numbered(2, forecast, sent));
     let flying = 100 * 1400;
     assert_eq!(queue(&host), flying + 100 * NUMBERING);
     let mut bytes = Vec::new();
-    Report { forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL }.write(&mut bytes);
+    Report { number: 3, forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL as u32 }.write(&mut bytes);
     host.scheme.on_feedback(ms(10), &bytes);
     assert_eq!(queue(&host), flying + 100 * NUMBERING - 10 * (FULL + NUMBERING) - 3 * FULL);
     // What is settled stays so.
-    host.scheme.on_feedback(ms(10), &message([0; 8], sent));
+    host.scheme.on_feedback(ms(10), &numbered(4, [0; 8], sent));
     assert_eq!(host.observable("forecast_packets"), 100.0);
 }
 
@@ -141,7 +148,7 @@ fn headers_tell_flights_and_reordering() {
     let header = Header::unpack(host.scheme.header());
     assert_eq!((usize::from(header.recent), header.time_to_next_ms), (host.packets_in_flight() - 1, 50));
     host.advance(TimeSpan::from_millis(15));
-    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight()));
+    host.scheme.on_feedback(host.now, &numbered(2, [1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight()));
     host.send();
     let header = Header::unpack(host.scheme.header());
     assert_eq!((header.recent, header.time_to_next_ms), (58, 50), "59 packets in this flight");
@@ -157,7 +164,7 @@ fn received_or_lost_counts_what_cannot_come_any_more() {
         let mut message = Vec::new();
         half.on_feedback(ms(1002), &mut message);
         let report = Report::read(&message).unwrap();
-        assert_eq!(report.settled + report.arrived_above / FULL, expected, "after {number}");
+        assert_eq!(report.settled + u64::from(report.arrived_above) / FULL, expected, "after {number}");
     }
 }
 
@@ -207,5 +214,5 @@ fn a_long_silence_is_forgotten() {
     half.on_feedback(now, &mut message);
     assert!(half.next_feedback() > now);
     let report = Report::read(&message).unwrap();
-    assert_eq!((report.settled, report.arrived_above), (1, FULL));
+    assert_eq!((report.settled, u64::from(report.arrived_above)), (1, FULL));
 }

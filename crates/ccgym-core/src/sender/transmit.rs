@@ -1,5 +1,6 @@
 //! What leaves, and when: retransmissions, new data, probes.
 
+use super::application::MIN_SHORT;
 use super::{Recovery, Sender};
 use crate::congestion_control::SentEvent;
 use crate::ns3::{Retransmission, HEADER};
@@ -66,7 +67,9 @@ impl Sender {
         }
         let size = if again { self.size_of(self.retransmit[0]) } else { self.size_of_next() };
         let forced = self.ns3.as_ref().is_some_and(|ns3| ns3.is_forced());
-        if !forced && self.in_flight + u64::from(size) > self.window() {
+        let full = u64::from(size);
+        let needed = if self.capabilities.short_packets { MIN_SHORT.min(full) } else { full };
+        if !forced && self.in_flight + needed > self.window() {
             self.window_limited_round = self.round + 1;
             self.pacer.end_burst(now, self.control.pacing_rate);
             return false;
