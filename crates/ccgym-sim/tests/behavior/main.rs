@@ -28,6 +28,7 @@ mod expectations_taova;
 mod guard;
 mod hostile;
 mod hostile_receivers;
+mod hosts;
 mod intervals;
 mod memory;
 mod misbehaving_receivers;
