@@ -276,6 +276,36 @@ class FlowBase(Strict):
     """A flow; its form for the core depends on the path."""
 
 
+class HostBase(Declared):
+    """A host may be the name of one of :data:`HOSTS`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in HOSTS:
+            raise ConfigError(
+                "unknown-kind",
+                f"unknown host {shown(value)}",
+                expected=f"{', '.join(HOSTS)}, or a mapping like {{wakeup: 1ms}}",
+                hint=did_you_mean(value, HOSTS),
+            )
+        return HOSTS[value]
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"enum": list(HOSTS)}]}
+
+
+HOSTS: Final[dict[str, dict[str, Any]]] = {
+    "program": {"wakeup": "1ms", "busy": "100us"},
+    "kernel": {"wakeup": "20us", "batch": 2},
+    "quic": {"wakeup": "2ms", "batch": 10, "busy": "100us"},
+}
+"""Hosts by name, as measured (``docs/evaluation.md#hosts``)."""
+
+
 # --- Agents -------------------------------------------------------------------------------------------------------
 
 

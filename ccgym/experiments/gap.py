@@ -6,13 +6,16 @@ Every backend is an evaluation in a directory of its own. Compared are the means
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from ccgym.config.declared import HOSTS
+from ccgym.config.models.flows import Host
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError, PlatformError, RealPathError
@@ -111,6 +114,24 @@ class GapRow:
 
 
 @dataclass(frozen=True)
+class HostRow:
+    """A scheme, simulated with a host, against reality."""
+
+    scheme: str
+    label: str
+    host: str
+    """Its name; empty: none, as the simulator is otherwise."""
+    backend: str
+    """The backend that counts as reality."""
+    against: Mapping[str, Difference]
+    """By quantity: how far from it."""
+    apart: float
+    """The same as one number: :func:`apart_by`."""
+    closest: bool
+    """Whether no other host is closer for this scheme."""
+
+
+@dataclass(frozen=True)
 class Gap:
     """What was measured on each backend."""
 
@@ -123,6 +144,8 @@ class Gap:
     """Why backends could not take part, by name."""
     without_runs: Mapping[str, str] = field(default_factory=dict)
     """Why no run came out of backends that took part, by name."""
+    hosts: Mapping[str, ResultSet] = field(default_factory=dict)
+    """The simulator again, with each host that has a name (:data:`~ccgym.config.declared.HOSTS`)."""
 
     @property
     def path(self) -> NetworkPath:
@@ -164,10 +187,10 @@ class Gap:
         ahead = [abs(ms) for report in found for link in report["ahead_ms"] for ms in link]
         return min(leads), max(leads), max(ahead)
 
-    def summary(self, scheme: Contender, name: str) -> SchemeSummary | None:
-        """A scheme's numbers on a backend; None where it was not run there."""
+    def summary(self, scheme: Contender, name: str, host: str = "") -> SchemeSummary | None:
+        """A scheme's numbers on a backend, or simulated with a host; None where it was not run there."""
         there = counterpart(scheme, name)
-        rows = self.results[name].schemes if there is not None else ()
+        rows = (self.hosts[host] if host else self.results[name]).schemes if there is not None else ()
         return next((one for one in rows if there is not None and one.style.key == there.key), None)
 
     def rows(self) -> list[GapRow]:
@@ -176,6 +199,23 @@ class Gap:
         for scheme in self.schemes:
             summaries = {name: self.summary(scheme, name) for name in self.results}
             rows += [self._row(scheme, name, summaries) for name in self.results]
+        return rows
+
+    def host_rows(self) -> list[HostRow]:
+        """Scheme by scheme: how far each host is from reality, none first."""
+        if self.reference is None:
+            return []
+        rows = []
+        for scheme in self.schemes:
+            real = self.summary(scheme, self.reference)
+            hosts = {host: self.summary(scheme, SIMULATED, host) for host in ("", *self.hosts)}
+            found = {host: differences(summary, real) for host, summary in hosts.items()}
+            apart = {host: apart_by(one) for host, one in found.items() if one}
+            closest = min(apart, key=lambda host: apart[host], default=None)
+            rows += [
+                HostRow(scheme.key, scheme.label, host, self.reference, found[host], apart[host], host == closest)
+                for host in apart
+            ]
         return rows
 
     def _row(self, scheme: Contender, name: str, summaries: Mapping[str, SchemeSummary | None]) -> GapRow:
@@ -223,6 +263,7 @@ class Gap:
             },
             "reference": self.reference,
             "rows": [asdict(row) for row in self.rows()],
+            "hosts": [asdict(row) for row in self.host_rows()],
             "left_out": dict(self.left_out),
             "without_runs": dict(self.without_runs),
             "trace_leads_ms": {name: leads for name in self.results if (leads := self.trace_leads(name)) is not None},
@@ -258,6 +299,14 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
             beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
         found[quantity] = Difference(absolute, relative, beyond)
     return found
+
+
+def apart_by(found: Mapping[str, Difference]) -> float:
+    """The root mean square of differences, each in units of its tolerance."""
+    sizes = {"throughput_mbps": THROUGHPUT_TOLERANCE, "delay_p95_ms": DELAY_TOLERANCE_MS, "loss": LOSS_TOLERANCE}
+    units = [(one.relative if name == "throughput_mbps" else one.absolute) or 0.0 for name, one in found.items()]
+    parts = [value / sizes[name] for name, value in zip(found, units, strict=True)]
+    return math.sqrt(sum(part * part for part in parts) / len(parts)) if parts else 0.0
 
 
 def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -> Gap:
@@ -309,8 +358,32 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             hint="; ".join(reasons),
         )
     gap = Gap(spec, schemes, results, {name: request.out / name for name in results}, left_out, without_runs)
+    if SIMULATED in results and gap.reference is not None:
+        gap = replace(gap, hosts=_with_hosts(spec, request, schemes, observer))
     atomic_write(request.out / GAP_FILE, json.dumps(gap.to_json(), indent=1, ensure_ascii=False) + "\n")
     return gap
+
+
+def _with_hosts(
+    spec: GapSpec, request: Request, schemes: tuple[Contender, ...], observer: Observer
+) -> dict[str, ResultSet]:
+    """The simulated runs again, with each host for flows that have none."""
+    found = {}
+    for host in HOSTS:
+        served = Host.model_validate(host)
+        plain = [one for scheme in schemes if (one := counterpart(scheme, SIMULATED)) is not None]
+        hosted = tuple(
+            one.with_flows(
+                flow.model_copy(update={"host": served}) if flow.host == Host() else flow for flow in one.flows
+            )
+            for one in plain
+        )
+        experiment = _evaluation(spec, request, hosted, SIMULATED)
+        if experiment is not None:
+            name = f"{SIMULATED}-{host}"
+            counting = Counting(observer, name, len(experiment.planned()))
+            found[host] = run_evaluation(experiment, request.out / name, request, counting, name)
+    return found
 
 
 def _evaluation(spec: GapSpec, request: Request, schemes: tuple[Contender, ...], name: str) -> Experiment | None:

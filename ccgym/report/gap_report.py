@@ -88,6 +88,33 @@ def gap_table(gap: Gap) -> Table:
     return Table(_COLUMNS, rows, _notes(gap))
 
 
+_HOSTS: Final = (
+    Column("scheme", "scheme", align="left"),
+    Column("host", "simulated with", align="left"),
+    *(column for column in _COLUMNS if column.name.endswith("difference")),
+    Column("apart", "apart", format=lambda value: f"{value:.2f}"),
+    Column("closest", "", align="left"),
+)
+
+
+def host_table(gap: Gap) -> Table:
+    """A row for each scheme and host: how far the simulator with it is from reality."""
+    rows: list[Row] = []
+    before = ""
+    for row in gap.host_rows():
+        first, before = row.scheme != before, row.scheme
+        values: dict[str, Any] = {"scheme": row.label if first else "", "apart": row.apart}
+        values["host"] = f"host {row.host}" if row.host else "no host"
+        values["closest"] = "closest" if row.closest else ""
+        for name, found in row.against.items():
+            values[f"{name} difference"] = Cell(found, "bad" if found.beyond else "")
+        rows.append(Row(values, first=first))
+    note = (
+        f"Simulated less {gap.reference}; apart: root mean square of the differences, each in units of its tolerance."
+    )
+    return Table(_HOSTS, rows, [note])
+
+
 def _notes(gap: Gap) -> list[str]:
     rows = gap.rows()
     notes = [f"{row.label} on {row.backend}: {row.note}" for row in rows if row.note]
@@ -107,15 +134,17 @@ def _notes(gap: Gap) -> list[str]:
 
 def markdown(gap: Gap) -> str:
     """The table; what is beyond tolerance is bold."""
-    table = gap_table(gap)
+    table, hosts = gap_table(gap), host_table(gap)
     notes = "  \n".join([f"Bold: {TOLERANCES}.", *table.notes])
-    return f"{table.markdown()}\n{notes}\n"
+    text = f"{table.markdown()}\n{notes}\n"
+    return f"{text}\n{hosts.markdown()}\n{hosts.notes[0]}\n" if hosts.rows else text
 
 
 def terminal(result: Gap) -> Sequence[RenderableType]:
     """The table with its notes."""
-    table = gap_table(result)
-    return ["", table, TOLERANCES, *table.notes, ""]
+    table, hosts = gap_table(result), host_table(result)
+    below: list[RenderableType] = [hosts, *hosts.notes, ""] if hosts.rows else []
+    return ["", table, TOLERANCES, *table.notes, "", *below]
 
 
 def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
@@ -143,6 +172,7 @@ def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) ->
         "provenance": first.provenance,
         "sections": [],
         "table": gap_table(result),
+        "hosts": host_table(result),
         "tolerances": TOLERANCES,
         "backends": {name: BACKENDS[name] for name in result.results},
         "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in drawn],

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ccgym.config.declared import Direction
+from ccgym.config.declared import Direction, plain
 from ccgym.config.models import flows, sources
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
@@ -36,7 +36,7 @@ from ccgym.units import format_time
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
 
 
-LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ack_ahead", "hide_loss")
+LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ack_ahead", "hide_loss", "host")
 """Fields that flows have not had from the start."""
 
 
@@ -129,7 +129,7 @@ class Flow(flows.Flow):
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in flows.Flow.model_fields},
+            **{name: plain(getattr(self, name)) for name in flows.Flow.model_fields},
             "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
             "extra_rtt": self.added_rtt(base_rtt_ns, where),
             "transport": {"handshake": self.handshake},
@@ -163,6 +163,8 @@ class FlowSpec(Flow):
         """What of it no real path has; None where real paths have all of it."""
         if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
             return "a receiver that misbehaves"
+        if self.host != flows.Host():
+            return "a host"
         if self.send_buffer is not None:
             return "a send buffer"
         return "a source that makes several transfers" if self.makes_transfers else None

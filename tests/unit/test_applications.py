@@ -135,6 +135,7 @@ def test_flows_keep_their_digests() -> None:
         {"source": {"kind": "requests", "size": "5kB"}},
         {"source": {"kind": "poisson", "rate": "1mbps", "size": "5kB"}},
         {"send_buffer": "1MB"},
+        {"host": "program"},
     ],
 )
 def test_real_paths_refuse_what_they_cannot_do(flow: dict[str, Any]) -> None:

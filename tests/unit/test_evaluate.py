@@ -17,6 +17,7 @@ import ccgym
 from ccgym.cli import evaluate as cli_evaluate
 from ccgym.cli.evaluate import main, parser
 from ccgym.cli.evaluation_output import size_text
+from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.directory import claim
@@ -117,6 +118,19 @@ def test_native_form_of_a_flow() -> None:
     assert json.dumps(native)
 
 
+def test_hosts_by_name() -> None:
+    plain = flow_spec("cubic")
+    assert flow_spec({"scheme": "cubic", "host": {}}).model_dump(mode="json") == plain.model_dump(mode="json")
+    assert "host" not in plain.model_dump(mode="json"), "its digest is that of the time before"
+    for name, values in HOSTS.items():
+        flow = flow_spec({"scheme": "cubic", "host": name})
+        assert flow == flow_spec({"scheme": "cubic", "host": values})
+        assert FlowSpec.model_validate(json.loads(flow.model_dump_json())) == flow
+        assert "program" not in flow.model_dump_json(), "values decide, not their name"
+        runs = [simulate(PATH, [{"scheme": "bbr", "host": host}], "3s", seed=1) for host in (name, values, {})]
+        assert runs[0].trajectory_hash == runs[1].trajectory_hash != runs[2].trajectory_hash
+
+
 @pytest.mark.parametrize(
     ("flow", "what"),
     [
@@ -132,6 +146,10 @@ def test_native_form_of_a_flow() -> None:
         ({"scheme": "cubic", "profile": "sctp"}, "unknown-choice at flow: profile"),
         ({"scheme": "cubic", "mss": 0}, "out-of-range at flow: mss"),
         ({"scheme": "cubic", "ack_every": "two"}, "wrong-type at flow: ack_every"),
+        ({"scheme": "cubic", "host": "kernal"}, "unknown-kind at flow: host"),
+        ({"scheme": "cubic", "host": {"wakeup": "5p"}}, "unknown-unit at flow: host.wakeup"),
+        ({"scheme": "cubic", "host": {"batch": 0}}, "out-of-range at flow: host.batch"),
+        ({"scheme": "cubic", "host": {"lazy": True}}, "unknown-key at flow: host.lazy"),
         ({"start": "5s"}, "key-missing at flow: scheme"),
         (5, "wrong-type at flow"),
     ],

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from ccgym import _core
 from ccgym.cli.main import main as cli
+from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
@@ -29,7 +30,16 @@ from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap import GAP_FILE, Gap, GapSpec, differences, run_gap, with_host_jitter
+from ccgym.experiments.gap import (
+    GAP_FILE,
+    Difference,
+    Gap,
+    GapSpec,
+    apart_by,
+    differences,
+    run_gap,
+    with_host_jitter,
+)
 from ccgym.experiments.request import Request
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
@@ -147,6 +157,34 @@ def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) 
     assert with_host_jitter(PATH, 0) is PATH
     (jitter,) = with_host_jitter(PATH, 500_000).chain[len(PATH.chain) :]
     assert (jitter.kind, jitter.direction) == ("jitter", "downlink")  # type: ignore[union-attr]
+
+
+def test_which_host_is_closest(tmp_path: Path, reality: list[str]) -> None:
+    made = gap(tmp_path, "bbr,tcp:cubic", "sim,mahimahi", runs=1)
+    rows = made.host_rows()
+    assert [(row.scheme, row.host) for row in rows] == [
+        (scheme, host) for scheme in ("bbr", "tcp_cubic") for host in ("", *HOSTS)
+    ]
+    for scheme in ("bbr", "tcp_cubic"):
+        those = [row for row in rows if row.scheme == scheme]
+        assert [row.closest for row in those].count(True) == 1
+        assert min(those, key=lambda row: row.apart).closest
+        assert dict(those[0].against) == made.rows()[0 if scheme == "bbr" else 2].against["mahimahi"]
+    assert len({row.apart for row in rows if row.scheme == "bbr"}) > 2, "hosts differ"
+    assert [row.values["closest"] for row in gap_report.host_table(made).rows].count("closest") == 2
+    assert len(made.to_json()["hosts"]) == len(rows)
+    assert gap(tmp_path / "one", "cubic", "sim", runs=1).hosts == {}, "nothing to be close to"
+
+
+def test_differences_in_tolerances() -> None:
+    within = {
+        "throughput_mbps": Difference(1.0, 0.05, beyond=False),
+        "delay_p95_ms": Difference(-2.0, -0.1, beyond=False),
+        "loss": Difference(0.01, None, beyond=False),
+    }
+    assert apart_by(within) == pytest.approx(1)
+    assert apart_by({**within, "delay_p95_ms": Difference(0.0, 0.0, beyond=False)}) == pytest.approx((2 / 3) ** 0.5)
+    assert apart_by({}) == 0
 
 
 def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

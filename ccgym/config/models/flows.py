@@ -14,6 +14,34 @@ from ccgym.config import declared
 from ccgym.config.quantities import BytesField, PeriodField, TimeField
 
 
+class Host(declared.HostBase):
+    """A host that is not always there when something is due."""
+
+    wakeup: TimeField = Field(
+        default=0,
+        description=(
+            "The sender's loop serves a timer, its pacer's for instance, up to this late, at random; packets wake it "
+            "at once. What fell due meanwhile leaves together."
+        ),
+    )
+    batch: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description=(
+            "Packets that a paced sender lets leave together, where its scheme does not say more (GSO). A receiver "
+            "that acknowledges each packet acknowledges so many at once, if they come within 50 µs (GRO)."
+        ),
+    )
+    busy: TimeField = Field(
+        default=0,
+        description=(
+            "The sender's loop is blocked by other work: only once in each such period, at a random place of its first "
+            "half, it reads what has come and sends what fell due."
+        ),
+    )
+
+
 class Flow(declared.FlowBase):
     """A flow, however it is steered. Rates have their units; plain times are seconds."""
 
@@ -94,4 +122,10 @@ class Flow(declared.FlowBase):
     )
     initial_window: int = Field(
         default=10, ge=1, description="Packets sent before the first acknowledgement (RFC 6928: 10)."
+    )
+    host: Host = Field(
+        default=Host(),
+        description=(
+            "How its host serves it: `program`, `kernel`, `quic`, or what of it is not immediate. Simulated only."
+        ),
     )

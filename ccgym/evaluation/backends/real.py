@@ -68,7 +68,7 @@ class RealPath:
                     "backend-unsuitable",
                     found,
                     where=f"flows[{place}]",
-                    expected="another source, no send buffer, and a receiver that acknowledges what arrived",
+                    expected="another source, no send buffer, no host, and a receiver that acknowledges what arrived",
                     hint="these are simulated only: --backend sim",
                 )
         policies = run.policies

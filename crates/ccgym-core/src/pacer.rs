@@ -11,9 +11,21 @@ pub struct Pacer {
     release: Timestamp,
     /// Bytes of the current burst that have left.
     burst: u64,
+    /// No burst is closed below so many bytes.
+    min_burst: u64,
+    /// So much lateness is credited in any case, if nothing but the pacer held packets back.
+    catch_up: TimeSpan,
+    /// Window or application ran out since the latest burst.
+    limited: bool,
 }
 
 impl Pacer {
+    /// For a host that sends bursts of at least `min_burst` bytes, and catches up what it missed within `catch_up`.
+    #[must_use]
+    pub fn new(min_burst: u64, catch_up: TimeSpan) -> Self {
+        Self { min_burst, catch_up, limited: true, ..Self::default() }
+    }
+
     /// When the next packet may leave.
     #[inline]
     pub const fn release(&self) -> Timestamp {
@@ -24,7 +36,7 @@ impl Pacer {
     #[inline]
     pub fn on_sent(&mut self, now: Timestamp, bytes: u64, rate: Rate, quantum: u64) {
         self.burst += bytes;
-        if self.burst >= quantum {
+        if self.burst >= quantum.max(self.min_burst) {
             self.close(now, rate);
         }
     }
@@ -35,15 +47,19 @@ impl Pacer {
         if self.burst != 0 {
             self.close(now, rate);
         }
+        self.limited = true;
     }
 
     #[inline]
     fn close(&mut self, now: Timestamp, rate: Rate) {
         let cost = if rate == Rate::ZERO { TimeSpan::ZERO } else { rate.time_for(self.burst) };
         let late = now.since(self.release);
-        let credit = late.min(TimeSpan(cost.0 / 2));
-        self.release = Timestamp(now.0.saturating_add(cost.0 - credit.0));
+        let catch_up = if self.limited { TimeSpan::ZERO } else { self.catch_up };
+        let credit = late.min(catch_up.max(TimeSpan(cost.0 / 2)));
+        let (owed, ahead) = (cost.0.saturating_sub(credit.0), credit.0.saturating_sub(cost.0));
+        self.release = Timestamp(now.0.saturating_add(owed) - ahead);
         self.burst = 0;
+        self.limited = false;
     }
 }
 
@@ -64,6 +80,32 @@ mod tests {
             p.on_sent(now, 1500, rate, 0);
             assert_eq!(p.release(), now + TimeSpan::from_millis(1));
         }
+    }
+
+    #[test]
+    fn a_host_that_wakes_late_catches_up() {
+        let rate = Rate::from_mbps(12.0);
+        let mut p = Pacer::new(0, TimeSpan::from_millis(5));
+        let sent_at = |p: &mut Pacer, ms| {
+            let now = Timestamp::from_millis(ms);
+            std::iter::from_fn(|| (p.release() <= now).then(|| p.on_sent(now, 1500, rate, 0))).count()
+        };
+        // Nothing was missed before the first. Then, woken each 4 ms, four packets of 1 ms leave; after 20 ms what 5 ms earn
+        // and the one that is due.
+        assert_eq!([100, 104, 108, 112, 132].map(|ms| sent_at(&mut p, ms)), [1, 4, 4, 4, 6]);
+        // The window had run out: nothing was missed.
+        p.end_burst(Timestamp::from_millis(132), rate);
+        assert_eq!(sent_at(&mut p, 152), 1);
+    }
+
+    #[test]
+    fn a_host_has_a_smallest_burst() {
+        let rate = Rate::from_mbps(12.0);
+        let mut p = Pacer::new(3000, TimeSpan::ZERO);
+        p.on_sent(Timestamp(0), 1500, rate, 0);
+        assert_eq!(p.release(), Timestamp(0));
+        p.on_sent(Timestamp(0), 1500, rate, 0);
+        assert_eq!(p.release(), Timestamp::from_millis(2));
     }
 
     #[test]

@@ -38,4 +38,4 @@ pub mod truth;
 
 pub use outcome::{FlowOutcome, LinkOutcome, Outcome, Received};
 pub use route::Route;
-pub use spec::{FlowSpec, LinkSpec, RunSpec, Traces};
+pub use spec::{FlowSpec, HostSpec, LinkSpec, RunSpec, Traces};

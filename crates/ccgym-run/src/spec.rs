@@ -153,10 +153,36 @@ pub struct FlowSpec {
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
     pub initial_window: u32,
+    /// How its host serves it: `program`, `kernel`, `quic`, or what of it is not immediate. Simulated only.
+    #[serde(default)]
+    pub host: HostSpec,
     /// What differs from the profile.
     #[serde(default)]
     #[schemars(skip)]
     pub transport: TransportSpec,
+}
+
+/// A host that is not always there when something is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Host")]
+pub struct HostSpec {
+    /// The sender's loop serves a timer, its pacer's for instance, up to this late, at random; packets wake it at once. What
+    /// fell due meanwhile leaves together.
+    pub wakeup: TimeSpan,
+    /// Packets that a paced sender lets leave together, where its scheme does not say more (GSO). A receiver that
+    /// acknowledges each packet acknowledges so many at once, if they come within 50 µs (GRO).
+    #[schemars(range(min = 1, max = 1000))]
+    pub batch: u32,
+    /// The sender's loop is blocked by other work: only once in each such period, at a random place of its first half, it
+    /// reads what has come and sends what fell due.
+    pub busy: TimeSpan,
+}
+
+impl Default for HostSpec {
+    fn default() -> Self {
+        Self { wakeup: TimeSpan::ZERO, batch: 1, busy: TimeSpan::ZERO }
+    }
 }
 
 /// What differs from a profile; absent fields keep it.
@@ -211,6 +237,12 @@ pub const MAX_MEMORY: u64 = 4_000_000_000;
 
 /// More copies of an acknowledgement are refused.
 const MAX_ACK_COPIES: u32 = 100;
+
+/// Larger batches are refused.
+const MAX_BATCH: u32 = 1000;
+
+/// Packets that come within this time reach a receiver in one batch: as long as network cards keep an interrupt back.
+const BATCH_WAIT: TimeSpan = TimeSpan::from_micros(50);
 
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
@@ -307,7 +339,9 @@ impl RunSpec {
             for way in [&route.there, &route.back].into_iter().filter(|way| way.len() > 1) {
                 check_copies(&at("route"), self.elements(way))?;
             }
-            for (key, span) in [("extra_rtt", f.extra_rtt), ("ack_delay", f.ack_delay), ("ack_ahead", f.ack_ahead)] {
+            let host = [("host.wakeup", f.host.wakeup), ("host.busy", f.host.busy)];
+            let spans = [("extra_rtt", f.extra_rtt), ("ack_delay", f.ack_delay), ("ack_ahead", f.ack_ahead)];
+            for (key, span) in spans.into_iter().chain(host) {
                 let expected = format!("at most {MAX_SPAN} ns; times are in nanoseconds");
                 SpecError::ensure(span.0 <= MAX_SPAN, &at(key), format!("{} ns", span.0), expected)?;
             }
@@ -320,6 +354,8 @@ impl RunSpec {
             SpecError::ensure(fits, &at("mss"), f.mss, expected)?;
             let copies = (1..=MAX_ACK_COPIES).contains(&f.ack_copies);
             SpecError::ensure(copies, &at("ack_copies"), f.ack_copies, format!("1 to {MAX_ACK_COPIES}"))?;
+            let batch = (1..=MAX_BATCH).contains(&f.host.batch);
+            SpecError::ensure(batch, &at("host.batch"), f.host.batch, format!("1 to {MAX_BATCH} packets"))?;
             SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
             SpecError::ensure(f.initial_window > 0, &at("initial_window"), 0, "1 packet or more")?;
             let later = f.stop.is_none_or(|stop| stop > f.start);
@@ -373,6 +409,11 @@ impl FlowSpec {
         };
         config.initial_window = self.initial_window;
         config.recovery = self.recovery;
+        // Turns of a busy loop are up to one and a half periods apart.
+        config.catch_up = TimeSpan(self.host.wakeup.0 + 3 * self.host.busy.0 / 2);
+        if self.host.batch > 1 {
+            config.min_burst = u64::from(size) * u64::from(self.host.batch);
+        }
         if self.profile != Profile::Udp && self.ack_every == 1 {
             config.timers.max_ack_delay = TimeSpan::ZERO;
         }
@@ -393,8 +434,12 @@ impl FlowSpec {
     /// The receiver that this flow asks for, as long as it behaves.
     #[must_use]
     pub fn receiver_config(&self) -> ReceiverConfig {
+        let policy = match self.host.batch {
+            batch if batch > 1 && self.ack_every == 1 => AckPolicy { every: batch, max_delay: BATCH_WAIT },
+            _ => AckPolicy { every: self.ack_every, max_delay: self.ack_delay },
+        };
         ReceiverConfig {
-            policy: AckPolicy { every: self.ack_every, max_delay: self.ack_delay },
+            policy,
             ack_size: self.ack_size,
             quick_acks: self.quick_acks,
             reliable: self.profile != Profile::Udp,
@@ -452,6 +497,11 @@ mod tests {
             assert_eq!(refused(json!({key: MAX_SPAN}), 0), None);
             assert_eq!(refused(json!({key: MAX_SPAN + 1}), 0), Some(format!("flows[0].{key}")));
         }
+        for (key, max) in [("wakeup", MAX_SPAN), ("busy", MAX_SPAN), ("batch", 1000)] {
+            assert_eq!(refused(json!({"host": {key: max}}), 0), None);
+            assert_eq!(refused(json!({"host": {key: max + 1}}), 0), Some(format!("flows[0].host.{key}")));
+        }
+        assert_eq!(refused(json!({"host": {"batch": 0}}), 0), Some("flows[0].host.batch".to_owned()));
     }
 
     #[test]

@@ -3,12 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ccgym_core::{Ack, Ecn, Feedback, HalfHost, MisbehavingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::sender::HANDSHAKE;
+use ccgym_core::{
+    cold_path, Ack, Ecn, Feedback, HalfHost, MisbehavingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp,
+};
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::{Received, Route};
 
 use crate::bounds::Holding;
+use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::tournament::{Key, IDLE};
 
@@ -108,6 +112,8 @@ pub struct Flow {
     pub(crate) half: Option<Box<HalfHost>>,
     /// What the receiver does that it must not.
     pub(crate) misbehaving: Option<Box<MisbehavingReceiver>>,
+    /// The sender's host, where it is not always there.
+    pub(crate) host: Option<Box<Host>>,
     pub(crate) source: Source,
     pub(crate) start: Timestamp,
     pub(crate) stop: Timestamp,
@@ -143,6 +149,10 @@ impl Flow {
         if !self.started {
             return (self.start, u64::MAX - 1);
         }
+        if let Some(host) = &self.host {
+            cold_path();
+            return (self.turn(host).min(self.receiver_due()), u64::MAX / 2 + index);
+        }
         let mut timer = self.sender.next_timeout().min(self.source.next_event()).min(self.stop);
         if self.receiver_timers {
             timer = timer.min(self.receiver_due()).min(self.feedback_due());
@@ -153,6 +163,25 @@ impl Flow {
             _ if timer.0.is_set() => timer,
             _ => IDLE,
         }
+    }
+
+    /// When the host next gets to what is due. Its kernel, which is always there, makes connections.
+    fn turn(&self, host: &Host) -> Timestamp {
+        let (packet, first) = self.inbox.front().map_or((Timestamp::NEVER, 0), |(key, ack)| (key.0, ack.trigger));
+        if first == HANDSHAKE {
+            return packet;
+        }
+        let packet = packet.min(self.feedback_due());
+        host.turn(packet, self.sender.next_timeout().min(self.source.next_event()).min(self.stop))
+    }
+
+    /// Whether the host has its turn at `now`, which begins then.
+    pub(crate) fn wake(&mut self, now: Timestamp) -> bool {
+        let awake = !self.started || self.host.as_ref().is_none_or(|host| self.turn(host) <= now);
+        if let Some(host) = self.host.as_mut().filter(|_| awake) {
+            host.wake(now);
+        }
+        awake
     }
 
     /// Whether it is active, and its packets cross this direction of a link.

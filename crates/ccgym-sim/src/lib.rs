@@ -13,6 +13,7 @@ pub mod agent_batch;
 mod bounds;
 mod error;
 mod flow;
+mod host;
 mod inbox;
 mod pool;
 mod simulator;

@@ -25,6 +25,7 @@ use ccgym_run::{FlowSpec, Outcome, Received, Route, RunSpec, Traces};
 use crate::bounds::{foreseen_bytes, opportunities_of, Guard, Stopped};
 use crate::error::SimError;
 use crate::flow::{Flow, Itinerary, Parcel};
+use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::tournament::Tournament;
 
@@ -111,9 +112,11 @@ impl Simulator {
                                needs acknowledgements alone";
                 return Err(SimError::Scheme { flow: i, message: message.to_owned() });
             }
+            let receiver = f.receiver_config();
             flows.push(Flow {
                 sender: Sender::new(config, cca, context),
-                receiver: Receiver::new(f.receiver_config()),
+                receiver: Receiver::new(receiver),
+                host: Host::new(&f.host, spec.seed, i as u64).map(Box::new),
                 source: Source::new(&f.source, f.mss, f.header, spec.seed, i as u64),
                 start: f.start,
                 stop: f.stop.unwrap_or(Timestamp::NEVER),
@@ -123,7 +126,7 @@ impl Simulator {
                 forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
                 itinerary: Itinerary::new(&routes[i], &capacities),
-                receiver_timers: f.ack_every > 1 || half.is_some(),
+                receiver_timers: receiver.policy.every > 1 || half.is_some(),
                 half,
                 misbehaving,
                 eager: false,
@@ -279,7 +282,11 @@ impl Simulator {
                 // sends may be due before its own next event.
                 let alone = self.flows.len() == 1 && self.waiting_links.is_empty();
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
-                self.handle_flow(slot, limit);
+                if self.flows[slot].host.is_some() {
+                    self.handle_turn(slot);
+                } else {
+                    self.handle_flow(slot, limit);
+                }
             }
         }
         self.now = until;
@@ -309,20 +316,7 @@ impl Simulator {
             let now = self.now;
             let flow = &mut self.flows[index];
             match flow.inbox.front() {
-                Some((key, _)) if key.0 <= now && flow.sender.is_interval_over(now) => {
-                    cold_path();
-                    self.fuel = self.fuel.saturating_sub(1);
-                    flow.sender.end_interval(now);
-                }
-                Some((key, ack)) if key.0 <= now => {
-                    self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
-                    flow.sender.on_ack(now, ack);
-                    flow.inbox.pop();
-                    if flow.watched {
-                        cold_path();
-                        self.settle(index);
-                    }
-                }
+                Some((key, _)) if key.0 <= now => self.take_ack(index),
                 _ if flow.is_release_due(now) => {}
                 _ => {
                     cold_path();
@@ -341,6 +335,52 @@ impl Simulator {
                 return;
             }
             self.now = key.0;
+        }
+    }
+
+    /// Something is due at flow `index`, whose host is not always there: its receiver acts at once. In a turn of the host
+    /// its sender takes all that has come, then what is due by time, and sends.
+    #[cold]
+    #[inline(never)]
+    fn handle_turn(&mut self, index: usize) {
+        let now = self.now;
+        if !self.flows[index].wake(now) {
+            self.fire_receiver(index, now);
+            return self.reschedule(index);
+        }
+        while self.flows[index].inbox.front().is_some_and(|(key, _)| key.0 <= now) {
+            self.take_ack(index);
+            if self.flows[index].sender.awaits_decision() {
+                self.waiting = Some(index);
+                return self.reschedule(index);
+            }
+        }
+        self.handle_timers(index);
+        if self.flows[index].sender.awaits_decision() {
+            self.waiting = Some(index);
+        } else {
+            self.transmit(index);
+        }
+        self.reschedule(index);
+    }
+
+    /// The acknowledgement that came first to flow `index`, or, if it is over by then, the end of its decision interval.
+    #[inline(always)]
+    fn take_ack(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        let Some((_, ack)) = flow.inbox.front() else { return };
+        if flow.sender.is_interval_over(now) {
+            cold_path();
+            self.fuel = self.fuel.saturating_sub(1);
+            return flow.sender.end_interval(now);
+        }
+        self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
+        flow.sender.on_ack(now, ack);
+        flow.inbox.pop();
+        if flow.watched {
+            cold_path();
+            self.settle(index);
         }
     }
 

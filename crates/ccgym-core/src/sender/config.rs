@@ -54,6 +54,10 @@ pub struct SenderConfig {
     pub loss: LossConfig,
     /// Timers.
     pub timers: TimerConfig,
+    /// Wire bytes that a paced sender's host lets leave together at least.
+    pub min_burst: u64,
+    /// A paced sender that was late by up to this sends at once what it missed.
+    pub catch_up: TimeSpan,
 }
 
 impl SenderConfig {
@@ -77,6 +81,8 @@ impl SenderConfig {
                 rto_ceiling: TimeSpan::from_millis(120_000),
                 max_ack_delay: TimeSpan::from_millis(40),
             },
+            min_burst: 0,
+            catch_up: TimeSpan::ZERO,
         }
     }
 
@@ -113,6 +119,8 @@ impl SenderConfig {
                 rto_ceiling: TimeSpan::from_millis(3_000),
                 max_ack_delay: TimeSpan::from_millis(25),
             },
+            min_burst: 0,
+            catch_up: TimeSpan::ZERO,
         }
     }
 }

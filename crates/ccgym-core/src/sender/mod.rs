@@ -178,7 +178,7 @@ impl Sender {
             sampler: RateSampler::default(),
             rtt: RttEstimator::default(),
             detector: LossDetector::new(config.loss),
-            pacer: Pacer::default(),
+            pacer: Pacer::new(config.min_burst, config.catch_up),
             recovery: Recovery::Open,
             episode_start: 0,
             prr: Prr::default(),

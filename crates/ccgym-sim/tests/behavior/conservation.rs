@@ -152,6 +152,11 @@ fn source() -> impl Strategy<Value = Value> {
 /// A flow that has stopped by 3 s.
 fn a_flow() -> impl Strategy<Value = Value> {
     let transport = (prop::bool::weighted(0.7), 1u32..4, 0u32..20, 200u32..1448);
+    let host = prop_oneof![
+        2 => Just(json!({})),
+        1 => (0u64..3_000_000, 1u32..20, 0u64..30_000_000)
+            .prop_map(|(wakeup, batch, busy)| json!({"wakeup": wakeup, "batch": batch, "busy": busy})),
+    ];
     (
         prop::sample::select(&SCHEMES[..]),
         0u64..1_000_000_000,
@@ -159,14 +164,16 @@ fn a_flow() -> impl Strategy<Value = Value> {
         0u64..50_000_000,
         source(),
         transport,
+        host,
     )
-        .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss))| {
+        .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss), host)| {
             // Transfers want a reliable transport.
             let tcp = tcp || (source["kind"] == "poisson" && !source["size"].is_null());
             let buffer = (tcp && quick < 5 && source["kind"] == "greedy").then_some(40_000);
             json!({"scheme": scheme, "start": start, "stop": start + length, "extra_rtt": extra, "source": source,
                    "profile": if tcp { "tcp" } else { "udp" }, "ack_every": every, "quick_acks": quick, "mss": mss,
-                   "recovery": if quick < 10 { "prr" } else { "classic" }, "send_buffer": buffer})
+                   "recovery": if quick < 10 { "prr" } else { "classic" }, "send_buffer": buffer,
+                   "host": host})
         })
 }
 

@@ -35,7 +35,8 @@ fn busy(seed: u64, seconds: u64) -> RunSpec {
         ],
         "flows": [
             {"scheme": "cubic", "ack_every": 2, "quick_acks": 16},
-            {"scheme": "bbr", "start": 100_000_000, "extra_rtt": 20_000_000},
+            {"scheme": "bbr", "start": 100_000_000, "extra_rtt": 20_000_000,
+             "host": {"wakeup": 1_000_000, "batch": 3, "busy": 2_000_000}},
             {"scheme": "copa", "profile": "udp", "start": 200_000_000, "stop": 2_500_000_000u64},
             {"scheme": "reno", "source": {"kind": "on_off", "mean_on": 300_000_000, "mean_off": 200_000_000}},
             {"scheme": "vegas", "source": {"kind": "bytes", "bytes": 300_000}},
@@ -223,7 +224,8 @@ fn eager_and_heap_agree_for_several_flows() {
     let flows = json!([
         {"scheme": "cubic"},
         {"scheme": "bbr", "start": 100_000_123, "extra_rtt": 30_000_000},
-        {"scheme": "copa", "start": 200_000_789, "extra_rtt": 11_111_111, "profile": "udp"},
+        {"scheme": "copa", "start": 200_000_789, "extra_rtt": 11_111_111, "profile": "udp",
+         "host": {"wakeup": 700_000, "busy": 3_000_000}},
         {"scheme": "vegas", "start": 5_000_000, "extra_rtt": 3_000_000},
         {"scheme": "reno", "start": 300_000_000, "stop": 4_000_000_000u64},
     ]);

@@ -28,6 +28,7 @@ mod expectations_taova;
 mod guard;
 mod hostile;
 mod hostile_receivers;
+mod hosts;
 mod intervals;
 mod linux_reno_against_ns3;
 mod memory;
