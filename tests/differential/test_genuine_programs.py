@@ -36,7 +36,8 @@ BEYOND: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("fillp_sheep", "constant"): ("delay", QUEUE),
     ("fillp_sheep", "steps"): ("delay", QUEUE),
     ("fillp_sheep", "walk"): ("delay", QUEUE),
-    ("fillp_sheep", "cubic"): ("throughput delay rate", PHASE),
+    ("fillp_sheep", "cellular"): ("delay", SCATTER),
+    ("fillp_sheep", "cubic"): ("delay rate", PHASE),
     ("ledbat", "shallow"): ("throughput rate", UNKNOWN),
     ("ledbat", "lossy"): ("throughput rate", UNKNOWN),
     ("ledbat", "cubic"): ("throughput rate", PHASE),
@@ -90,9 +91,7 @@ def beyond(program: str, path: str) -> list[str]:
     return [name for name, bound in BOUNDS.items() if found[name] > bound]
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=[] if path == "steps" else pytest.mark.long) for path in PATHS]
-)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_ours_does_as_the_program(program: str, path: str) -> None:
     """10 % of throughput, 15 % of p95 delay, 3 points of loss, 0.15 of the rate over time."""

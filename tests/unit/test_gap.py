@@ -288,7 +288,8 @@ def test_the_table(tmp_path: Path) -> None:
         assert all(text in shown for row in four for text in row)
     written = markdown(made)
     assert f"**{four[3][6]}**" in written
-    assert len({line.count("|") for line in written.splitlines() if line.startswith("|")}) == 1
+    tables = [lines.splitlines() for lines in written.split("\n\n") if lines.startswith("|")]
+    assert all(len({line.count("|") for line in lines}) == 1 for lines in tables) and len(tables) == 2
     assert [row[5] for row in texts(gap_table(gap(tmp_path, "cubic", "sim", runs=1)))] == [""]
 
 
