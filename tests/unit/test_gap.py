@@ -289,7 +289,8 @@ def test_the_table(tmp_path: Path) -> None:
     written = markdown(made)
     assert f"**{four[3][6]}**" in written
     tables = [lines.splitlines() for lines in written.split("\n\n") if lines.startswith("|")]
-    assert all(len({line.count("|") for line in lines}) == 1 for lines in tables) and len(tables) == 2
+    assert all(len({line.count("|") for line in lines}) == 1 for lines in tables)
+    assert len(tables) == 2
     assert [row[5] for row in texts(gap_table(gap(tmp_path, "cubic", "sim", runs=1)))] == [""]
 
 
