@@ -28,8 +28,6 @@ UNKNOWN: Final = "not explained yet"
 BEYOND: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("copa", "long"): ("throughput rate", HOST),
     ("copa", "cubic"): ("throughput", PHASE),
-    ("fillp", "steps"): ("delay", QUEUE),
-    ("fillp", "walk"): ("delay", QUEUE),
     ("fillp", "cellular"): ("delay", QUEUE),
     ("fillp", "long"): ("delay", QUEUE),
     ("fillp", "cubic"): ("throughput delay", PHASE),

@@ -199,7 +199,9 @@ impl Fillp {
         }
         self.srtt += (rtt - self.srtt) / 8.0;
         if self.state != State::Drain {
-            self.min_rtt = TimeSpan(self.min_filter.update(now, sample.0, MIN_RTT_WINDOW)).as_secs_f64();
+            // The receiver tells the handshake's with each report, and the smaller one counts: a queue never becomes the path's.
+            let lately = TimeSpan(self.min_filter.update(now, sample.0, MIN_RTT_WINDOW)).as_secs_f64();
+            self.min_rtt = lately.min(self.first_rtt);
         }
     }
 

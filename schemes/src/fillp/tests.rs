@@ -111,6 +111,7 @@ struct Reports {
     now: Timestamp,
     rtt: RttEstimator,
     in_flight: u64,
+    round_trip: TimeSpan,
 }
 
 impl Reports {
@@ -118,7 +119,8 @@ impl Reports {
         let mut scheme = scheme(name, &json!({}));
         scheme.init(context());
         scheme.on_handshake(Timestamp::from_millis(40), ms(40));
-        Self { scheme, now: Timestamp::from_millis(40), rtt: RttEstimator::default(), in_flight: 10 * MSS }
+        let now = Timestamp::from_millis(40);
+        Self { scheme, now, rtt: RttEstimator::default(), in_flight: 10 * MSS, round_trip: ms(40) }
     }
 
     /// In PROBE_BW on a link of 12 Mbit/s, after the gains were gone through once.
@@ -146,7 +148,7 @@ impl Reports {
             acked: &[],
             lost: &lost,
             lost_bytes: lost.len() as u64 * MSS,
-            rtt_sample: Some(ms(40)),
+            rtt_sample: Some(self.round_trip),
             rtt: &self.rtt,
             rate_sample: None,
             prior_in_flight: self.in_flight,
@@ -237,6 +239,17 @@ fn what_is_in_flight_beyond_the_cap_is_paused_away() {
     assert_eq!(until.since(host.now), TimeSpan::from_secs_f64(12.0 * 1500.0 * 8.0 / (mbps * 1e6)));
     host.scheme.on_timer(until);
     assert_eq!(host.scheme.control().cwnd, u64::MAX);
+}
+
+/// The receiver goes on telling the handshake's round trip: a queue that lasts does not become the path's.
+#[test]
+fn the_minimum_round_trip_is_at_most_the_handshakes() {
+    let mut host = Reports::probing("fillp");
+    for (round_trip, expected) in [(60, 40.0), (30, 30.0), (60, 40.0)] {
+        host.round_trip = ms(round_trip);
+        host.hear(600, 12.0);
+        assert_eq!(host.observable("min_rtt_ms"), expected, "12 s of {round_trip} ms");
+    }
 }
 
 /// 30 % of loss are too much for Sheep; 4 of 14 packets are not.
