@@ -110,7 +110,7 @@ def host_table(gap: Gap) -> Table:
             values[f"{name} difference"] = Cell(found, "bad" if found.beyond else "")
         rows.append(Row(values, first=first))
     note = (
-        f"Simulated less {gap.reference}; apart: root mean square of the differences, each in units of its tolerance."
+        f"Differences: simulated minus {gap.reference}. Apart: their root mean square, each in units of its tolerance."
     )
     return Table(_HOSTS, rows, [note])
 
@@ -123,8 +123,9 @@ def _notes(gap: Gap) -> list[str]:
     for name in gap.results:
         if (leads := gap.trace_leads(name)) is not None:
             shortest, longest, ahead = leads
+            lead = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
             notes.append(
-                f"{name}: its traces began {shortest} to {longest} ms before the flows, which find them at their "
+                f"{name}: its traces began {lead} ms before the flows, which find them at their "
                 f"beginning; by the links' logs they are up to {ahead} ms off"
             )
     notes += [f"left out: {name} ({BACKENDS[name]}): {reason}" for name, reason in gap.left_out.items()]

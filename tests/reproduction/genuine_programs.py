@@ -1,4 +1,4 @@
-"""The programs of the founding reports beside our schemes: eight paths, and what is read of a run over one of them.
+"""Compares our schemes with the programs of the founding reports: eight paths, and what is measured in a run over one.
 
 The programs ran over the emulated path (``tests/differential/record/record_programs.py``); ours are simulated over the
 same path.
@@ -198,7 +198,7 @@ def distance(theirs: tuple[Run, ...], ours: tuple[Run, ...]) -> float:
     """How far apart two sending rates over time are: the mean difference of half a second, as a share of the mean rate.
 
     Both are medians over runs. The difference counts from the nearest of the neighboring half seconds, of both: a step
-    that comes a bin later is no difference.
+    that comes half a second later does not count.
     """
     first, second = (_course(runs) for runs in (theirs, ours))
     scale = max(float(first.mean()), 1e-9)

@@ -90,7 +90,7 @@ fn reports_count_bytes_of_the_numbering() {
     host.send();
     let queue = |host: &MockTransport| (host.observable("queue_packets") * 1400.0).round() as u64;
     host.scheme.on_feedback(ms(10), &message(forecast, sent));
-    assert_eq!(queue(&host), 100 * 1400, "a copy is no news");
+    assert_eq!(queue(&host), 100 * 1400, "a copy of a report changes nothing");
     host.scheme.on_feedback(ms(10), &numbered(2, forecast, sent));
     let flying = 100 * 1400;
     assert_eq!(queue(&host), flying + 100 * NUMBERING);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs that Pantheon runs, at its pinned commits, outside of the tree, and puts their declarations beside them.
+# Builds the programs that Pantheon runs, at its pinned commits, outside of the tree, and copies their declarations there.
 #
 #   build.sh DIRECTORY [SOURCES [NAMES]]      then: evaluate.py --backend emulated --schemes program:DIRECTORY/fillp.yaml
 #
