@@ -39,7 +39,20 @@ def expectations() -> None:
     """Run the tests that are named, and keep what they found."""
     with (ROOT / "docs/data/published.csv").open(encoding="utf-8") as lines:
         tests = sorted({row["test"] for row in csv.DictReader(lines)})
-    command = ["cargo", "test", "-p", "ccgym-sim", "--test", "behavior", "--", "--nocapture", "--exact", *tests]
+    command = [
+        "cargo",
+        "test",
+        "--release",
+        "--locked",
+        "-p",
+        "ccgym-sim",
+        "--test",
+        "behavior",
+        "--",
+        "--nocapture",
+        "--exact",
+        *tests,
+    ]
     output = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     keys = ("test", "what", "expected", "tolerance", "found")
     rows = [dict(zip(keys, found, strict=True)) for found in EXPECTED.findall(output)]

@@ -59,7 +59,7 @@ from ccgym.experiments.scorecard import run_score
 from ccgym.experiments.training import Training
 from ccgym.units import Nanoseconds
 
-CLASSICS: Final = ("bbr", "bbr3", "copa", "cubic", "reno", "vegas")
+CLASSICS: Final = ("bbr", "bbr3", "copa:mode=paper", "cubic", "reno", "vegas")
 """Who else is measured on a find: where one of them does well, so could the scheme."""
 SHRINK_RUNS: Final = 2
 """Runs of each scheme while a find is minimized."""
@@ -187,9 +187,10 @@ def _find(
     gap = Spread.of(best.score - mine.score for best, mine in zip(oracle, own, strict=True))
     assert gap is not None
     training = None if scheme.choice is None else Training.of(scheme.choice)
+    (best,) = (each for each in classics if each.key == others[0].key)
     words = [
         "ccgym", "evaluate", "--trace", str(request.out / PATHS_DIRECTORY / f"{name}.yaml"),
-        "--schemes", f"{scheme.text},{ORACLE},{others[0].key}", "--runs", str(spec.runs),
+        "--schemes", f"{scheme.text},{ORACLE},{best.text}", "--runs", str(spec.runs),
         "--runtime", f"{spec.duration / 1e9:g}", "--seed", str(request.seed),
     ]  # fmt: skip
     return Find(

@@ -30,7 +30,7 @@ class Comparison(Strict):
     """What it is; kinds narrow it to one word."""
     title: str
     """For headings."""
-    schemes: Sequence[Any] = ("cubic", "bbr", "copa", "learned")
+    schemes: Sequence[Any] = ("cubic", "bbr", "copa:mode=paper", "learned")
     """Schemes that take part where none are named, as in other experiments."""
     runs: int = Field(default=3, ge=1, le=MAX_RUNS)
     """Runs per scheme, and path or backend."""

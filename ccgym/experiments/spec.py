@@ -217,7 +217,7 @@ class Experiment(Scenario):
     """The same in a few words."""
     source: str = ""
     """Where the experiment comes from."""
-    schemes: Sequence[Raw] = ("cubic", "bbr", "copa", "learned")
+    schemes: Sequence[Raw] = ("cubic", "bbr", "copa:mode=paper", "learned")
     """Schemes that are tested where none are named: names, ``bbr+cubic@5s``, words for several such as
     ``learned`` (:mod:`ccgym.schemes.groups`), or ``{name: …, flows: […]}``."""
     learned_only: bool = False

@@ -16,12 +16,12 @@ from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import NOT_TYPED, registry
 
 PANTHEON: Final = (
-    "bbr", "copa:mode=pantheon:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "muses_c3", "muses_c5",
+    "bbr", "copa:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "muses_c3", "muses_c5",
     "muses_d", "muses_dtree", "muses_dtree_h0", "muses_dtree_r0", "muses_t", "pcc", "pcc_experimental", "quic",
-    "scream:mode=pantheon", "sprout:mode=pantheon", "taova", "vegas", "verus", "vivace", "webrtc",
+    "scream", "sprout", "taova", "vegas", "verus", "vivace", "webrtc",
 )  # fmt: skip
 """Those of the 24 schemes in Pantheon's cellular report that may be ccgym's (``docs/cellular.md``). The others are
-programs and models. Programs of 2019 had a δ of 0.5 for Copa."""
+programs and models. Copa of 2019 had a δ of 0.5."""
 
 
 @dataclass(frozen=True)

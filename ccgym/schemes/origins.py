@@ -114,7 +114,10 @@ class Origin:
     def drawn(self, choice: SchemeChoice) -> tuple[str, str, str]:
         """Label, color and marker."""
         info = registry()[choice.name]
-        return str(info["label"]), str(info["color"]), str(info["marker"])
+        label = str(info["label"])
+        if any(parameter["file"] and choice.params.get(parameter["name"]) for parameter in info["parameters"]):
+            label = label.partition(" (")[0]  # what stands in parentheses is about the file that is built in
+        return label, str(info["color"]), str(info["marker"])
 
     def transport(self, choice: SchemeChoice) -> dict[str, Any]:
         """See :attr:`~ccgym.schemes.choice.SchemeChoice.transport`."""

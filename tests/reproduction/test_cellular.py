@@ -33,14 +33,14 @@ def test_recorded_groups() -> None:
     assert {name for name, verdict in found.items() if verdict == "pass"} == (
         {
             "bbr",
-            "copa_mode_pantheon_delta_0.5",
+            "copa_delta_0.5",
             "cubic",
             "fillp",
             "fillp_sheep",
             "indigo",
             "quic",
-            "scream_mode_pantheon",
-            "sprout_mode_pantheon",
+            "scream",
+            "sprout",
             "verus",
             "webrtc",
         }

@@ -463,7 +463,7 @@ def test_what_starves_a_scheme_is_not_guessed() -> None:
         (facts, "--sweep loss=0,0.0006"),
         (replace(facts, random_loss=0), "--sweep runtime=60s,300s"),
     ):
-        for scheme in ("cubic", "ledbat", "sprout:mode=pantheon"):
+        for scheme in ("cubic", "ledbat", "sprout"):
             (found,) = flags(results(10.0, 60.0, scheme=scheme, capacity=77.0), lossy)
             assert (found.code, found.cause) == ("starved", "")
             assert found.command.endswith(varied)

@@ -422,7 +422,7 @@ def test_spreads() -> None:
 def test_the_schemes_of_the_stress_tests() -> None:
     assert isinstance(QUICK, ExperimentSet)
     keys = [one.key for one in contenders(QUICK.schemes)]
-    assert keys[:3] == ["cubic", "bbr", "copa"]
+    assert keys[:3] == ["cubic", "bbr", "copa_mode_paper"]
     assert "aurora" in keys
 
 

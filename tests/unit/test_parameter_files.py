@@ -53,6 +53,7 @@ def test_a_path_becomes_name_and_version(rules: Path) -> None:
     assert choice.native_params == {"table": table(10).hex()}
     assert choice.key.startswith("taova_table_rules.dna_")
     assert choice.style.label == f"TaoVA-100x (table {choice.params['table']})"
+    assert parse_scheme("taova").style.label == "TaoVA-100x (own table)"
     assert check(choice) == choice
     flow = flow_spec({"scheme": "taova", "params": {"table": str(rules)}})
     assert flow.params == choice.params

@@ -28,16 +28,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: &[
             Parameter::choice(
                 "mode",
-                &["paper", "pantheon"],
-                "paper: the published rules. pantheon: those of genericCC, which Pantheon runs.",
+                &["pantheon", "paper"],
+                "pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.",
             ),
             Parameter::number(
                 "delta",
                 0.0,
                 (0.0, 10.0),
                 "1/packets",
-                "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.5 in paper, 0.1 in \
-                 pantheon (reports before March 2020: 0.5).",
+                "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.1 in pantheon \
+                 (reports before March 2020: 0.5), 0.5 in paper.",
             ),
             Parameter::choice(
                 "competitive",

@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn competition_can_be_switched_off() {
-        let mut h = MockTransport::of("copa", &json!({"competitive": "off"}));
+        let mut h = MockTransport::of("copa", &json!({"mode": "paper", "competitive": "off"}));
         h.ack_round(ms(40), TimeSpan::ZERO);
         for _ in 0..500 {
             h.ack_after(ms(80));

@@ -33,9 +33,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: &[
             Parameter::choice(
                 "mode",
-                &["rfc", "pantheon"],
-                "rfc: the rules of RFC 8298. pantheon: those of the library that Pantheon runs, with its arguments: \
-                 0.2 Mbit/s at most.",
+                &["pantheon", "rfc"],
+                "pantheon: the rules of the library that Pantheon runs, with its arguments: 0.2 Mbit/s at most. rfc: \
+                 those of RFC 8298.",
             ),
             Parameter::number("target", 100.0, (1.0, 1000.0), "ms", "Queueing delay that the window steers toward."),
             Parameter::number(

@@ -41,7 +41,7 @@ fn full(window: &Window, ms: u64, settled: f64) -> Update {
 
 #[test]
 fn fast_increase_adds_what_is_acknowledged() {
-    let mut host = MockTransport::of("scream", &json!({}));
+    let mut host = MockTransport::of("scream", &json!({"mode": "rfc"}));
     assert_eq!(host.observable("cwnd_packets"), 2.0);
     // One packet more may be in flight while there is no queue.
     assert_eq!(host.packets_in_flight(), 3);
@@ -331,7 +331,7 @@ fn pantheon_stays_at_its_maximum() {
 
 #[test]
 fn a_timeout_reduces_the_window_and_what_it_lost_the_target() {
-    let mut host = MockTransport::of("scream", &json!({"start_rate": 1.0}));
+    let mut host = MockTransport::of("scream", &json!({"mode": "rfc", "start_rate": 1.0}));
     for _ in 0..3 {
         host.advance(RTT);
         host.ack(host.packets_in_flight());
@@ -361,7 +361,7 @@ fn a_silent_program_probes() {
 
 #[test]
 fn pacing_is_the_window_per_round_trip() {
-    let mut host = MockTransport::of("scream", &json!({}));
+    let mut host = MockTransport::of("scream", &json!({"mode": "rfc"}));
     assert_eq!(host.scheme.control().pacing_rate, Rate::ZERO);
     host.advance(RTT);
     host.ack(1);

@@ -32,9 +32,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             ),
             Parameter::choice(
                 "mode",
-                &["paper", "pantheon"],
-                "What drains per tick without a newer forecast: its share of the forecast, or by the program's quirk all of \
-                 the forecast so far.",
+                &["pantheon", "paper"],
+                "What drains per tick without a newer forecast: by the program's quirk all of the forecast so far, or, in \
+                 paper, its share of the forecast.",
             ),
             Parameter::integer("lookahead", 5, (1, 7), "ticks", "Time within which what is sent is to arrive, in ticks of 20 ms."),
         ],

@@ -2,7 +2,7 @@
 //! table that a search made offline says for each memory of the recent acknowledgements how to change the window and
 //! how far apart to send. From a description of genericCC's behavior; no line of it is here, nor its table.
 //!
-//! The table built in is our own (`ours.dna`, listed in `ours.txt`), made by `tools/remy.py`.
+//! The table built in is our own (`ours.dna`, listed in `ours.txt`): a search over this simulator made it.
 
 mod memory;
 mod table;
@@ -20,7 +20,7 @@ use table::Table;
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
         name: "taova",
-        label: "TaoVA-100x",
+        label: "TaoVA-100x (own table)",
         reference: "Sivaraman et al., SIGCOMM 2014; Winstein and Balakrishnan, SIGCOMM 2013; genericCC d0153f8",
         summary: "Looks up window and spacing in a table that a search made for link rates within a factor of 100.",
         parameters: &[
@@ -42,7 +42,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(TaoVa::new(p)?)),
 };
 
-/// Our own table, trained by `tools/remy.py`.
+/// Our own table.
 const OURS: &[u8] = include_bytes!("ours.dna");
 /// Packets that may leave before the first acknowledgement, unpaced (`remycc.hh`).
 const FIRST_WINDOW: u64 = 2;

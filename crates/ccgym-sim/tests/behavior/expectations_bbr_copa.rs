@@ -101,7 +101,7 @@ fn watch(sim: &mut Simulator, from: u64, to: u64, mut look: impl FnMut(u64, &Sim
 #[test]
 fn copa_paper_alone() {
     for competitive in ["auto", "off"] {
-        let params = json!({"competitive": competitive});
+        let params = json!({"mode": "paper", "competitive": competitive});
         let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &params)]), 60);
         let (mut high, mut periods, mut competing) = (false, 0u32, 0u32);
         let steady = watch(&mut sim, 10, 60, |_, sim| {
@@ -127,7 +127,7 @@ fn copa_paper_alone() {
 /// own queue for another's.
 #[test]
 fn copa_paper_alone_on_a_large_pipe() {
-    let mut sim = simulator(300.0, 4000, 0.0, json!([flow("copa", &json!({}))]), 40);
+    let mut sim = simulator(300.0, 4000, 0.0, json!([flow("copa", &json!({"mode": "paper"}))]), 40);
     let mut competing = 0u32;
     let steady = watch(&mut sim, 10, 40, |_, sim| competing += observable(sim, 0, "competitive") as u32);
     assert!(steady.total() > 0.98 * 300.0, "{steady:?}");
@@ -138,7 +138,7 @@ fn copa_paper_alone_on_a_large_pipe() {
 /// step size doubles within a cycle in these rules and takes it to about 40.
 #[test]
 fn copa_pantheon_alone() {
-    let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &json!({"mode": "pantheon"}))]), 60);
+    let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &json!({}))]), 60);
     let steady = watch(&mut sim, 10, 60, |_, _| {});
     assert_close("packets in queue", steady.mean_flight - PIPE, 12.5, 0.3);
     assert!(steady.max_flight - PIPE < 45.0, "{steady:?}");
@@ -148,7 +148,7 @@ fn copa_pantheon_alone() {
 /// Row 15: n flows keep n times the queue of one and share equally, started together or not.
 #[test]
 fn copa_paper_among_its_own() {
-    let p = json!({});
+    let p = json!({"mode": "paper"});
     let three = json!([flow("copa", &p), flow_from(3300, "copa", &p), flow_from(7700, "copa", &p)]);
     let four = json!([flow("copa", &p), flow("copa", &p), flow("copa", &p), flow("copa", &p)]);
     for (mbps, flows) in [(12.0, json!([flow("copa", &p), flow("copa", &p)])), (12.0, three), (48.0, four)] {
@@ -166,12 +166,12 @@ fn copa_paper_among_its_own() {
 /// buffer: their detector looks for less than a tenth of the swing within four round trips.)
 #[test]
 fn copa_pantheon_among_its_own() {
-    let params = json!({"mode": "pantheon"});
+    let params = json!({});
     let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &params), flow_from(3300, "copa", &params)]), 60);
     let steady = watch(&mut sim, 20, 60, |_, _| {});
     assert!(steady.jain() > 0.95, "{steady:?}");
 
-    let params = json!({"mode": "pantheon", "competitive": "off"});
+    let params = json!({"competitive": "off"});
     let mut sim = simulator(12.0, 160, 0.0, json!([flow("copa", &params), flow_from(3300, "copa", &params)]), 60);
     let steady = watch(&mut sim, 20, 60, |_, _| {});
     assert!(steady.jain() > 0.95, "{steady:?}");
@@ -191,7 +191,7 @@ fn copa_against_loss_based() {
                 assert!((0.3..0.7).contains(&steady.share(0)), "{mode} {rival} {buffer}: {steady:?}");
                 assert!(competing > 50_000, "{mode} {rival} {buffer}: competing for {competing} of 70000 ms");
             }
-            let flows = json!([flow("copa", &json!({"competitive": "off"})), flow(rival, &json!({}))]);
+            let flows = json!([flow("copa", &json!({"mode": "paper", "competitive": "off"})), flow(rival, &json!({}))]);
             let mut sim = simulator(12.0, buffer, 0.0, flows, 90);
             let steady = watch(&mut sim, 20, 90, |_, _| {});
             assert!(steady.share(0) < 0.2, "off {rival} {buffer}: {steady:?}");

@@ -159,8 +159,10 @@ fn with_ecn_cleared_they_live_on_losses() {
     let step = link(json!({"kind": "step", "limit": limit, "threshold": {"packets": 10}}));
     let bleach = json!({"kind": "bleach"});
     let marking = json!({"ecn": true});
+    let of_the_rfc = json!({"mode": "rfc", "ecn": true});
+    let none = json!({});
     for (scheme, params) in
-        [("dctcp", &json!({})), ("prague", &json!({})), ("reno", &marking), ("cubic", &marking), ("scream", &marking)]
+        [("dctcp", &none), ("prague", &none), ("reno", &marking), ("cubic", &marking), ("scream", &of_the_rfc)]
     {
         let outcome = |uplink: Value| {
             run(&spec(json!({

@@ -135,7 +135,7 @@ fn received_mbps(outcome: &Outcome, seconds: f64) -> f64 {
 #[test]
 fn scream_of_pantheon_stays_at_0_2_mbps() {
     for mbps in [1.0, 12.0, 100.0] {
-        let flow = video("scream", &json!({"mode": "pantheon"}), 2.5);
+        let flow = video("scream", &json!({}), 2.5);
         let outcome = run(&at_rate(mbps, &flow, 30.0));
         let found = received_mbps(&outcome, 30.0);
         let p95 = owd_p95_ms(&outcome);
@@ -147,7 +147,7 @@ fn scream_of_pantheon_stays_at_0_2_mbps() {
 /// The mean queueing delay stays below 100 ms at 5 Mbit/s, with the link in use once the target has come up to it.
 #[test]
 fn scream_of_the_rfc_queues_for_less_than_100_ms() {
-    let flow = video("scream", &json!({}), 20.0);
+    let flow = video("scream", &json!({"mode": "rfc"}), 20.0);
     let outcome = run(&at_rate(5.0, &flow, 120.0));
     let log = outcome.data.as_ref().unwrap();
     let late = log.entered.iter().zip(&log.left).filter(|(entered, left)| **entered > secs(40.0) && **left != u64::MAX);
@@ -164,7 +164,7 @@ fn scream_of_the_rfc_queues_for_less_than_100_ms() {
 /// RFC 8298 §4.1.3: while nothing is in the way the target grows by half of itself per second, then by 0.2 Mbit/s.
 #[test]
 fn scream_ramps_up_by_0_2_mbps_per_second() {
-    let mut sim = simulator(&at_rate(20.0, &video("scream", &json!({}), 20.0), 30.0));
+    let mut sim = simulator(&at_rate(20.0, &video("scream", &json!({"mode": "rfc"}), 20.0), 30.0));
     let mut target = |seconds: f64| {
         sim.run_until(Timestamp(secs(seconds))).unwrap();
         observed(&sim, "target_mbps")
@@ -179,7 +179,8 @@ fn scream_ramps_up_by_0_2_mbps_per_second() {
 #[test]
 fn scream_answers_marks() {
     let loss_and_delay = |ecn: bool| {
-        let mut path = at_rate(5.0, &video("scream", &json!({"ecn": ecn, "start_rate": 4.0}), 20.0), 60.0);
+        let mut path =
+            at_rate(5.0, &video("scream", &json!({"mode": "rfc", "ecn": ecn, "start_rate": 4.0}), 20.0), 60.0);
         let codel = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 5_000_000},
                            "queue": {"kind": "codel", "limit": {"packets": 200}, "ecn": true}});
         path.uplink[0] = serde_json::from_value(codel).unwrap();
@@ -196,7 +197,7 @@ fn scream_answers_marks() {
 /// of 350 ms shrinks to what the target for the delay allows.
 #[test]
 fn scream_follows_a_step_down() {
-    let mut sim = simulator(&step_down(&video("scream", &json!({"start_rate": 2.0}), 2.7)));
+    let mut sim = simulator(&step_down(&video("scream", &json!({"mode": "rfc", "start_rate": 2.0}), 2.7)));
     let mut after = |seconds: f64| {
         sim.run_until(Timestamp(secs(40.0 + seconds))).unwrap();
         (observed(&sim, "target_mbps"), observed(&sim, "queueing_delay_ms"))

@@ -34,7 +34,7 @@ fn logged(flow: Value, seconds: f64, downlink: Value) -> RunSpec {
 fn sprout_keeps_queueing_below_100_ms() {
     for (params, least) in [
         (json!({}), 11.5),
-        (json!({"mode": "pantheon"}), 11.5),
+        (json!({"mode": "paper"}), 11.5),
         (json!({"forecast": "ewma"}), 11.5),
         (json!({"lookahead": 4}), 4.0),
     ] {

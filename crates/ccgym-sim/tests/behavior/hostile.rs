@@ -338,8 +338,7 @@ const KNOWN: [Known; 24] = [
     // Its way down from slow start lasts some round trips, and the queue stays full for more than 10 s: by then the filter of
     // 10 s takes the full queue for propagation. With no queueing delay left to see the window grows by a packet per
     // acknowledgement, and no rule looks at losses. Behind a queue of 2,000 packets it holds 1,077.
-    known("copa (tcp)", "a round trip of 2 s", InFlight, 5700.0),
-    known("copa competitive=off (tcp)", "a round trip of 2 s", InFlight, 5700.0),
+    known("copa mode=paper (tcp)", "a round trip of 2 s", InFlight, 5700.0),
     // genericCC acknowledges every packet; of one that shares its acknowledgement the table learns nothing, nor of one out
     // of order. Its rules then grow the window up to 10^6 packets.
     known("taova (udp)", "reordered data", InFlight, 400.0),
@@ -374,7 +373,8 @@ const KNOWN: [Known; 24] = [
     // Slow start begins again after 1 s without an acknowledgement (`SS_INIT_TIMEOUT`), and earlier ones count for nothing.
     known("verus (udp)", "a round trip of 2 s", Progress, 10.0),
     // Its program asks not whether the window is used.
-    known("copa mode=pantheon (tcp)", "an application at 0.4 Mbit/s", Window, 1400.0),
+    known("copa (tcp)", "an application at 0.4 Mbit/s", Window, 1400.0),
+    known("copa competitive=off (tcp)", "an application at 0.4 Mbit/s", Window, 1400.0),
 ];
 
 #[test]
@@ -406,7 +406,7 @@ const KNOWN_ELSEWHERE: [Known; 23] = [
     known("verus (tcp)", "nothing for 10 s", InFlight, 1400.0),
     known("verus (tcp)", "a link that stands still for 10 s", InFlight, 1300.0),
     known("verus (tcp)", "a round trip of 2 s", Progress, 10.0),
-    known("copa mode=pantheon (udp)", "an application at 0.4 Mbit/s", Window, 1400.0),
+    known("copa (udp)", "an application at 0.4 Mbit/s", Window, 1400.0),
 ];
 
 /// The same over the other transport: schemes of TCP as datagrams, where nothing is sent again and timers are others, and
