@@ -18,7 +18,11 @@ from ccgym import _core
 from ccgym.cli.main import main as ccgym
 from ccgym.evaluation.run import contender, contenders
 from ccgym.report.figures.learning_curves import Curve, curve_figure
-from ccgym.report.style import house_style, save_compact
+from ccgym.report.style import blank_figure, house_style, save_compact
+from tests.reproduction import genuine_programs as genuine
+
+PROGRAM_COLORS = ("#222222", "#2a8f4f", "#1f5fbf")
+"""Of a program, of ours emulated, and of ours simulated."""
 
 
 def draw_curve(policy: str, file: Path) -> None:
@@ -40,6 +44,30 @@ def draw_curve(policy: str, file: Path) -> None:
         save_compact(curve_figure(curves, held_out, styles, title=title, color=own.color), file)
 
 
+def draw_programs(file: Path) -> None:
+    """Draw what each program of the founding reports sent over time, and ours, a panel per path."""
+    with house_style():
+        drawn = blank_figure(17, 1.25 * len(genuine.PROGRAMS) + 1)
+        drawn.set_layout_engine("constrained")
+        panels = drawn.subplots(len(genuine.PROGRAMS), len(genuine.PATHS), sharex=True)
+        for row, program in zip(panels, genuine.PROGRAMS, strict=True):
+            label = contender(genuine.SCHEMES[program]).style.label.replace(" (", "\n(")
+            row[0].set_ylabel(f"{label}\n(Mbit/s)", size="small")
+            for axes, path in zip(row, genuine.PATHS, strict=True):
+                for (label, runs), color in zip(genuine.compared(program, path).items(), PROGRAM_COLORS, strict=True):
+                    rate = genuine.course(runs) * 8e-3 / genuine.COURSE_S
+                    times = (np.arange(rate.size) + 0.5) * genuine.COURSE_S
+                    axes.plot(times, rate, color=color, linewidth=1, label=label)
+                axes.set_ylim(bottom=0)
+                axes.tick_params(labelsize="x-small")
+        for axes, path in zip(panels[0], genuine.PATHS, strict=True):
+            axes.set_title(path)
+        for axes in panels[-1]:
+            axes.set_xlabel("Time (s)")
+        drawn.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
+        save_compact(drawn, file)
+
+
 def draw(name: str) -> None:
     """Draw one."""
     kind, subject = FIGURES[name]
@@ -47,6 +75,8 @@ def draw(name: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if kind == "curve":
         draw_curve(subject, file)
+    elif kind == "programs":
+        draw_programs(file)
     elif ccgym([kind, subject, "-o", str(file)]) != 0:
         raise SystemExit(f"{name}: not drawn")
 

@@ -19,12 +19,14 @@ FIGURES = {
     **{f"{name}-curve": ("curve", name) for name in POLICIES},
     **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
     "muses_dtree-tree": ("tree", "muses_dtree"),
+    "genuine-programs": ("programs", ""),
 }
-"""What each shows: ``curve``, or a command of ccgym, and of which scheme."""
+"""What each shows: ``curve``, ``programs``, or a command of ccgym, and of which scheme."""
 
 TITLES = {
     "curve": "Learning curves of {}",
     "portrait": "{} on three calibrated paths",
+    "programs": "Sending rate of each program, of ours emulated and of ours simulated, on eight paths",
     "tree": "The first questions of {}",
 }
 
@@ -32,10 +34,10 @@ TITLES = {
 def figure(name: str, folder: str = "") -> list[str]:
     """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
     kind, subject = FIGURES[name]
-    command = f"python tools/figures.py {name}" if kind == "curve" else f"ccgym {kind} {subject}"
+    command = f"ccgym {kind} {subject}" if kind in ("portrait", "tree") else f"python tools/figures.py {name}"
     if not (IMAGES / f"{name}.png").exists():
         return [f"Figure: {code(command)}."]
-    return [f"![{TITLES[kind].format(LABELS[subject])}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
+    return [f"![{TITLES[kind].format(LABELS.get(subject))}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]
 
 
 BLOCKS = {
@@ -49,4 +51,5 @@ BLOCKS = {
         }
         for page, policies in PAGES.items()
     },
+    "docs/validation.md": {"genuine-programs": partial(figure, "genuine-programs")},
 }

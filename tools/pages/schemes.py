@@ -10,6 +10,7 @@ from typing import Any
 from ccgym.schemes.groups import descriptions
 from pages.markdown import code, table
 from pages.schema import span
+from tests.reproduction import genuine_programs as genuine
 
 
 def training_lines(card: dict[str, Any]) -> list[str]:
@@ -97,6 +98,11 @@ def scheme_head(name: str) -> list[str]:
         f"- Carried by {transport_words(scheme)}, unless a flow says otherwise",
         f"- In the default comparison: {'yes' if scheme['role'] == 'default' else 'no; name it, or a group of it'}",
     ]
+    if name in genuine.PROGRAMS:
+        beyond = sum((name, path) in genuine.BEYOND for path in genuine.PATHS)
+        agree = f"on {len(genuine.PATHS) - beyond} of {len(genuine.PATHS)} paths within every bound"
+        place = "../validation.md#programs-of-the-founding-reports"
+        facts.append(f"- Next to the program that Pantheon runs: {agree} ([table]({place}))")
     return [*facts, "", *parameter_table(scheme)]
 
 

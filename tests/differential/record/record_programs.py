@@ -3,10 +3,11 @@
 
   record_programs.py DIRECTORY [--only fillp,pcc] [--paths steps,walk] [--runs 3]
 
-DIRECTORY is what `programs/build.sh` made. Each program runs RUNS times over each path of
+DIRECTORY is what `programs/build.sh` made, or the word `ours`: then our schemes run over the same emulated path, and
+`recorded/programs/emulated/` keeps them. Each program runs RUNS times over each path of
 tests/reproduction/genuine_programs.py, one run at a time, for 30 s; nothing else should run meanwhile.
 `recorded/programs/NAME.csv.gz` is written after each run, and a later call adds what is missing, so that `--runs 5`
-goes on from 3. A path that is asked for by `--again` is recorded anew.
+goes on from 3. With `--again` the paths that are asked for are recorded anew.
 """
 
 import argparse
@@ -34,15 +35,15 @@ from tests.reproduction.genuine_programs import (
 )
 
 
-def record(directory: pathlib.Path, program: str, paths: list[str], count: int, again: bool) -> list[str]:
+def record(program: str, scheme: str, paths: list[str], count: int, again: bool) -> list[str]:
     """Make what is missing; what failed."""
     file, failures = RECORDED / f"{program}.csv.gz", []
+    file.parent.mkdir(parents=True, exist_ok=True)
     runs = {path: list(of_path) for path, of_path in recorded(program).items()} if file.exists() else {}
     for path in paths:
         if again:
             runs.pop(path, None)
         for number in range(len(runs.get(path, [])) + 1, count + 1):
-            scheme = f"program:{directory / program}.yaml"
             try:
                 run = backend("emulated").run(
                     network_path(path), flows(path, scheme), f"{DURATION_S}s", number, Record(series="100ms")
@@ -61,6 +62,20 @@ def record(directory: pathlib.Path, program: str, paths: list[str], count: int, 
     return failures
 
 
+def declare(directory: pathlib.Path, program: str, count: int) -> None:
+    """Keep what made a recording: version, command, machine."""
+    place = RECORDED / "about.json"
+    known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+    declaration = (directory / f"{program}.yaml").read_text(encoding="utf-8")
+    source = declaration.partition("{here}/")[2].partition("/")[0]
+    known[program] = {
+        "version": (directory / f"{source}.version").read_text(encoding="utf-8").strip(),
+        "command": f"record_programs.py DIRECTORY --only {program} --runs {count}",
+        "machine": machine.describe(),
+    }
+    place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
@@ -70,23 +85,16 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     directory, paths = options.directory.resolve(), options.paths.split(",")
-    RECORDED.mkdir(parents=True, exist_ok=True)
-    place = RECORDED / "about.json"
-    known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     failures = []
     for program in options.only.split(","):
-        if not (directory / f"{program}.yaml").exists():
+        if str(options.directory) == "ours":
+            failures += record(f"emulated/{program}", SCHEMES[program], paths, options.runs, options.again)
+        elif (directory / f"{program}.yaml").exists():
+            scheme = f"program:{directory / program}.yaml"
+            failures += record(program, scheme, paths, options.runs, options.again)
+            declare(directory, program, options.runs)
+        else:
             print(f"{program}: not in {directory}", file=sys.stderr)
-            continue
-        declaration = (directory / f"{program}.yaml").read_text(encoding="utf-8")
-        version = declaration.partition("{here}/")[2].partition("/")[0]
-        failures += record(directory, program, paths, options.runs, options.again)
-        known[program] = {
-            "version": (directory / f"{version}.version").read_text(encoding="utf-8").strip(),
-            "command": f"record_programs.py DIRECTORY --only {program} --runs {options.runs}",
-            "machine": machine.describe(),
-        }
-        place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     print(*failures, sep="\n", file=sys.stderr)
     sys.exit(bool(failures))
 

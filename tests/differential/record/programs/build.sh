@@ -5,11 +5,12 @@
 #
 # SOURCES/OWNER/NAME are clones from GitHub; what is not there is cloned. Needs Debian 12's g++ make autoconf automake patch
 # protobuf-compiler libprotobuf-dev libboost-system-dev libboost-math-dev libalglib-dev libasio-dev libtbb-dev libssl-dev
-# libncurses-dev libjemalloc-dev pkg-config. Programs are changed where today's compiler refuses them, and in nothing else; Pantheon's
-# own patches, which leave room for its tunnel's headers, are applied as Pantheon does.
+# libncurses-dev libjemalloc-dev pkg-config; Indigo also $PYTHON27, a Python 2.7 that imports tensorflow 1.14. Programs are
+# changed where today's compiler refuses them, and in nothing else; Pantheon's own patches, which leave room for its tunnel's
+# headers, are applied as Pantheon does.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 1 ] || { sed -n '2,10p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,11p' "$0"; exit 2; }
 mkdir -p "$1"
 out=$(cd "$1" && pwd) sources=${2:-$1/sources}
 failed=()
@@ -85,7 +86,13 @@ scream() {
     ./autogen.sh && ./configure -q CXXFLAGS="-O2 -w -fpermissive" && make -s
 }
 
-for name in ${3:-fillp fillp_sheep vivace pcc pcc_experimental generic_cc verus sprout ledbat scream}; do
+indigo() {
+    sources_of indigo StanfordSNR/indigo 463d89b
+    ln -s "$(command -v "${PYTHON27:-python2.7}")" python
+    ./python -c "import tensorflow"
+}
+
+for name in ${3:-fillp fillp_sheep vivace pcc pcc_experimental generic_cc verus sprout ledbat scream indigo}; do
     echo "== $name"
     set +e # in a condition, bash would not stop at the first failure
     (set -e; $name) >"$out/$name.log" 2>&1
