@@ -265,7 +265,7 @@ START: Final = "it keeps what it has when the rate falls: started 0.1 s later, a
 OVERLOAD: Final = "in overload a decision takes seconds, so that a run keeps what chance gave it"
 SCATTER: Final = "the program's own runs differ by more than a bound"
 OWN_TABLE: Final = "the table is our own; with the published one six of eight paths are within the bounds"
-RESTARTS: Final = "it starts over more often than ours; what decides is not known"
+RESTARTS: Final = "another spline: where its curve ends falling, no window has the delay aimed for, and it starts over"
 WEIGHTS: Final = "its network was trained by its authors, ours by ccgym"
 UNKNOWN: Final = "not explained yet"
 
