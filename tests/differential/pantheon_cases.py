@@ -52,7 +52,7 @@ CASES = {
         "cubic,bbr,fixed_window:cwnd=100",
         runs=4,
     ),
-    "rate": Case(NetworkPath(rate="5mbps", rtt="30ms", loss=0.01, name="rate"), "bbr,copa", flows=3, interval_ms=500),
+    "rate": Case(NetworkPath(rate="5mbps", rtt="30ms", loss=0.01, name="rate"), "bbr,vegas", flows=3, interval_ms=500),
     # The second flow starts when nothing of it can arrive any more: Pantheon ignores the run.
     "ignored": Case(
         NetworkPath(rate="2mbps", rtt="200ms", name="ignored"), "cubic", runs=1, flows=2, interval_ms=3_950

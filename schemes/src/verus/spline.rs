@@ -1,27 +1,31 @@
-//! A smooth curve through scattered points: cubic B-splines on equal steps with a penalty on the second differences of
-//! their coefficients (Eilers and Marx, Statistical Science 11(2), 1996). Beyond its ends the outermost pieces go on.
+//! A smooth curve through scattered points: the natural cubic spline on equal steps that least squares and a penalty on the
+//! integral of its squared second derivative choose. Beyond its ends it is straight. So fits alglib's
+//! `spline1dfitpenalized`, by its manual (nodes, penalty, its scale, the ends).
 
-/// Coefficients that are not zero at one place.
+/// Coefficients of B-splines that are not zero at one place.
 const WIDTH: usize = 4;
 
 #[derive(Clone, Debug)]
 pub struct Spline {
     from: f64,
-    /// Distance of two knots.
+    /// Distance of two nodes.
     step: f64,
+    /// Of the B-splines centered at the nodes. One more at each end follows from them, since the curve is straight there.
     coefficients: Vec<f64>,
 }
 
 impl Spline {
-    /// The fit to `points`, sorted by their first number, with `count` coefficients (4 at least). The penalty is
-    /// `10^smoothing` times as heavy as the points. `None` without points.
+    /// The fit to `points`, sorted by their first number, with `count` nodes (4 at least). The penalty is `10^smoothing`
+    /// times as heavy as the points, where each is measured by the curve that is 1 at one node and 0 at the others, the
+    /// heaviest of them. `None` without points.
     pub fn fit(points: &[(f64, f64)], count: usize, smoothing: f64) -> Option<Self> {
         let (&(from, first), &(to, _)) = (points.first()?, points.last()?);
         let count = count.max(WIDTH);
         if to <= from {
             return Some(Self { from, step: 1.0, coefficients: vec![first; WIDTH] });
         }
-        let mut spline = Self { from, step: (to - from) / (count - 3) as f64, coefficients: vec![0.0; count] };
+        let mut spline = Self { from, step: (to - from) / (count - 1) as f64, coefficients: vec![0.0; count] };
+        let penalty = 10f64.powf(smoothing) * spline.weight_of_points(points);
         // The normal equations, banded: row i holds columns i to i + 3.
         let mut matrix = vec![[0.0; WIDTH]; count];
         let mut right = vec![0.0; count];
@@ -34,13 +38,19 @@ impl Spline {
                 }
             }
         }
-        // 6 is the largest diagonal element of the squared second differences, but for the shortest curves.
-        let heaviest = matrix.iter().map(|row| row[0]).fold(0.0, f64::max);
-        let penalty = 10f64.powf(smoothing) * heaviest / 6.0;
+        // The second derivative is straight between nodes. There it is the second difference, and 0 at both ends.
         for start in 0..count - 2 {
+            // With the next one: integrals of the squares of both and of their product, of which each has a half.
             for (i, di) in DIFFERENCES.iter().enumerate() {
                 for (j, dj) in DIFFERENCES[i..].iter().enumerate() {
-                    matrix[start + i][j] += penalty * di * dj;
+                    matrix[start + i][j] += penalty * 2.0 / 3.0 * di * dj;
+                }
+                if start + 3 < count {
+                    for (j, dj) in DIFFERENCES.iter().enumerate() {
+                        let (low, high) = (i.min(j + 1), i.max(j + 1));
+                        let both = if low == high { 2.0 } else { 1.0 };
+                        matrix[start + low][high - low] += penalty / 6.0 * both * di * dj;
+                    }
                 }
             }
         }
@@ -49,31 +59,77 @@ impl Spline {
         Some(spline)
     }
 
+    /// The largest sum of squares that a curve of one node has at the points, over the largest penalty of one.
+    fn weight_of_points(&self, points: &[(f64, f64)]) -> f64 {
+        let count = self.coefficients.len();
+        let (mut heaviest, mut most_bent) = (0f64, 0f64);
+        for node in 0..count {
+            let mut one = Self { coefficients: vec![0.0; count], ..*self };
+            one.coefficients[node] = 1.0;
+            one.interpolate();
+            heaviest = heaviest.max(points.iter().map(|&(x, _)| one.at(x).powi(2)).sum());
+            most_bent = most_bent.max(one.bending());
+        }
+        heaviest / most_bent
+    }
+
+    /// Make coefficients of values at the nodes.
+    fn interpolate(&mut self) {
+        let values = &mut self.coefficients;
+        let last = values.len() - 1;
+        // c[j-1] + 4 c[j] + c[j+1] = 6 values[j] within; the outermost coefficients are the values themselves.
+        let mut factors = vec![0.0; last];
+        for j in 1..last {
+            let divisor = 4.0 - factors[j - 1];
+            factors[j] = 1.0 / divisor;
+            values[j] = (6.0 * values[j] - values[j - 1]) / divisor;
+        }
+        for j in (1..last).rev() {
+            values[j] -= factors[j] * values[j + 1];
+        }
+    }
+
+    /// The integral of the squared second derivative, in steps.
+    fn bending(&self) -> f64 {
+        let inner = self.coefficients.windows(3).map(|c| c[0] - 2.0 * c[1] + c[2]);
+        let bends: Vec<_> = std::iter::once(0.0).chain(inner).chain([0.0]).collect();
+        bends.windows(2).map(|d| (d[0] * d[0] + d[0] * d[1] + d[1] * d[1]) / 3.0).sum()
+    }
+
     /// The curve at `x`.
     pub fn at(&self, x: f64) -> f64 {
         let (start, weights) = self.basis(x);
         weights.iter().zip(&self.coefficients[start..]).map(|(w, c)| w * c).sum()
     }
 
-    /// The first coefficient that counts at `x`, and how far `x` is within its step: 0 to 1 between the ends.
-    fn place(&self, x: f64) -> (usize, f64) {
-        let steps = (x - self.from) / self.step;
-        let start = (steps as usize).min(self.coefficients.len() - WIDTH);
-        (start, steps - start as f64)
-    }
-
+    /// The first coefficient that counts at `x`, and what each of them weighs.
     fn basis(&self, x: f64) -> (usize, [f64; WIDTH]) {
-        let (start, t) = self.place(x);
+        let last = self.coefficients.len() - 1;
+        let steps = (x - self.from) / self.step;
+        if steps <= 0.0 {
+            return (0, [1.0 - steps, steps, 0.0, 0.0]);
+        }
+        if steps >= last as f64 {
+            let beyond = steps - last as f64;
+            return (last - 3, [0.0, 0.0, -beyond, 1.0 + beyond]);
+        }
+        let interval = (steps as usize).min(last - 1);
+        let t = steps - interval as f64;
         let (s, t2, t3) = (1.0 - t, t * t, t * t * t);
-        (
-            start,
-            [
-                s * s * s / 6.0,
-                (3.0 * t3 - 6.0 * t2 + 4.0) / 6.0,
-                (-3.0 * t3 + 3.0 * t2 + 3.0 * t + 1.0) / 6.0,
-                t3 / 6.0,
-            ],
-        )
+        let weights = [
+            s * s * s / 6.0,
+            (3.0 * t3 - 6.0 * t2 + 4.0) / 6.0,
+            (-3.0 * t3 + 3.0 * t2 + 3.0 * t + 1.0) / 6.0,
+            t3 / 6.0,
+        ];
+        // The coefficient beyond an end is on the straight line through the two before it.
+        match interval {
+            0 => (0, [weights[1] + 2.0 * weights[0], weights[2] - weights[0], weights[3], 0.0]),
+            _ if interval == last - 1 => {
+                (last - 3, [0.0, weights[0], weights[1] - weights[3], weights[2] + 2.0 * weights[3]])
+            }
+            _ => (interval - 1, weights),
+        }
     }
 }
 
@@ -131,6 +187,24 @@ mod tests {
         assert!(off(-4.0) < 1.0, "{}", off(-4.0));
         assert!(off(0.0) > off(-4.0) && off(2.0) > off(0.0) && off(8.0) > off(2.0));
         assert!(off(8.0) > 10.0, "{}", off(8.0));
+    }
+
+    /// What `spline1dfitpenalized` of the alglib that comes with Verus (yzaki/verus d4b447e) gives for the knee.
+    #[test]
+    fn values_of_alglib() {
+        let knee = points(|x| 40.0 + (x - 40.0).max(0.0));
+        for (nodes, smoothing, values) in [
+            (5, 2.0, [19.140939063, 19.936309152, 51.109066741, 80.164488637, 143.239763861, 185.909195675]),
+            (10, -4.0, [39.304931436, 39.429409556, 41.935922237, 75.663597153, 149.973695311, 199.693632665]),
+            (10, 2.0, [28.471024973, 28.942098764, 48.966232164, 75.753460364, 149.365593310, 200.433267025]),
+            (30, 2.0, [40.121955751, 40.081242545, 42.891985920, 75.354365908, 150.000050823, 200.004044427]),
+        ] {
+            let spline = Spline::fit(&knee, nodes, smoothing).unwrap();
+            for (x, expected) in [0.0, 1.0, 40.0, 75.5, 150.0, 200.0].into_iter().zip(values) {
+                let found = spline.at(x);
+                assert!((found - expected).abs() < 1e-7, "{nodes} nodes, {smoothing}, at {x}: {found}, not {expected}");
+            }
+        }
     }
 
     #[test]

@@ -334,7 +334,7 @@ fn all_complaints(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<C
 }
 
 /// In their own transport. Bounds are the numbers seen, rounded up.
-const KNOWN: [Known; 24] = [
+const KNOWN: [Known; 26] = [
     // Its way down from slow start lasts some round trips, and the queue stays full for more than 10 s: by then the filter of
     // 10 s takes the full queue for propagation. With no queueing delay left to see the window grows by a packet per
     // acknowledgement, and no rule looks at losses. Behind a queue of 2,000 packets it holds 1,077.
@@ -354,15 +354,17 @@ const KNOWN: [Known; 24] = [
     known("hybla start_up=hystart++ (tcp)", "a round trip of 2 s", InFlight, 65535.0),
     known("hybla start_up=hystart (tcp)", "acknowledgements in bunches", InFlight, 800.0),
     known("hybla start_up=hystart (tcp)", "a round trip of 2 s", InFlight, 65535.0),
-    // The last piece of its curve goes on beyond the windows known, to 40,000 (`MAX_W_DELAY_CURVE`): where delays are bunched
+    // Its curve goes on straight beyond the windows known, to 40,000 (`MAX_W_DELAY_CURVE`): where delays are bunched
     // or a queue is short, small errors there are large windows. The aim gets there since an epoch without an
     // acknowledgement counts as one in which delay did not rise: between two acknowledgements of 16 packets it grows ten
-    // times by 2 ms, and a queue of 40 packets cannot bring delay to six times the minimum, which would bound it. With steps
-    // of 0.2 ms there are at most 168 packets in flight. Its own receiver acknowledges each packet.
-    known("verus (udp)", "30 % loss both ways", InFlight, 400.0),
-    known("verus (udp)", "an acknowledgement of 16", InFlight, 900.0),
+    // times by 2 ms, and a queue of 40 packets cannot bring delay to six times the minimum, which would bound it. Its own
+    // receiver acknowledges each packet.
+    known("verus (udp)", "30 % loss both ways", InFlight, 1400.0),
+    known("verus (udp)", "an acknowledgement of 16", InFlight, 3700.0),
     known("verus (udp)", "acknowledgements in bunches", InFlight, 3600.0),
-    known("verus (udp)", "a queue of one packet", InFlight, 300.0),
+    known("verus (udp)", "data in bunches", InFlight, 900.0),
+    known("verus (udp)", "a rate 100 times as high for 4 s", InFlight, 16300.0),
+    known("verus (udp)", "a queue of one packet", InFlight, 500.0),
     known("verus (udp)", "an application at 0.4 Mbit/s", Window, 60.0),
     // Each of its timeouts, one a second in silence, counts what is in flight as gone and sends a window again
     // (`TimeoutHandler`).
