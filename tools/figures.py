@@ -82,9 +82,11 @@ def draw(name: str) -> None:
 
 
 def outdated(name: str) -> bool:
-    """Whether a figure is missing, or older than the native module or its agent."""
+    """Whether a figure is missing, or older than the native module, its agent or its recording."""
     file = IMAGES / f"{name}.png"
-    sources = [Path(_core.__file__), *(ROOT / "agents" / FIGURES[name][1]).glob("*")]
+    kind, subject = FIGURES[name]
+    shown = genuine.RECORDED.rglob("*.gz") if kind == "programs" else (ROOT / "agents" / subject).glob("*")
+    sources = [Path(_core.__file__), *shown]
     return not file.exists() or file.stat().st_mtime < max(one.stat().st_mtime for one in sources)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from pages.data import kept_rows
-from pages.markdown import code, decimals, table
+from pages.markdown import decimals, table
+from pages.schemes import named
 
 LEAGUE_SECTIONS = {
     "ccbench_single": "One flow",
@@ -26,7 +27,7 @@ def league() -> list[str]:
     """The league's ranking over all sections, with the rating in each."""
     parts = {name: league_of(name) for name in LEAGUE_SECTIONS}
     rows = [
-        (row["rank"], code(scheme), decimals(row["rating"]),
+        (row["rank"], named(scheme), decimals(row["rating"]),
          f"[{decimals(row['rating_low'])}, {decimals(row['rating_high'])}]",
          *(decimals(part.get(scheme, {}).get("rating", "")) for part in parts.values()),
          decimals(parts["ccbench_single"].get(scheme, {}).get("worst", "")))
@@ -41,7 +42,7 @@ def league_games() -> list[str]:
     order = sorted(both[0], key=lambda one: -float(both[0][one]["winning_rate"] or -1))
     keys = ("winning_rate", "winning_rate_exact")
     rows = [
-        (code(scheme), *(decimals(part[scheme][key], 1, 100) for part in both for key in keys))
+        (named(scheme), *(decimals(part[scheme][key], 1, 100) for part in both for key in keys))
         for scheme in order
         if both[0][scheme]["winning_rate"] and scheme in both[1]
     ]  # fmt: skip
@@ -64,7 +65,7 @@ def league_weights() -> list[str]:
     known = {scheme: row for scheme, row in league_of("all").items() if row["weight_1"]}
     weights = [name for name in kept_rows("league")[0] if name.startswith("weight_")]
     order = sorted(known, key=lambda one: int(known[one]["weight_1"]))
-    rows = [(code(scheme), *(known[scheme][weight] for weight in weights)) for scheme in order]
+    rows = [(named(scheme), *(known[scheme][weight] for weight in weights)) for scheme in order]
     return table(["", *(name.replace("weight_", "w = ") for name in weights)], rows)
 
 

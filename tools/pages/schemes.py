@@ -30,6 +30,13 @@ def training_lines(card: dict[str, Any]) -> list[str]:
     return lines
 
 
+def named(scheme: str) -> str:
+    """A scheme as one types it, with what its label says in parentheses: `taova` has an own table."""
+    labels = {one["name"]: one["label"] for one in descriptions()}
+    _, opened, remark = labels.get(scheme, "").partition(" (")
+    return code(scheme) + opened + remark
+
+
 def parameter_table(scheme: Mapping[str, Any]) -> list[str]:
     """What can be set of a scheme; nothing where it has no parameters."""
     rows = [

@@ -7,6 +7,7 @@ import json
 import sys
 
 from pages.markdown import ROOT, table
+from pages.schemes import named
 from tests.reproduction import genuine_programs as genuine
 
 
@@ -32,7 +33,7 @@ def programs() -> list[str]:
             of_program, emulated, simulated = genuine.compared(program, path).values()
             beyond, why = genuine.BEYOND.get((program, path), ("", ""))
             cells = (cell(of_program) + f" ({len(of_program)})", cell(emulated), cell(simulated))
-            rows.append((program, path, *cells, beyond.replace(" ", ", "), why))
+            rows.append((named(program), path, *cells, beyond.replace(" ", ", "), why))
     return table(["Scheme", "Path", "Program (runs)", "Ours, emulated", "Ours, simulated", "Beyond", "Why"], rows)
 
 

@@ -19,6 +19,7 @@ import machine
 
 sys.path.insert(0, str(machine.RECORDED.parents[2]))
 
+import ccgym
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.simulate import Record
@@ -62,17 +63,11 @@ def record(program: str, scheme: str, paths: list[str], count: int, again: bool)
     return failures
 
 
-def declare(directory: pathlib.Path, program: str, count: int) -> None:
+def declare(name: str, version: str, command: str) -> None:
     """Keep what made a recording: version, command, machine."""
     place = RECORDED / "about.json"
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    declaration = (directory / f"{program}.yaml").read_text(encoding="utf-8")
-    source = declaration.partition("{here}/")[2].partition("/")[0]
-    known[program] = {
-        "version": (directory / f"{source}.version").read_text(encoding="utf-8").strip(),
-        "command": f"record_programs.py DIRECTORY --only {program} --runs {count}",
-        "machine": machine.describe(),
-    }
+    known[name] = {"version": version, "command": f"record_programs.py {command}", "machine": machine.describe()}
     place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
@@ -87,12 +82,14 @@ def main() -> None:
     directory, paths = options.directory.resolve(), options.paths.split(",")
     failures = []
     for program in options.only.split(","):
+        said = f"--only {program} --runs {options.runs}"
         if str(options.directory) == "ours":
             failures += record(f"emulated/{program}", SCHEMES[program], paths, options.runs, options.again)
-        elif (directory / f"{program}.yaml").exists():
-            scheme = f"program:{directory / program}.yaml"
-            failures += record(program, scheme, paths, options.runs, options.again)
-            declare(directory, program, options.runs)
+            declare(f"emulated/{program}", f"ccgym {ccgym.__version__}", f"ours {said}")
+        elif (declaration := directory / f"{program}.yaml").exists():
+            failures += record(program, f"program:{declaration}", paths, options.runs, options.again)
+            source = declaration.read_text(encoding="utf-8").partition("{here}/")[2].partition("/")[0]
+            declare(program, (directory / f"{source}.version").read_text(encoding="utf-8").strip(), f"DIRECTORY {said}")
         else:
             print(f"{program}: not in {directory}", file=sys.stderr)
     print(*failures, sep="\n", file=sys.stderr)
