@@ -1,6 +1,7 @@
-//! A smooth curve through scattered points: the natural cubic spline on equal steps that least squares and a penalty on the
-//! integral of its squared second derivative choose. Beyond its ends it is straight. So fits alglib's
-//! `spline1dfitpenalized`, by its manual (nodes, penalty, its scale, the ends).
+//! A smooth curve through scattered points: a natural cubic spline with equidistant nodes. It minimizes the squared errors
+//! and a penalty, the integral of the squared second derivative. Beyond its ends it is straight. This is the fit of alglib's
+//! `spline1dfitpenalized`, which Verus uses: nodes, penalty and ends by its manual, the penalty's scale by its source. No line
+//! of it is here.
 
 /// Coefficients of B-splines that are not zero at one place.
 const WIDTH: usize = 4;
@@ -15,9 +16,8 @@ pub struct Spline {
 }
 
 impl Spline {
-    /// The fit to `points`, sorted by their first number, with `count` nodes (4 at least). The penalty is `10^smoothing`
-    /// times as heavy as the points, where each is measured by the curve that is 1 at one node and 0 at the others, the
-    /// heaviest of them. `None` without points.
+    /// The fit to `points`, sorted by their first number, with `count` nodes (at least 4). The factor of the penalty is
+    /// `10^smoothing`, scaled by [`Self::scale`]. `None` without points.
     pub fn fit(points: &[(f64, f64)], count: usize, smoothing: f64) -> Option<Self> {
         let (&(from, first), &(to, _)) = (points.first()?, points.last()?);
         let count = count.max(WIDTH);
@@ -25,7 +25,7 @@ impl Spline {
             return Some(Self { from, step: 1.0, coefficients: vec![first; WIDTH] });
         }
         let mut spline = Self { from, step: (to - from) / (count - 1) as f64, coefficients: vec![0.0; count] };
-        let penalty = 10f64.powf(smoothing) * spline.weight_of_points(points);
+        let penalty = 10f64.powf(smoothing) * spline.scale(points);
         // The normal equations, banded: row i holds columns i to i + 3.
         let mut matrix = vec![[0.0; WIDTH]; count];
         let mut right = vec![0.0; count];
@@ -38,9 +38,9 @@ impl Spline {
                 }
             }
         }
-        // The second derivative is straight between nodes. There it is the second difference, and 0 at both ends.
+        // The second derivative is linear between nodes. At a node it is the second difference; at both ends it is 0.
         for start in 0..count - 2 {
-            // With the next one: integrals of the squares of both and of their product, of which each has a half.
+            // Between two nodes with second differences a and b the integral is (a² + ab + b²) / 3.
             for (i, di) in DIFFERENCES.iter().enumerate() {
                 for (j, dj) in DIFFERENCES[i..].iter().enumerate() {
                     matrix[start + i][j] += penalty * 2.0 / 3.0 * di * dj;
@@ -59,8 +59,9 @@ impl Spline {
         Some(spline)
     }
 
-    /// The largest sum of squares that a curve of one node has at the points, over the largest penalty of one.
-    fn weight_of_points(&self, points: &[(f64, f64)]) -> f64 {
+    /// Of the curves that are 1 at one node and 0 at the others: the maximum sum of squares at the points, divided by the
+    /// maximum penalty.
+    fn scale(&self, points: &[(f64, f64)]) -> f64 {
         let count = self.coefficients.len();
         let (mut heaviest, mut most_bent) = (0f64, 0f64);
         for node in 0..count {
@@ -189,7 +190,8 @@ mod tests {
         assert!(off(8.0) > 10.0, "{}", off(8.0));
     }
 
-    /// What `spline1dfitpenalized` of the alglib that comes with Verus (yzaki/verus d4b447e) gives for the knee.
+    /// What `spline1dfitpenalized` of the alglib that comes with Verus (yzaki/verus d4b447e) gives for the knee
+    /// (`schemes/tests/recorders/verus_alglib.cpp`).
     #[test]
     fn values_of_alglib() {
         let knee = points(|x| 40.0 + (x - 40.0).max(0.0));
