@@ -3,9 +3,9 @@
     python -m tests.reference.unchanged FILE --record     keeps what comes out now
     python -m tests.reference.unchanged FILE              again; names what differs, exit status 1
 
-Every scheme, with each word that it may be given, and every pretrained policy runs over the eight paths below, alone and
-with a flow of Cubic that joins after 2 s: the hash of the trajectory is kept. So are the numbers of a quick scorecard and
-of quick stress tests. FILE stands outside of the tree: it is about one change, not about ccgym.
+Every scheme, with each word that it may be given, and every pretrained policy runs over the eight paths below, alone
+and with a flow of Cubic that joins after 2 s: the hash of the trajectory is kept. So are, with --studies, the numbers of
+a quick scorecard and of quick stress tests. FILE stands outside of the tree: it is about one change, not about ccgym.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from ccgym import CcgymError, Job, NetworkPath, simulate_many
+from ccgym import Job, NetworkPath, simulate_many
 from ccgym.cli.main import main as ccgym
 from ccgym.evaluation.simulate import Record
 from ccgym.schemes import policies
@@ -72,8 +72,8 @@ def studies() -> dict[str, str]:
         with tempfile.TemporaryDirectory() as out:
             if ccgym(["evaluate", "--experiment", study, "--quick", "--out", out]) not in (0, 1):
                 raise SystemExit(f"{study}: no results")
-            (table,) = Path(out).glob("*.csv")
-            found[study] = hashlib.sha256(table.read_bytes()).hexdigest()
+            for table in sorted(Path(out).glob("*.csv")):
+                found[f"{study} {table.name}"] = hashlib.sha256(table.read_bytes()).hexdigest()
     return found
 
 
