@@ -4,7 +4,7 @@
     python -m tests.reference.unchanged FILE              again; names what differs, exit status 1
 
 Every scheme, with each word that it may be given, and every pretrained policy runs over the eight paths below, alone
-and with a flow of Cubic that joins after 2 s: the hash of the trajectory is kept. So are, with --studies, the numbers of
+and with a flow of Cubic that joins after 2 s: the hash of the trajectory is kept. With --studies so are the numbers of
 a quick scorecard and of quick stress tests. FILE stands outside of the tree: it is about one change, not about ccgym.
 """
 
