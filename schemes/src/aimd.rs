@@ -36,12 +36,8 @@ pub struct Aimd {
 }
 
 impl CongestionControl for Aimd {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities { window_only: true, ..Capabilities::default() }
+        Capabilities { ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

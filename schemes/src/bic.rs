@@ -109,8 +109,6 @@ impl Bic {
 }
 
 impl Rule for Bic {
-    const NAME: &'static str = ENTRY.info.name;
-
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         let increment = self.increment(window.packets());

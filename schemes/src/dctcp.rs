@@ -35,7 +35,6 @@ struct Dctcp {
 }
 
 impl Rule for Dctcp {
-    const NAME: &'static str = ENTRY.info.name;
     const CODEPOINT: Option<Ecn> = Some(Ecn::Ect0);
 
     #[inline]

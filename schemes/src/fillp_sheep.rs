@@ -12,5 +12,5 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "FillP that backs off where packets are lost, and empties the queue every ten seconds.",
         ..fillp::ENTRY.info
     },
-    build: |_, _| Ok(Box::new(Fillp::new(ENTRY.info.name, Rules::SHEEP))),
+    build: |_, _| Ok(Box::new(Fillp::new(Rules::SHEEP))),
 };

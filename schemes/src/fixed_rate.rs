@@ -49,10 +49,6 @@ pub struct FixedRate {
 }
 
 impl CongestionControl for FixedRate {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { prr: false, pacing_required: true, bounded: true, ..Capabilities::default() }
     }

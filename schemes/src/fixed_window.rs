@@ -26,12 +26,8 @@ pub struct FixedWindow {
 }
 
 impl CongestionControl for FixedWindow {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, window_only: true, bounded: true, ..Capabilities::default() }
+        Capabilities { prr: false, bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {

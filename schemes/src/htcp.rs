@@ -158,8 +158,6 @@ impl Htcp {
 }
 
 impl Rule for Htcp {
-    const NAME: &'static str = ENTRY.info.name;
-
     fn init(&mut self, now: Timestamp) {
         self.epoch.began = now;
         self.epoch.sample_began = now;

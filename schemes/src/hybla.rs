@@ -49,8 +49,6 @@ struct Hybla {
 }
 
 impl Rule for Hybla {
-    const NAME: &'static str = ENTRY.info.name;
-
     #[inline]
     fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
         let srtt = event.rtt.smoothed();

@@ -137,8 +137,6 @@ impl Illinois {
 }
 
 impl Rule for Illinois {
-    const NAME: &'static str = ENTRY.info.name;
-
     #[inline]
     fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
         let Some(sample) = event.rtt_sample else { return };

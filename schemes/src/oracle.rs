@@ -88,10 +88,6 @@ impl Oracle {
 }
 
 impl CongestionControl for Oracle {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { prr: false, pacing_required: true, knows_path: true, timers: true, ..Capabilities::default() }
     }

@@ -82,7 +82,6 @@ impl Prague {
 }
 
 impl Rule for Prague {
-    const NAME: &'static str = ENTRY.info.name;
     const CODEPOINT: Option<Ecn> = Some(Ecn::Ect1);
     const PACING_GAIN: Option<f64> = Some(1.0);
 

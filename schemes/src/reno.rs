@@ -52,8 +52,6 @@ struct Reno {
 }
 
 impl Rule for Reno {
-    const NAME: &'static str = ENTRY.info.name;
-
     #[inline]
     fn slow_start(&mut self, window: &mut Window, growth: u64, acked: u64) -> u64 {
         if self.mode == Mode::Ns3 {
@@ -214,7 +212,7 @@ mod tests {
         }
         let [linux, rfc] = ["linux", "rfc"].map(|mode| {
             let mut host = host(40, &json!({"mode": mode}));
-            host.scheme.set_cwnd(81 * MSS);
+            host.steer((81 * MSS) as f64);
             host.lose();
             host.window()
         });

@@ -173,7 +173,7 @@ impl MockTransport {
             self.now = self.now.max(self.scheme.next_timer());
             self.scheme.on_timer(self.now);
             calls += 1;
-            assert!(calls < 100_000, "{} asks for timers without end", self.scheme.name());
+            assert!(calls < 100_000, "timers without end: {:?}", self.scheme.observables());
         }
         self.now = until;
     }
@@ -333,6 +333,11 @@ impl MockTransport {
         self.send();
     }
 
+    /// Sets what can be set in the scheme from outside.
+    pub fn steer(&mut self, value: f64) {
+        self.scheme.steerable().expect("a scheme that can be steered").steer(value);
+    }
+
     /// The window in packets.
     #[must_use]
     pub fn window(&self) -> f64 {
@@ -354,7 +359,7 @@ impl MockTransport {
         let all = self.scheme.observables();
         match all.iter().find(|(key, _)| *key == name) {
             Some((_, value)) => *value,
-            None => panic!("{} has no observable {name}, but {all:?}", self.scheme.name()),
+            None => panic!("no observable {name}, but {all:?}"),
         }
     }
 }

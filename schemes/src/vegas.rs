@@ -109,8 +109,6 @@ impl Vegas {
 }
 
 impl Rule for Vegas {
-    const NAME: &'static str = ENTRY.info.name;
-
     fn handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         if self.ns3 {
             self.ns3_delay.update(now, rtt_sample);

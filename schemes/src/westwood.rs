@@ -99,8 +99,6 @@ impl Westwood {
 }
 
 impl Rule for Westwood {
-    const NAME: &'static str = ENTRY.info.name;
-
     /// One sample per round trip: what was acknowledged in it.
     #[inline]
     fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {

@@ -125,8 +125,6 @@ impl Yeah {
 }
 
 impl Rule for Yeah {
-    const NAME: &'static str = ENTRY.info.name;
-
     #[inline]
     fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {

@@ -6,7 +6,6 @@
 //! Imports no other crate of ccgym.
 
 pub mod congestion_control;
-mod control;
 mod error;
 pub mod feedback;
 mod interval_set;
@@ -19,22 +18,21 @@ pub mod packet;
 mod prr;
 pub mod rate_sampler;
 pub mod receiver;
-pub mod receiver_half;
 pub mod rng;
 pub mod rtt;
 pub mod sender;
 mod sent_packets;
 pub mod units;
 
-pub use congestion_control::{AckEvent, CongestionControl, InitContext, TimeoutEvent};
-pub use control::Control;
+pub use congestion_control::{
+    AckEvent, CongestionControl, Control, FeedbackHost, FeedbackReceiver, InitContext, TimeoutEvent,
+};
 pub use error::SpecError;
 pub use feedback::Feedback;
 pub use misbehavior::{MisbehavingReceiver, Misbehavior};
 pub use monitor::MonitorInterval;
 pub use packet::{Ack, Datagram, Ecn, Packet, PacketNumber};
 pub use receiver::{Receiver, ReceiverConfig};
-pub use receiver_half::{HalfHost, ReceiverHalf};
 pub use rng::Rng;
 pub use rtt::RttEstimator;
 pub use sender::{Sender, SenderConfig, SenderStats};

@@ -1,6 +1,6 @@
 //! Statistics of one decision interval: what features are computed from, in training and in deployment.
 
-use crate::control::Control;
+use crate::congestion_control::Control;
 use crate::rtt::RttEstimator;
 use crate::units::{Rate, TimeSpan, Timestamp};
 

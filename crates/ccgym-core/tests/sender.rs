@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use ccgym_core::congestion_control::{Capabilities, SentEvent, TimeoutEvent};
+use ccgym_core::congestion_control::{ReceivedEvent, ReceiverSide};
 use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::AckRange;
-use ccgym_core::receiver_half::ReceivedEvent;
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, Ecn, Feedback, HalfHost, InitContext, Packet, Rate, Receiver,
-    ReceiverConfig, ReceiverHalf, Rng, Sender, SenderConfig, TimeSpan, Timestamp,
+    Ack, AckEvent, CongestionControl, Control, Ecn, Feedback, FeedbackHost, FeedbackReceiver, InitContext, Packet,
+    Rate, Receiver, ReceiverConfig, Rng, Sender, SenderConfig, TimeSpan, Timestamp,
 };
 
 /// What the algorithm was told, and what it answers.
 struct Script {
     control: Control,
+    quantum: u64,
     log: Vec<String>,
 }
 
@@ -22,9 +23,6 @@ struct Script {
 struct Scripted(Arc<Mutex<Script>>, Capabilities);
 
 impl CongestionControl for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
     fn capabilities(&self) -> Capabilities {
         self.1
     }
@@ -49,6 +47,9 @@ impl CongestionControl for Scripted {
     fn control(&self) -> Control {
         self.0.lock().unwrap().control
     }
+    fn send_quantum(&self) -> u64 {
+        self.0.lock().unwrap().quantum
+    }
 }
 
 const SIZE: u64 = 1500;
@@ -62,7 +63,7 @@ fn pair_under(
     capabilities: Capabilities,
     control: Control,
 ) -> (Sender, Receiver, Arc<Mutex<Script>>) {
-    let script = Arc::new(Mutex::new(Script { control, log: Vec::new() }));
+    let script = Arc::new(Mutex::new(Script { control, quantum: 0, log: Vec::new() }));
     let context = InitContext {
         now: Timestamp::ZERO,
         mss: SIZE,
@@ -245,7 +246,7 @@ fn blackout_probes_then_times_out_and_recovers() {
 #[test]
 fn timers_fire_while_packets_leave() {
     for config in [established(), SenderConfig::udp(0, 1500)] {
-        let control = Control { cwnd: u64::MAX, pacing_rate: Rate::from_mbps(1.2), send_quantum: 0 };
+        let control = Control { cwnd: u64::MAX, pacing_rate: Rate::from_mbps(1.2) };
         let (mut sender, mut receiver, script) = pair_under(config, Capabilities::default(), control);
         let mut heard = 0;
         for now in (0..3_000).map(ms) {
@@ -388,8 +389,9 @@ fn a_timeout_that_was_right_stays() {
 fn pacing_holds_the_rate() {
     for quantum in [0, 6000] {
         let capabilities = Capabilities { prr: false, ..Capabilities::default() };
-        let control = Control { pacing_rate: Rate(12_000_000), send_quantum: quantum, ..Control::window(u64::MAX) };
-        let (mut sender, _, _) = pair_under(SenderConfig::udp(0, 1500), capabilities, control);
+        let control = Control { pacing_rate: Rate(12_000_000), ..Control::window(u64::MAX) };
+        let (mut sender, _, script) = pair_under(SenderConfig::udp(0, 1500), capabilities, control);
+        script.lock().unwrap().quantum = quantum;
         let mut now = Timestamp::ZERO;
         let mut sent = 0;
         while now < ms(1000) {
@@ -435,7 +437,7 @@ struct EveryTick {
     arrived: u8,
 }
 
-impl ReceiverHalf for EveryTick {
+impl FeedbackReceiver for EveryTick {
     fn start(&mut self, now: Timestamp, mss: u64) {
         assert_eq!(mss, SIZE);
         self.due = now + TimeSpan::from_millis(20);
@@ -447,7 +449,7 @@ impl ReceiverHalf for EveryTick {
     fn next_feedback(&self) -> Timestamp {
         self.due
     }
-    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+    fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         self.due = now + TimeSpan::from_millis(20);
         message.push(self.arrived);
     }
@@ -461,25 +463,16 @@ struct Halved {
 }
 
 impl CongestionControl for Halved {
-    fn name(&self) -> &'static str {
-        "halved"
-    }
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, prr: false, ..Capabilities::default() }
     }
     fn init(&mut self, _context: InitContext) {}
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        Some(Box::new(EveryTick::default()))
+    fn receiver_side(&mut self) -> Option<&mut dyn ReceiverSide> {
+        Some(self)
     }
     fn on_packet_sent(&mut self, e: &SentEvent) {
         assert_eq!(e.more, e.number < 9, "ten segments are written");
         self.sent = e.number + 1;
-    }
-    fn header(&self) -> u32 {
-        self.sent as u32 + 99
-    }
-    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.log.lock().unwrap().push(format!("{} message {message:?}", now.as_millis()));
     }
     fn on_ack(&mut self, e: &AckEvent<'_>) {
         let acked: Vec<_> = e.acked.iter().map(|p| (p.number, p.received.map(|at| at.as_millis()))).collect();
@@ -493,11 +486,23 @@ impl CongestionControl for Halved {
     }
 }
 
+impl ReceiverSide for Halved {
+    fn receiver(&self) -> Box<dyn FeedbackReceiver> {
+        Box::new(EveryTick::default())
+    }
+    fn header(&self) -> u32 {
+        self.sent as u32 + 99
+    }
+    fn on_message(&mut self, now: Timestamp, message: &[u8]) {
+        self.log.lock().unwrap().push(format!("{} message {message:?}", now.as_millis()));
+    }
+}
+
 /// Of ten packets, sent at once, number 2 is lost, and 7 overtakes 6. The first feedback is lost on its way home: the
 /// second acknowledges what that one had reported, without the times of arrival. The third comes in silence.
 #[test]
 fn thinned_feedback_survives_loss() {
-    let scheme = Halved::default();
+    let mut scheme = Halved::default();
     let log = scheme.log.clone();
     let context = InitContext {
         now: Timestamp::ZERO,
@@ -507,11 +512,11 @@ fn thinned_feedback_survives_loss() {
         rng: Rng::stream(1, "test", 0),
         path: None,
     };
-    let half = scheme.receiver_half().unwrap();
+    let half = scheme.receiver_side().unwrap().receiver();
     let mut sender = Sender::new(SenderConfig::udp(0, 1500), Box::new(scheme), context);
     sender.write(10);
     let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
-    let mut host = HalfHost::new(half, SIZE);
+    let mut host = FeedbackHost::new(half, SIZE);
     let flight = drain(&mut sender, ms(0));
     assert_eq!(flight.len(), 10);
     for (time, number) in [(10, 0), (11, 1), (13, 3), (14, 4), (15, 5)] {

@@ -147,7 +147,7 @@ impl Media {
 mod tests {
     use super::*;
     use ccgym_core::congestion_control::{
-        AckEvent, CongestionControl, FrameEvent, InitContext, Observables, TimeoutEvent,
+        self, AckEvent, CongestionControl, FrameEvent, InitContext, Observables, TimeoutEvent,
     };
     use ccgym_core::sender::SenderConfig;
     use ccgym_core::{Control, Rng};
@@ -157,23 +157,26 @@ mod tests {
     struct Told(Rate, u64, (u64, u64));
 
     impl CongestionControl for Told {
-        fn name(&self) -> &'static str {
-            "told"
-        }
         fn init(&mut self, _context: InitContext) {}
         fn on_ack(&mut self, _event: &AckEvent<'_>) {}
         fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {}
         fn control(&self) -> Control {
             Control::window(self.1)
         }
-        fn media_target(&self) -> Option<Rate> {
-            Some(self.0)
-        }
-        fn on_frame(&mut self, event: &FrameEvent) {
-            self.2 = (event.bytes, event.waiting);
+        fn media(&mut self) -> Option<&mut dyn congestion_control::Media> {
+            Some(self)
         }
         fn observables(&self) -> Observables {
             vec![("bytes", self.2 .0 as f64), ("waiting", self.2 .1 as f64)]
+        }
+    }
+
+    impl congestion_control::Media for Told {
+        fn on_frame(&mut self, event: &FrameEvent) {
+            self.2 = (event.bytes, event.waiting);
+        }
+        fn target_rate(&self) -> Rate {
+            self.0
         }
     }
 

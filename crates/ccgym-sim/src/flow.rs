@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{
-    cold_path, Ack, Ecn, Feedback, HalfHost, MisbehavingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp,
+    cold_path, Ack, Ecn, Feedback, FeedbackHost, MisbehavingReceiver, Packet, Receiver, Sender, TimeSpan, Timestamp,
 };
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
@@ -21,7 +21,7 @@ use crate::tournament::{Key, IDLE};
 pub enum Reply {
     /// A plain acknowledgement.
     Ack(Ack),
-    /// Feedback of the scheme's receiver half.
+    /// Feedback of the scheme's receiver.
     Feedback(Arc<Feedback>),
 }
 
@@ -105,11 +105,13 @@ impl Itinerary {
 /// State of one flow.
 #[derive(Clone)]
 pub struct Flow {
+    /// Registry name of its scheme.
+    pub(crate) scheme: String,
     pub(crate) itinerary: Itinerary,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Of schemes that have a half at the receiver.
-    pub(crate) half: Option<Box<HalfHost>>,
+    /// Of schemes with a part at the receiver.
+    pub(crate) feedback_host: Option<Box<FeedbackHost>>,
     /// What the receiver does that it must not.
     pub(crate) misbehaving: Option<Box<MisbehavingReceiver>>,
     /// The sender's host, where it is not always there.
@@ -191,9 +193,9 @@ impl Flow {
 
     /// Bytes of what is in flight, and while that grows before `more` further packets.
     pub(crate) fn held_bytes(&self, more: usize) -> usize {
-        let half = self.half.as_ref().map_or(0, |half| half.held_bytes());
+        let host = self.feedback_host.as_ref().map_or(0, |host| host.held_bytes());
         let feedback: usize = self.feedback.iter().map(|(_, feedback)| feedback.held_bytes()).sum();
-        self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes() + half + feedback
+        self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes() + host + feedback
     }
 
     /// What `count` flows hold that are as this one is before it starts.
@@ -213,8 +215,8 @@ impl Flow {
 
     /// The receiver's next timer on the simulation's clock.
     pub(crate) fn receiver_due(&self) -> Timestamp {
-        let due = match &self.half {
-            Some(half) => half.next_timeout(),
+        let due = match &self.feedback_host {
+            Some(host) => host.next_timeout(),
             None => self.receiver.next_timeout(),
         };
         if due.is_set() {
@@ -227,8 +229,8 @@ impl Flow {
     /// What the receiver's timer makes it send, on the simulation's clock.
     pub(crate) fn fire_receiver(&mut self, due: Timestamp) -> Option<Reply> {
         let now = due + self.forward_extra;
-        match &mut self.half {
-            Some(half) => half.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
+        match &mut self.feedback_host {
+            Some(host) => host.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
             None => self.receiver.on_timeout(now).map(|ack| Reply::Ack(self.told(now, ack))),
         }
     }

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, HalfHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, FeedbackHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::requests::Requests;
@@ -93,27 +93,29 @@ impl Simulator {
         let mut guard = Guard::new(spec.max_memory);
         let mut flows: Vec<Flow> = Vec::new();
         for (i, f) in spec.flows.iter().enumerate() {
-            let cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
+            let mut cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
             let unlimited = |route: &Route| !limits_flows(spec.elements(&route.there), spec.elements(&route.back));
             if f.is_greedy() && !cca.capabilities().bounded && unlimited(&routes[i]) {
-                return Err(SimError::Unlimited { flow: i, scheme: cca.name().to_owned() });
+                return Err(SimError::Unlimited { flow: i, scheme: f.scheme.clone() });
             }
             if spec.facts_of(i).is_none() && cca.capabilities().knows_path {
-                let message = format!("scheme {:?}: found a path without a link, expected one to know", cca.name());
+                let message = format!("scheme {:?}: found a path without a link, expected one to know", f.scheme);
                 return Err(SimError::Scheme { flow: i, message });
             }
             let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
-            let half = cca.receiver_half().map(|half| Box::new(HalfHost::new(half, u64::from(config.packet_size))));
+            let mss = u64::from(config.packet_size);
+            let feedback_host = cca.receiver_side().map(|scheme| Box::new(FeedbackHost::new(scheme.receiver(), mss)));
             let misbehaving = MisbehavingReceiver::new(f.misbehavior()).map(Box::new);
-            if half.is_some() && misbehaving.is_some() {
+            if feedback_host.is_some() && misbehaving.is_some() {
                 let message =
-                    "a receiver that misbehaves: found a scheme with a half of its own there, expected one that \
+                    "a receiver that misbehaves: found a scheme with a part of its own there, expected one that \
                                needs acknowledgements alone";
                 return Err(SimError::Scheme { flow: i, message: message.to_owned() });
             }
             let receiver = f.receiver_config();
             flows.push(Flow {
+                scheme: f.scheme.clone(),
                 sender: Sender::new(config, cca, context),
                 receiver: Receiver::new(receiver),
                 host: Host::new(&f.host, spec.seed, i as u64).map(Box::new),
@@ -126,8 +128,8 @@ impl Simulator {
                 forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
                 itinerary: Itinerary::new(&routes[i], &capacities),
-                receiver_timers: receiver.policy.every > 1 || half.is_some(),
-                half,
+                receiver_timers: receiver.policy.every > 1 || feedback_host.is_some(),
+                feedback_host,
                 misbehaving,
                 eager: false,
                 watched: f.send_buffer.is_some() || !matches!(f.source, SourceSpec::Greedy | SourceSpec::Media(_)),

@@ -368,10 +368,6 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         capabilities()
     }
@@ -441,11 +437,11 @@ impl CongestionControl for Bbr {
     }
 
     fn control(&self) -> Control {
-        Control {
-            pacing_rate: self.pacing.rate(),
-            send_quantum: u32::try_from(self.quantum * self.mss).unwrap_or(u32::MAX),
-            ..Control::window(self.cwnd)
-        }
+        Control { pacing_rate: self.pacing.rate(), ..Control::window(self.cwnd) }
+    }
+
+    fn send_quantum(&self) -> u64 {
+        self.quantum * self.mss
     }
 
     fn state(&self) -> &'static str {

@@ -265,10 +265,6 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         capabilities()
     }
@@ -365,11 +361,11 @@ impl CongestionControl for Bbr3 {
     }
 
     fn control(&self) -> Control {
-        Control {
-            pacing_rate: self.pacing.rate(),
-            send_quantum: u32::try_from(self.quantum).unwrap_or(u32::MAX),
-            ..Control::window(self.cwnd)
-        }
+        Control { pacing_rate: self.pacing.rate(), ..Control::window(self.cwnd) }
+    }
+
+    fn send_quantum(&self) -> u64 {
+        self.quantum
     }
 
     fn state(&self) -> &'static str {

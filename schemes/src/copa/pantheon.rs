@@ -8,7 +8,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeSpan, TimeoutEvent, Timestamp};
 
 use super::rtt_window::RttWindow;
-use super::{ENTRY, MIN_WINDOW};
+use super::MIN_WINDOW;
 use crate::pacing;
 
 /// First window, packets, and packets per round trip until it has proved itself.
@@ -223,10 +223,6 @@ impl PantheonCopa {
 }
 
 impl CongestionControl for PantheonCopa {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { prr: false, timers: true, pacing_required: true, ..Capabilities::default() }
     }

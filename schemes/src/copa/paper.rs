@@ -9,7 +9,7 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent
 
 use super::rtt_window::RttWindow;
 use super::velocity::{Direction, Velocity};
-use super::{ENTRY, MIN_WINDOW};
+use super::MIN_WINDOW;
 use crate::pacing;
 
 /// Pacing at twice the window per round trip keeps bursts from looking like a queue (§2.1).
@@ -178,10 +178,6 @@ impl PaperCopa {
 }
 
 impl CongestionControl for PaperCopa {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { prr: false, pacing_required: true, ..Capabilities::default() }
     }

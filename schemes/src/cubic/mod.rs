@@ -3,7 +3,7 @@
 
 mod inverse;
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
 use ccgym_core::{
     cold_path, AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
@@ -455,18 +455,8 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            ecn: self.reductions.ecn(),
-            window_only: !self.paced,
-            pacing_required: self.paced,
-            accepts_cwnd: true,
-            ..Capabilities::default()
-        }
+        Capabilities { ecn: self.reductions.ecn(), pacing_required: self.paced, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -532,10 +522,6 @@ impl CongestionControl for Cubic {
 
     /// The curve stays: epoch, plateau and K are those of the last loss, and the new window goes toward it. Below the
     /// threshold that is slow start.
-    fn set_cwnd(&mut self, cwnd: u64) {
-        self.set_window(self.packets(cwnd).max(1.0));
-    }
-
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
@@ -556,6 +542,20 @@ impl CongestionControl for Cubic {
             ("k_s", s.k),
             ("slow_start_phase", self.slow_start.phase()),
         ]
+    }
+
+    fn steerable(&mut self) -> Option<&mut dyn Steerable> {
+        Some(self)
+    }
+}
+
+impl Steerable for Cubic {
+    fn steered(&self) -> Steered {
+        Steered::Cwnd
+    }
+
+    fn steer(&mut self, value: f64) {
+        self.set_window(self.packets(value as u64).max(1.0));
     }
 }
 

@@ -128,18 +128,18 @@ fn goes_on_from_a_window_set_from_outside() {
     let state = |host: &MockTransport| ["k_s", "w_max_packets", "ssthresh_packets"].map(|name| host.observable(name));
     let before = state(&host);
     assert_eq!(before[2], 70.0);
-    host.scheme.set_cwnd(35 * MSS + 700);
+    host.steer((35 * MSS + 700) as f64);
     assert_eq!((host.window(), state(&host)), (35.0, before), "whole packets");
     host.ack_round(ms(100), TimeSpan::ZERO);
     assert!((70.0..75.0).contains(&host.window()), "{}: slow start up to the threshold", host.window());
     while host.window() < 99.0 {
         host.ack_round(ms(100), TimeSpan::ZERO);
     }
-    host.scheme.set_cwnd(72 * MSS);
+    host.steer((72 * MSS) as f64);
     host.ack_round(ms(100), TimeSpan::ZERO);
     let grown = host.window() / 72.0;
     assert!((1.2..1.51).contains(&grown), "{grown}: back to the curve");
-    host.scheme.set_cwnd(400 * MSS);
+    host.steer((400 * MSS) as f64);
     host.ack_round(ms(100), TimeSpan::ZERO);
     assert_eq!((host.window(), state(&host)), (400.0, before));
 }

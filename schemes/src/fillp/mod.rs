@@ -8,14 +8,14 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use ccgym_core::congestion_control::{Capabilities, Observables};
+use ccgym_core::congestion_control::{Capabilities, Observables, ReceiverSide};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, Rate, ReceiverHalf, Rng, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, FeedbackReceiver, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use crate::copa::extremum::WindowedMin;
 use crate::registry::{Role, SchemeEntry, SchemeInfo, Status, Transport};
-use tack::{interval, Report, TackHalf};
+use tack::{interval, Report, TackReceiver};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -30,7 +30,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         transport: Transport { mss: 1143, header: 40, ..Transport::UDP },
         ..SchemeInfo::DEFAULT
     },
-    build: |_, _| Ok(Box::new(Fillp::new(ENTRY.info.name, Rules::FILLP))),
+    build: |_, _| Ok(Box::new(Fillp::new(Rules::FILLP))),
 };
 
 /// What FillP and FillP-Sheep do differently.
@@ -99,7 +99,6 @@ enum State {
 /// The sending half. Rates are bits per second, round trips seconds.
 #[derive(Clone)]
 pub struct Fillp {
-    name: &'static str,
     rules: Rules,
     mss: u64,
     state: State,
@@ -140,9 +139,8 @@ pub struct Fillp {
 }
 
 impl Fillp {
-    pub fn new(name: &'static str, rules: Rules) -> Self {
+    pub fn new(rules: Rules) -> Self {
         Self {
-            name,
             rules,
             mss: 0,
             state: State::Startup,
@@ -324,10 +322,6 @@ impl Fillp {
 }
 
 impl CongestionControl for Fillp {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, timers: true, prr: false, pacing_required: true, ..Capabilities::default() }
     }
@@ -339,18 +333,6 @@ impl CongestionControl for Fillp {
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.on_rtt(now, rtt_sample);
-    }
-
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        Some(Box::new(TackHalf::default()))
-    }
-
-    fn header(&self) -> u32 {
-        tack::header(self.first_rtt)
-    }
-
-    fn on_feedback(&mut self, _now: Timestamp, message: &[u8]) {
-        self.report = Report::read(message);
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -400,6 +382,10 @@ impl CongestionControl for Fillp {
         Control { pacing_rate: Rate(self.rate as u64), ..Control::window(cwnd) }
     }
 
+    fn receiver_side(&mut self) -> Option<&mut dyn ReceiverSide> {
+        Some(self)
+    }
+
     fn state(&self) -> &'static str {
         match self.state {
             State::Startup => "STARTUP",
@@ -416,6 +402,20 @@ impl CongestionControl for Fillp {
             ("min_rtt_ms", self.min_rtt * 1e3),
             ("cap_packets", self.cap() as f64 / self.mss.max(1) as f64),
         ]
+    }
+}
+
+impl ReceiverSide for Fillp {
+    fn receiver(&self) -> Box<dyn FeedbackReceiver> {
+        Box::new(TackReceiver::default())
+    }
+
+    fn header(&self) -> u32 {
+        tack::header(self.first_rtt)
+    }
+
+    fn on_message(&mut self, _now: Timestamp, message: &[u8]) {
+        self.report = Report::read(message);
     }
 }
 

@@ -1,8 +1,8 @@
 //! TACK (Li et al., SIGCOMM 2020): the receiver acknowledges a few times per round trip instead of every second packet, and
 //! measures what the thin acknowledgements cannot show: delivery rate and how long they waited.
 
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{AckEvent, PacketNumber, Rate, ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{AckEvent, FeedbackReceiver, PacketNumber, Rate, TimeSpan, Timestamp};
 
 /// Bytes of a message.
 const MESSAGE: usize = 12;
@@ -81,7 +81,7 @@ struct Gap {
 
 /// The receiving half.
 #[derive(Clone, Debug, Default)]
-pub struct TackHalf {
+pub struct TackReceiver {
     /// That of the handshake; zero until the sender knows it.
     round_trip: TimeSpan,
     /// When the interval began, and bytes that arrived in it.
@@ -96,7 +96,7 @@ pub struct TackHalf {
     lost: bool,
 }
 
-impl TackHalf {
+impl TackReceiver {
     /// Look for what is missing now that packet `number` is here.
     fn watch_gaps(&mut self, number: PacketNumber) {
         if number > self.next_number {
@@ -121,7 +121,7 @@ impl TackHalf {
     }
 }
 
-impl ReceiverHalf for TackHalf {
+impl FeedbackReceiver for TackReceiver {
     fn start(&mut self, now: Timestamp, _mss: u64) {
         self.since = now;
     }
@@ -147,7 +147,7 @@ impl ReceiverHalf for TackHalf {
         }
     }
 
-    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+    fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         let mut report = Report {
             hold_us: u32::try_from(now.since(self.latest).0 / 1_000).unwrap_or(u32::MAX),
             ..Report::default()

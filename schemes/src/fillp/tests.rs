@@ -1,21 +1,21 @@
 use ccgym_core::congestion_control::LostPacket;
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{AckEvent, CongestionControl, ReceiverHalf, RttEstimator, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{AckEvent, CongestionControl, FeedbackReceiver, RttEstimator, TimeSpan, Timestamp};
 use serde_json::json;
 
-use super::tack::{header, Report, TackHalf};
+use super::tack::{header, Report, TackReceiver};
 use crate::testing::{context, ms, scheme, MSS};
 
 /// A receiver that packets reach, and the reports that it sent: time in ms and content.
 struct Road {
-    half: TackHalf,
+    half: TackReceiver,
     round_trip: f64,
     reports: Vec<(f64, Report)>,
 }
 
 impl Road {
     fn new(round_trip: f64) -> Self {
-        let mut half = TackHalf::default();
+        let mut half = TackReceiver::default();
         half.start(Timestamp::ZERO, MSS);
         Self { half, round_trip, reports: Vec::new() }
     }
@@ -25,7 +25,7 @@ impl Road {
         while self.half.next_feedback() <= now {
             let at = self.half.next_feedback().max(since);
             let mut message = Vec::new();
-            self.half.on_feedback(at, &mut message);
+            self.half.write_feedback(at, &mut message);
             self.reports.push((at.0 as f64 / 1e6, Report::read(&message).unwrap()));
         }
     }
@@ -137,7 +137,7 @@ impl Reports {
         self.scheme.on_timer(self.now);
         let mut message = Vec::new();
         Report { delivered: (mbps * 2500.0) as u32, interval_us: 20_000, hold_us: 0 }.write(&mut message);
-        self.scheme.on_feedback(self.now, &message);
+        self.scheme.receiver_side().unwrap().on_message(self.now, &message);
         let lost: Vec<LostPacket> =
             (0..lost).map(|number| LostPacket { number, bytes: MSS, sent: self.now, in_flight_at_send: MSS }).collect();
         self.scheme.on_ack(&AckEvent {

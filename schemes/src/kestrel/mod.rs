@@ -18,7 +18,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 use serde_json::Map;
 
@@ -273,7 +273,7 @@ impl Kestrel {
             Mode::Startup => self.start(&seen),
             Mode::Alone => self.alone.next(&seen, self.window, self.appetite, &mut self.base_seen),
             Mode::Company => {
-                self.window = self.company.cubic.cwnd() as f64 / self.mss;
+                self.window = self.company.cubic.control().cwnd as f64 / self.mss;
                 self.before = self.window;
                 self.company.next(&seen, self.window)
             }
@@ -380,12 +380,8 @@ impl Kestrel {
 }
 
 impl CongestionControl for Kestrel {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities { prr: false, pacing_required: true, accepts_gain: true, ..Capabilities::default() }
+        Capabilities { prr: false, pacing_required: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -421,10 +417,10 @@ impl CongestionControl for Kestrel {
             self.company.cubic.on_ack(event);
             // A loss decides what a look was to find out.
             if event.entered_recovery && self.look.take().is_some() {
-                self.before = self.company.cubic.cwnd() as f64 / self.mss;
+                self.before = self.company.cubic.control().cwnd as f64 / self.mss;
             }
             if self.look.is_none() {
-                self.window = self.company.cubic.cwnd() as f64 / self.mss;
+                self.window = self.company.cubic.control().cwnd as f64 / self.mss;
             }
         }
         // Within the round: a queue that grows would be seen a round later, and be much longer.
@@ -458,10 +454,6 @@ impl CongestionControl for Kestrel {
         }
     }
 
-    fn set_gain(&mut self, gain: f64) {
-        self.gain = gain;
-    }
-
     fn control(&self) -> Control {
         let slack = if self.is_even() { EVEN_SLACK } else { 1.0 };
         Control { pacing_rate: self.pacing_rate, ..Control::window((slack * self.window * self.mss) as u64) }
@@ -485,5 +477,19 @@ impl CongestionControl for Kestrel {
             ("pressure", self.alone.pressure),
             ("usual_loss", self.losses.usual),
         ]
+    }
+
+    fn steerable(&mut self) -> Option<&mut dyn Steerable> {
+        Some(self)
+    }
+}
+
+impl Steerable for Kestrel {
+    fn steered(&self) -> Steered {
+        Steered::Gain
+    }
+
+    fn steer(&mut self, value: f64) {
+        self.gain = value;
     }
 }

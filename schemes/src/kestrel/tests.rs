@@ -293,8 +293,8 @@ fn a_crowd_asks_for_a_gain() {
 #[test]
 fn the_gain_scales_what_waits() {
     let mut kestrel = scheme("kestrel", &json!({}));
-    assert!(kestrel.capabilities().accepts_gain && kestrel.capabilities().pacing_required);
-    kestrel.set_gain(0.5);
+    assert!(kestrel.capabilities().pacing_required);
+    kestrel.steerable().unwrap().steer(0.5);
     let gain = kestrel.observables().into_iter().find(|(name, _)| *name == "gain");
     assert_eq!(gain, Some(("gain", 0.5)));
     assert_eq!(MSS, 1500);

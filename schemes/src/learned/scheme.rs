@@ -4,11 +4,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides};
-use ccgym_core::congestion_control::{
-    Capabilities, FrameEvent, IntervalDriven, IntervalEnd, Observables, SentEvent, SpuriousLossEvent,
-};
+use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, Steered};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, TimeSpan, TimeoutEvent, Timestamp,
+    forward_hooks, AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, TimeSpan,
+    TimeoutEvent, Timestamp,
 };
 
 use super::policy::{Policy, Session};
@@ -170,7 +169,6 @@ impl Teacher {
 /// The state of one flow.
 #[derive(Clone)]
 pub struct Learned {
-    name: &'static str,
     agent: FlowAgent,
     decider: Decider,
     teacher: Option<Box<Teacher>>,
@@ -193,51 +191,41 @@ impl Learned {
         resources: &Resources,
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
-        let base = match &spec.action.inner {
+        let mut base = match &spec.action.inner {
             Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
             None => None,
         };
-        if let Some(base) = base.as_ref().filter(|base| base.receiver_half().is_some()) {
-            return Err(SchemeError::InvalidCombination {
-                scheme: name,
-                found: format!("the base scheme {:?}, which has a half at the receiver", base.name()),
-                expected: "one that needs acknowledgements alone",
-            });
-        }
         let teacher = Teacher::of(name, spec, resources)?.map(Box::new);
         let taught = teacher.as_ref().is_some_and(|teacher| teacher.agent.needs_rate_samples());
         let of_base = base.as_ref().map(|scheme| scheme.capabilities());
-        let overwrites = agent.overwrites();
-        if let Some(base) = base.as_ref().filter(|base| overwrites && !base.capabilities().accepts_cwnd) {
-            return Err(SchemeError::InvalidCombination {
-                scheme: name,
-                found: format!("the base scheme {:?}, whose window cannot be overwritten", base.name()),
-                expected: "one that keeps a window and no more, such as cubic or reno",
-            });
-        }
-        let sets_gain = agent.sets_gain();
-        if let Some(base) = base.as_ref().filter(|base| sets_gain && !base.capabilities().accepts_gain) {
-            return Err(SchemeError::InvalidCombination {
-                scheme: name,
-                found: format!("the base scheme {:?}, whose gain cannot be set", base.name()),
-                expected: "one that decides how much waits in the queue, such as kestrel",
-            });
-        }
-        if let Some(base) = base.as_ref().filter(|base| spec.ecn && !base.capabilities().ecn.is_capable()) {
-            return Err(SchemeError::InvalidCombination {
-                scheme: name,
-                found: format!("ecn over the base scheme {:?}, which does not react to marks", base.name()),
-                expected: "one that does, such as cubic with its parameter ecn",
-            });
+        let (overwrites, sets_gain) = (agent.overwrites(), agent.sets_gain());
+        let asked = overwrites.then_some(Steered::Cwnd).or(sets_gain.then_some(Steered::Gain));
+        if let (Some(base), Some(action)) = (&mut base, &spec.action.inner) {
+            let steered = base.steerable().map(|scheme| scheme.steered());
+            let mismatch = if base.receiver_side().is_some() {
+                Some(("which has a part at the receiver", "one that needs acknowledgements alone"))
+            } else if asked == Some(Steered::Cwnd) && steered != asked {
+                Some((
+                    "whose window cannot be overwritten",
+                    "one that keeps a window and no more, such as cubic or reno",
+                ))
+            } else if asked == Some(Steered::Gain) && steered != asked {
+                Some(("whose gain cannot be set", "one that decides how much waits in the queue, such as kestrel"))
+            } else if spec.ecn && !base.capabilities().ecn.is_capable() {
+                Some(("which does not react to marks", "one that does, such as cubic with its parameter ecn"))
+            } else {
+                None
+            };
+            if let Some((found, expected)) = mismatch {
+                let found = format!("the base scheme {:?}, {found}", action.scheme);
+                return Err(SchemeError::InvalidCombination { scheme: name, found, expected });
+            }
         }
         let ecn = of_base.map_or(if spec.ecn { Ecn::Ect0 } else { Ecn::NotEct }, |c| c.ecn);
         let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
             prr: (overwrites || sets_gain) && hears(|c| c.prr),
-            accepts_cwnd: false,
-            accepts_gain: false,
-            window_only: false,
             // An agent's action has limits. Those of a gain bound neither window nor rate.
             bounded: !sets_gain || hears(|c| c.bounded),
             timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
@@ -248,7 +236,6 @@ impl Learned {
             ..of_base.unwrap_or_default()
         };
         Ok(Self {
-            name,
             agent,
             decider,
             teacher,
@@ -275,10 +262,10 @@ impl Learned {
     fn write(&mut self) {
         let Some(base) = &mut self.base else { return };
         if let Some(gain) = self.agent.take_gain() {
-            base.set_gain(gain);
+            steer(base, gain);
         }
         if let Some(cwnd) = self.agent.take_window().filter(|_| !self.recovers) {
-            base.set_cwnd(cwnd);
+            steer(base, cwnd as f64);
         }
     }
 
@@ -291,10 +278,15 @@ impl Learned {
     }
 }
 
-impl CongestionControl for Learned {
-    fn name(&self) -> &'static str {
-        self.name
+fn steer(base: &mut Box<dyn CongestionControl>, value: f64) {
+    if let Some(scheme) = base.steerable() {
+        scheme.steer(value);
     }
+}
+
+impl CongestionControl for Learned {
+    forward_hooks!(self, self.base.as_deref(), self.base.as_deref_mut();
+        on_packet_sent on_spurious_loss on_app_limited on_idle_restart send_quantum ssthresh state media);
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
@@ -311,14 +303,6 @@ impl CongestionControl for Learned {
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
         self.on_rtt(now, rtt_sample, rtt_sample);
         self.tell(|scheme| scheme.on_handshake(now, rtt_sample));
-    }
-
-    fn on_packet_sent(&mut self, event: &SentEvent) {
-        self.tell(|scheme| scheme.on_packet_sent(event));
-    }
-
-    fn on_frame(&mut self, event: &FrameEvent) {
-        self.tell(|scheme| scheme.on_frame(event));
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -341,10 +325,6 @@ impl CongestionControl for Learned {
         self.tell(|scheme| scheme.on_timeout(event));
     }
 
-    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        self.tell(|scheme| scheme.on_spurious_loss(event));
-    }
-
     fn next_timer(&self) -> Timestamp {
         let base = self.base.as_ref().filter(|scheme| scheme.capabilities().timers);
         base.map_or(Timestamp::NEVER, |scheme| scheme.next_timer()).min(self.agent.next_timer())
@@ -362,14 +342,6 @@ impl CongestionControl for Learned {
         });
     }
 
-    fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
-        self.tell(|scheme| scheme.on_app_limited(now, in_flight));
-    }
-
-    fn on_idle_restart(&mut self, now: Timestamp) {
-        self.tell(|scheme| scheme.on_idle_restart(now));
-    }
-
     #[inline]
     fn control(&self) -> Control {
         let control = match &self.base {
@@ -380,18 +352,6 @@ impl CongestionControl for Learned {
             return Control { pacing_rate: Rate::from_bytes_over(control.cwnd, BEFORE_RTT), ..control };
         }
         control
-    }
-
-    fn ssthresh(&self) -> Option<u64> {
-        self.base.as_ref().and_then(|scheme| scheme.ssthresh())
-    }
-
-    fn media_target(&self) -> Option<Rate> {
-        self.base.as_ref().and_then(|scheme| scheme.media_target())
-    }
-
-    fn state(&self) -> &'static str {
-        self.base.as_ref().map_or("", |scheme| scheme.state())
     }
 
     fn observables(&self) -> Observables {

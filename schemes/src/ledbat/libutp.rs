@@ -8,7 +8,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, RttEstimator, TimeSpan, TimeoutEvent, Timestamp};
 
 use super::clock_drift::ClockDrift;
-use super::{min_rtt, or_own, target_us, OneWay, ENTRY};
+use super::{min_rtt, or_own, target_us, OneWay};
 use crate::base_delay::BaseDelay;
 use crate::registry::Parameters;
 
@@ -171,19 +171,8 @@ impl Libutp {
 }
 
 impl CongestionControl for Libutp {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            packet_events: true,
-            timers: true,
-            prr: false,
-            window_only: true,
-            bounded: true,
-            ..Default::default()
-        }
+        Capabilities { packet_events: true, timers: true, prr: false, bounded: true, ..Default::default() }
     }
 
     fn init(&mut self, context: InitContext) {

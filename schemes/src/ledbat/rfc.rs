@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use super::{or_own, target_us, OneWay, ENTRY};
+use super::{or_own, target_us, OneWay};
 use crate::base_delay::BaseDelay;
 use crate::registry::Parameters;
 
@@ -60,12 +60,8 @@ impl Rfc {
 }
 
 impl CongestionControl for Rfc {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities { packet_events: true, prr: false, window_only: true, ..Default::default() }
+        Capabilities { packet_events: true, prr: false, ..Default::default() }
     }
 
     fn init(&mut self, context: InitContext) {

@@ -11,7 +11,7 @@ fn host(packets: u64, params: &Value) -> MockTransport {
 }
 
 fn bytes(host: &MockTransport) -> f64 {
-    host.scheme.cwnd() as f64
+    host.scheme.control().cwnd as f64
 }
 
 /// Acknowledge flight after flight with `queue` ms in the data's direction, then one more packet; what that one changed, in

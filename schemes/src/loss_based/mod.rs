@@ -11,7 +11,7 @@ mod rounds;
 
 use std::fmt::Debug;
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
 use ccgym_core::{AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::pacing;
@@ -126,8 +126,6 @@ pub struct Congestion {
 
 /// What is particular to one scheme.
 pub trait Rule: Clone + Debug + Send + Sync + 'static {
-    /// Registry name.
-    const NAME: &'static str;
     /// The codepoint of its packets; none: as the parameter [`ECN`] says.
     const CODEPOINT: Option<Ecn> = None;
     /// It is always paced, at this many windows per round trip after slow start; none: as the parameter [`PACING`] says.
@@ -257,18 +255,8 @@ impl<R: Rule> LossBased<R> {
 }
 
 impl<R: Rule> CongestionControl for LossBased<R> {
-    fn name(&self) -> &'static str {
-        R::NAME
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            ecn: self.reductions.ecn(),
-            window_only: !self.paced,
-            pacing_required: self.paced,
-            accepts_cwnd: true,
-            ..Capabilities::default()
-        }
+        Capabilities { ecn: self.reductions.ecn(), pacing_required: self.paced, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -322,10 +310,6 @@ impl<R: Rule> CongestionControl for LossBased<R> {
         self.rule.idle_restart();
     }
 
-    fn set_cwnd(&mut self, cwnd: u64) {
-        self.window.cwnd = cwnd;
-    }
-
     #[inline]
     fn control(&self) -> Control {
         let Window { cwnd, mss, .. } = self.window;
@@ -348,5 +332,19 @@ impl<R: Rule> CongestionControl for LossBased<R> {
         ];
         all.extend(self.rule.observables(w.mss));
         all
+    }
+
+    fn steerable(&mut self) -> Option<&mut dyn Steerable> {
+        Some(self)
+    }
+}
+
+impl<R: Rule> Steerable for LossBased<R> {
+    fn steered(&self) -> Steered {
+        Steered::Cwnd
+    }
+
+    fn steer(&mut self, value: f64) {
+        self.window.cwnd = value as u64;
     }
 }

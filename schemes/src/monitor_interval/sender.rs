@@ -69,8 +69,6 @@ pub enum Take {
 
 /// Chooses rates from the results of intervals. Rates are bits per second.
 pub trait Controller: Clone + Send + Sync + 'static {
-    /// Registry name of its scheme.
-    const NAME: &'static str;
     /// When it wants results.
     const TAKE: Take;
     /// Before the first packet.
@@ -123,7 +121,7 @@ impl<C: Controller> PccSender<C> {
             unreported: Vec::new(),
             mss: 0,
             rtt: None,
-            rng: Rng::stream(0, C::NAME, 0),
+            rng: Rng::stream(0, "monitor_interval", 0),
         }
     }
 
@@ -179,10 +177,6 @@ impl<C: Controller> PccSender<C> {
 }
 
 impl<C: Controller> CongestionControl for PccSender<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, prr: false, pacing_required: true, ..Capabilities::default() }
     }

@@ -269,7 +269,6 @@ impl Allegro {
 }
 
 impl Controller for Allegro {
-    const NAME: &'static str = "pcc";
     const TAKE: Take = Take::AtLaterAck;
 
     fn init(&mut self, view: &mut View<'_>) {

@@ -159,7 +159,6 @@ impl Experimental {
 }
 
 impl Controller for Experimental {
-    const NAME: &'static str = "pcc_experimental";
     const TAKE: Take = Take::Settled;
 
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length) {

@@ -127,12 +127,8 @@ impl Quic {
 }
 
 impl CongestionControl for Quic {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
-        Capabilities { window_only: !self.paced, bounded: true, ..Capabilities::default() }
+        Capabilities { bounded: true, ..Capabilities::default() }
     }
 
     fn init(&mut self, context: InitContext) {
@@ -187,10 +183,6 @@ impl CongestionControl for Quic {
 
     fn control(&self) -> Control {
         Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.cwnd
     }
 
     fn ssthresh(&self) -> Option<u64> {

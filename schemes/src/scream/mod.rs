@@ -4,23 +4,23 @@
 //! Two sets of rules: RFC 8298, and the library of 2017 as Pantheon calls it.
 
 mod delay;
-mod half;
 mod media;
+mod receiver;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod window;
 
-use ccgym_core::congestion_control::{Capabilities, FrameEvent, Observables, SentEvent};
+use ccgym_core::congestion_control::{Capabilities, FrameEvent, Media, Observables, ReceiverSide, SentEvent};
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, Ecn, FeedbackReceiver, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
 use crate::base_delay::between;
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use delay::{DelayTarget, QueueDelay};
-use half::ScreamHalf;
 use media::{Meter, Network, Target, BETA_RATE};
+use receiver::ScreamReceiver;
 use rules::{Mode, Rules, PANTHEON, RFC};
 use window::{Update, Window, BETA_ECN};
 
@@ -234,10 +234,6 @@ impl Scream {
 }
 
 impl CongestionControl for Scream {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             packet_events: true,
@@ -266,21 +262,6 @@ impl CongestionControl for Scream {
             self.probe = false;
             self.probe_due = event.now + PROBE_INTERVAL;
         }
-    }
-
-    fn on_frame(&mut self, event: &FrameEvent) {
-        self.meter.count(0, 0, event.bytes);
-        self.advance(event.now);
-        let network = Network {
-            fast_increase: self.window.fast_increase,
-            trend: self.delay.trend,
-            peak_trend: self.delay.peak_trend,
-        };
-        self.target.on_frame(event, &self.meter, &network);
-    }
-
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        Some(Box::new(ScreamHalf::new(self.rules.feedback)))
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -341,11 +322,6 @@ impl CongestionControl for Scream {
         Control { pacing_rate: self.pacing_rate(), ..Control::window(window.max(probe)) }
     }
 
-    fn media_target(&self) -> Option<Rate> {
-        let scale = if self.rules.mode == Mode::Pantheon { self.meter.overshoot } else { 1.0 };
-        Some(Rate((self.target.rate * scale) as u64))
-    }
-
     fn observables(&self) -> Observables {
         vec![
             ("target_mbps", self.target.rate / 1e6),
@@ -357,5 +333,37 @@ impl CongestionControl for Scream {
             ("sent_mbps", self.meter.sent / 1e6),
             ("acked_mbps", self.meter.acked / 1e6),
         ]
+    }
+
+    fn media(&mut self) -> Option<&mut dyn Media> {
+        Some(self)
+    }
+
+    fn receiver_side(&mut self) -> Option<&mut dyn ReceiverSide> {
+        Some(self)
+    }
+}
+
+impl Media for Scream {
+    fn on_frame(&mut self, event: &FrameEvent) {
+        self.meter.count(0, 0, event.bytes);
+        self.advance(event.now);
+        let network = Network {
+            fast_increase: self.window.fast_increase,
+            trend: self.delay.trend,
+            peak_trend: self.delay.peak_trend,
+        };
+        self.target.on_frame(event, &self.meter, &network);
+    }
+
+    fn target_rate(&self) -> Rate {
+        let scale = if self.rules.mode == Mode::Pantheon { self.meter.overshoot } else { 1.0 };
+        Rate((self.target.rate * scale) as u64)
+    }
+}
+
+impl ReceiverSide for Scream {
+    fn receiver(&self) -> Box<dyn FeedbackReceiver> {
+        Box::new(ScreamReceiver::new(self.rules.feedback))
     }
 }

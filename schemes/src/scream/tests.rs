@@ -1,13 +1,13 @@
 //! Each rule with numbers, in both modes.
 
 use ccgym_core::congestion_control::FrameEvent;
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{Ecn, Rate, ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{Ecn, FeedbackReceiver, Rate, TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::delay::{DelayTarget, QueueDelay};
-use super::half::ScreamHalf;
 use super::media::{Meter, Network, Target};
+use super::receiver::ScreamReceiver;
 use super::rules::{Rules, PANTHEON, RFC};
 use super::window::{Update, Window};
 use crate::testing::{ms, MockTransport, TestEvent, MSS};
@@ -317,10 +317,10 @@ fn program_target_follows_the_rate_less_what_waits() {
 #[test]
 fn pantheon_stays_at_its_maximum() {
     let mut host = MockTransport::of("scream", &json!({"mode": "pantheon"}));
-    assert_eq!(host.scheme.media_target(), Some(Rate(200_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(200_000));
     host.advance(RTT);
     host.lose();
-    assert_eq!(host.scheme.media_target(), Some(Rate(180_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(180_000));
     // 2 bit/s per second is all that it gains.
     let meter = metered(&PANTHEON, 200_000);
     let mut target = Target::new(PANTHEON, at(0));
@@ -382,24 +382,24 @@ fn pacing_is_the_window_per_round_trip() {
 
 #[test]
 fn feedback_leaves_at_its_intervals() {
-    let data = |half: &mut ScreamHalf, ms: u64, bytes: u64| {
+    let data = |half: &mut ScreamReceiver, ms: u64, bytes: u64| {
         half.on_data(&ReceivedEvent { now: at(ms), number: 0, bytes, header: 0, ce: false });
         half.next_feedback()
     };
-    let mut half = ScreamHalf::new(Some(ms(5)));
+    let mut half = ScreamReceiver::new(Some(ms(5)));
     half.start(at(100), MSS);
     assert_eq!(half.next_feedback(), Timestamp::NEVER);
     assert!(data(&mut half, 100, 1000) <= at(100));
-    half.on_feedback(at(100), &mut Vec::new());
+    half.write_feedback(at(100), &mut Vec::new());
     assert_eq!(half.next_feedback(), Timestamp::NEVER);
     assert_eq!(data(&mut half, 102, 1000), at(105));
     // By the rate: 100 ms at first, 20 ms at a Mbit/s, 40 ms at 0.25 Mbit/s.
-    let mut half = ScreamHalf::new(None);
+    let mut half = ScreamReceiver::new(None);
     half.start(at(0), MSS);
-    half.on_feedback(at(0), &mut Vec::new());
+    half.write_feedback(at(0), &mut Vec::new());
     assert_eq!(data(&mut half, 1, 1000), at(100));
     for (ms, bytes, interval) in [(200, 24_000, 20), (400, 6250, 40), (600, 10, 100)] {
-        half.on_feedback(at(ms), &mut Vec::new());
+        half.write_feedback(at(ms), &mut Vec::new());
         assert_eq!(data(&mut half, ms, bytes), at(ms + interval));
     }
 }

@@ -1,22 +1,23 @@
 //! Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013; behavior of keithw/sprout c838669, which Pantheon runs): the
 //! receiver forecasts what the link will surely deliver, and the sender sends what will be through within 100 ms.
 
-mod half;
 mod model;
+mod receiver;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
+use ccgym_core::congestion_control::{Capabilities, Observables, ReceiverSide, SentEvent};
 use ccgym_core::sender::MIN_SHORT;
 use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, PacketNumber, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
+    AckEvent, CongestionControl, Control, FeedbackReceiver, InitContext, PacketNumber, TimeSpan, TimeoutEvent,
+    Timestamp,
 };
 
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
-use half::{Forecaster, Header, Report, SproutHalf};
 use model::{Forecast, TICK, TICKS};
+use receiver::{Forecaster, Header, Report, SproutReceiver};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -164,10 +165,6 @@ impl Sprout {
 }
 
 impl CongestionControl for Sprout {
-    fn name(&self) -> &'static str {
-        "sprout"
-    }
-
     fn capabilities(&self) -> Capabilities {
         // No forecast is above the model's largest rate.
         Capabilities {
@@ -184,10 +181,6 @@ impl CongestionControl for Sprout {
         self.mss = context.mss;
         self.forecast_at = context.now;
         self.probe_due = context.now + PROBE_INTERVAL;
-    }
-
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        Some(Box::new(SproutHalf::new(self.forecaster.clone())))
     }
 
     fn on_packet_sent(&mut self, event: &SentEvent) {
@@ -207,28 +200,6 @@ impl CongestionControl for Sprout {
             time_to_next_ms: if ends { PROBE_INTERVAL.as_millis() as u8 } else { 0 },
         };
         self.recent.push_back(event.now);
-    }
-
-    fn header(&self) -> u32 {
-        self.header.pack()
-    }
-
-    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        let Some(report) = Report::read(message) else { return };
-        // A copy and an older one are no news; and more cannot have arrived than was sent.
-        if report.number <= self.report || report.settled > self.next_number || report.settled < self.settled {
-            return;
-        }
-        let news = (report.settled - self.settled) as usize;
-        let sent = self.positions[self.positions.len() - 1] - self.positions[news];
-        let Some(queue) = sent.checked_sub(u64::from(report.arrived_above)) else { return };
-        self.positions.drain(..news);
-        self.report = report.number;
-        self.settled = report.settled;
-        self.forecast = report.forecast;
-        self.forecast_at = now;
-        self.tick = 0;
-        self.queue = queue;
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -264,5 +235,37 @@ impl CongestionControl for Sprout {
             ("queue_packets", self.queue as f64 / FORECAST as f64),
             ("forecast_tick", self.tick as f64),
         ]
+    }
+
+    fn receiver_side(&mut self) -> Option<&mut dyn ReceiverSide> {
+        Some(self)
+    }
+}
+
+impl ReceiverSide for Sprout {
+    fn receiver(&self) -> Box<dyn FeedbackReceiver> {
+        Box::new(SproutReceiver::new(self.forecaster.clone()))
+    }
+
+    fn header(&self) -> u32 {
+        self.header.pack()
+    }
+
+    fn on_message(&mut self, now: Timestamp, message: &[u8]) {
+        let Some(report) = Report::read(message) else { return };
+        // A copy and an older one are no news; and more cannot have arrived than was sent.
+        if report.number <= self.report || report.settled > self.next_number || report.settled < self.settled {
+            return;
+        }
+        let news = (report.settled - self.settled) as usize;
+        let sent = self.positions[self.positions.len() - 1] - self.positions[news];
+        let Some(queue) = sent.checked_sub(u64::from(report.arrived_above)) else { return };
+        self.positions.drain(..news);
+        self.report = report.number;
+        self.settled = report.settled;
+        self.forecast = report.forecast;
+        self.forecast_at = now;
+        self.tick = 0;
+        self.queue = queue;
     }
 }

@@ -1,9 +1,9 @@
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{FeedbackReceiver, TimeSpan, Timestamp};
 use serde_json::json;
 
-use super::half::{Header, Report};
 use super::model::Forecast;
+use super::receiver::{Header, Report};
 use super::{content, FULL, NUMBERING};
 use crate::testing::{scheme, MockTransport, MSS};
 
@@ -21,19 +21,19 @@ fn numbered(number: u32, forecast: Forecast, settled: usize) -> Vec<u8> {
     message
 }
 
-fn half(params: &serde_json::Value) -> Box<dyn ReceiverHalf> {
-    let mut half = scheme("sprout", params).receiver_half().expect("Sprout has one");
+fn half(params: &serde_json::Value) -> Box<dyn FeedbackReceiver> {
+    let mut half = scheme("sprout", params).receiver_side().expect("Sprout has one").receiver();
     half.start(ms(1000), MSS);
     half
 }
 
-fn arrives(half: &mut dyn ReceiverHalf, now: Timestamp, number: u64, header: Header) {
+fn arrives(half: &mut dyn FeedbackReceiver, now: Timestamp, number: u64, header: Header) {
     half.on_data(&ReceivedEvent { now, number, bytes: MSS, header: header.pack(), ce: false });
 }
 
-fn report(half: &mut dyn ReceiverHalf) -> Report {
+fn report(half: &mut dyn FeedbackReceiver) -> Report {
     let mut message = Vec::new();
-    half.on_feedback(half.next_feedback(), &mut message);
+    half.write_feedback(half.next_feedback(), &mut message);
     Report::read(&message).expect("its own message")
 }
 
@@ -58,7 +58,7 @@ fn the_window_is_the_forecast_less_the_queue() {
         host.ack(sent);
         host.now = ms(10);
         let forecast = [2, 4, 6, 8, 40, 50, 60, 70];
-        host.scheme.on_feedback(host.now, &message(forecast, sent));
+        host.scheme.receiver_side().unwrap().on_message(host.now, &message(forecast, sent));
         // 50 − 2 to come, nothing on its way.
         assert_eq!((host.observable("forecast_packets"), host.observable("queue_packets")), (48.0, 0.0));
         host.send();
@@ -86,20 +86,20 @@ fn reports_count_bytes_of_the_numbering() {
     let mut host = MockTransport::of("sprout", &json!({}));
     let sent = host.packets_in_flight();
     let forecast = [20, 40, 60, 80, 100, 120, 140, 160];
-    host.scheme.on_feedback(ms(10), &message(forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(ms(10), &message(forecast, sent));
     host.send();
     let queue = |host: &MockTransport| (host.observable("queue_packets") * 1400.0).round() as u64;
-    host.scheme.on_feedback(ms(10), &message(forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(ms(10), &message(forecast, sent));
     assert_eq!(queue(&host), 100 * 1400, "a copy of a report changes nothing");
-    host.scheme.on_feedback(ms(10), &numbered(2, forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(ms(10), &numbered(2, forecast, sent));
     let flying = 100 * 1400;
     assert_eq!(queue(&host), flying + 100 * NUMBERING);
     let mut bytes = Vec::new();
     Report { number: 3, forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL as u32 }.write(&mut bytes);
-    host.scheme.on_feedback(ms(10), &bytes);
+    host.scheme.receiver_side().unwrap().on_message(ms(10), &bytes);
     assert_eq!(queue(&host), flying + 100 * NUMBERING - 10 * (FULL + NUMBERING) - 3 * FULL);
     // What is settled stays so.
-    host.scheme.on_feedback(ms(10), &numbered(4, [0; 8], sent));
+    host.scheme.receiver_side().unwrap().on_message(ms(10), &numbered(4, [0; 8], sent));
     assert_eq!(host.observable("forecast_packets"), 100.0);
 }
 
@@ -115,13 +115,13 @@ fn content_is_that_of_the_program() {
 #[test]
 fn without_news_a_probe_leaves_every_50_ms() {
     let mut host = MockTransport::of("sprout", &json!({}));
-    host.scheme.on_feedback(host.now, &message([0; 8], 0));
+    host.scheme.receiver_side().unwrap().on_message(host.now, &message([0; 8], 0));
     let before = host.packets_in_flight();
     for probes in 1..20 {
         host.advance(TimeSpan::from_millis(50));
         host.send();
         assert_eq!(host.packets_in_flight(), before + probes);
-        assert_eq!(Header::unpack(host.scheme.header()).time_to_next_ms, 50);
+        assert_eq!(Header::unpack(host.scheme.receiver_side().unwrap().header()).time_to_next_ms, 50);
     }
 }
 
@@ -130,7 +130,7 @@ fn nonsense_of_a_receiver_is_ignored() {
     let mut host = MockTransport::of("sprout", &json!({}));
     let before = host.window();
     for nonsense in [vec![], vec![0; 31], message([9; 8], 1 << 60), vec![255; 32]] {
-        host.scheme.on_feedback(ms(5), &nonsense);
+        host.scheme.receiver_side().unwrap().on_message(ms(5), &nonsense);
         assert_eq!(host.window(), before);
     }
 }
@@ -142,15 +142,16 @@ fn headers_tell_flights_and_reordering() {
     let first = host.packets_in_flight();
     assert!(first >= 1);
     host.advance(TimeSpan::from_millis(5));
-    host.scheme.on_feedback(host.now, &message([1, 2, 3, 4, 5, 6, 7, 8], first - 1));
+    host.scheme.receiver_side().unwrap().on_message(host.now, &message([1, 2, 3, 4, 5, 6, 7, 8], first - 1));
     host.cwnd_limited = true;
     host.send();
-    let header = Header::unpack(host.scheme.header());
+    let header = Header::unpack(host.scheme.receiver_side().unwrap().header());
     assert_eq!((usize::from(header.recent), header.time_to_next_ms), (host.packets_in_flight() - 1, 50));
     host.advance(TimeSpan::from_millis(15));
-    host.scheme.on_feedback(host.now, &numbered(2, [1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight()));
+    let report = numbered(2, [1, 2, 3, 4, 5, 60, 70, 80], host.packets_in_flight());
+    host.scheme.receiver_side().unwrap().on_message(host.now, &report);
     host.send();
-    let header = Header::unpack(host.scheme.header());
+    let header = Header::unpack(host.scheme.receiver_side().unwrap().header());
     assert_eq!((header.recent, header.time_to_next_ms), (58, 50), "59 packets in this flight");
 }
 
@@ -162,7 +163,7 @@ fn received_or_lost_counts_what_cannot_come_any_more() {
     {
         arrives(&mut *half, ms(1001), number, header(recent));
         let mut message = Vec::new();
-        half.on_feedback(ms(1002), &mut message);
+        half.write_feedback(ms(1002), &mut message);
         let report = Report::read(&message).unwrap();
         assert_eq!(report.settled + u64::from(report.arrived_above) / FULL, expected, "after {number}");
     }
@@ -211,7 +212,7 @@ fn a_long_silence_is_forgotten() {
     let now = ms(1001) + TimeSpan::from_millis(10 * 3600 * 1000);
     arrives(&mut *half, now, 1, Header::default());
     let mut message = Vec::new();
-    half.on_feedback(now, &mut message);
+    half.write_feedback(now, &mut message);
     assert!(half.next_feedback() > now);
     let report = Report::read(&message).unwrap();
     assert_eq!((report.settled, u64::from(report.arrived_above)), (1, FULL));

@@ -98,10 +98,6 @@ impl TaoVa {
 }
 
 impl CongestionControl for TaoVa {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, timers: true, prr: false, ..Capabilities::default() }
     }
@@ -159,7 +155,6 @@ impl CongestionControl for TaoVa {
         Control {
             cwnd: self.gate.cwnd(packets),
             pacing_rate: if rate < MAX_RATE { Rate(rate as u64) } else { Rate::ZERO },
-            send_quantum: 0,
         }
     }
 

@@ -383,10 +383,6 @@ impl Verus {
 }
 
 impl CongestionControl for Verus {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, timers: true, prr: false, ..Capabilities::default() }
     }

@@ -269,7 +269,6 @@ impl Pantheon {
 }
 
 impl Controller for Pantheon {
-    const NAME: &'static str = "vivace";
     const TAKE: Take = Take::AtLastAck;
 
     fn init(&mut self, view: &mut View<'_>) {

@@ -127,7 +127,6 @@ impl Paper {
 }
 
 impl Controller for Paper {
-    const NAME: &'static str = "vivace";
     const TAKE: Take = Take::Settled;
 
     fn init(&mut self, view: &mut View<'_>) {

@@ -18,7 +18,7 @@ mod recorded_str0m;
 #[cfg(test)]
 mod tests;
 
-use ccgym_core::congestion_control::{Capabilities, Observables};
+use ccgym_core::congestion_control::{Capabilities, Media, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeoutEvent, Timestamp};
 
 use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
@@ -137,10 +137,6 @@ fn ms(at: Timestamp) -> f64 {
 }
 
 impl CongestionControl for Webrtc {
-    fn name(&self) -> &'static str {
-        ENTRY.info.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             packet_events: true,
@@ -190,8 +186,8 @@ impl CongestionControl for Webrtc {
         Control { pacing_rate, ..Control::window(u64::MAX) }
     }
 
-    fn media_target(&self) -> Option<Rate> {
-        Some(Rate(self.target() as u64))
+    fn media(&mut self) -> Option<&mut dyn Media> {
+        Some(self)
     }
 
     fn observables(&self) -> Observables {
@@ -209,5 +205,11 @@ impl CongestionControl for Webrtc {
             ("threshold_ms", self.detector.threshold),
             ("usage", usage),
         ]
+    }
+}
+
+impl Media for Webrtc {
+    fn target_rate(&self) -> Rate {
+        Rate(self.target() as u64)
     }
 }

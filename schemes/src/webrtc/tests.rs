@@ -96,19 +96,19 @@ fn loss_is_answered_as_its_share_says() {
 #[test]
 fn target_is_the_lower_rate_and_pacing_is_above_it() {
     let mut host = MockTransport::of("webrtc", &json!({"start_rate": 1.0}));
-    assert_eq!(host.scheme.media_target(), Some(Rate(1_000_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(1_000_000));
     assert_eq!(host.scheme.control().pacing_rate, Rate(2_500_000));
     assert_eq!(host.scheme.control().cwnd, u64::MAX);
     // A fifth of the packets is lost: the loss-based rate is cut by a tenth, the other grows.
     host.advance(TimeSpan::from_millis(150));
     host.play(TestEvent { acked: 80, lost: 20, ..TestEvent::default() });
-    assert_eq!(host.scheme.media_target(), Some(Rate(900_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(900_000));
     assert!(host.observable("delay_based_mbps") > 0.9);
     // All is lost: half of it, down to the minimum.
     host.time_out();
-    assert_eq!(host.scheme.media_target(), Some(Rate(450_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(450_000));
     (0..10).for_each(|_| host.time_out());
-    assert_eq!(host.scheme.media_target(), Some(Rate(30_000)));
+    assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(30_000));
 }
 
 const PATTERNS: [(&str, &[recorded_str0m::Packet], &[recorded_str0m::Update]); 4] = [

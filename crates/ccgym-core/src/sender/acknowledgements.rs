@@ -81,7 +81,7 @@ impl Sender {
             && self.ns3.as_ref().is_none_or(|ns3| self.acked_segments.gaps() == 0 && !ns3.has_resent());
     }
 
-    /// Feedback of the scheme's receiver half arrives. Follow with [`Sender::poll_transmit`].
+    /// Feedback of the scheme's receiver arrives. Follow with [`Sender::poll_transmit`].
     #[cold]
     pub fn on_feedback(&mut self, now: Timestamp, feedback: &Feedback) {
         // As with acknowledgements: what was never sent cannot have arrived.
@@ -90,7 +90,9 @@ impl Sender {
             return;
         }
         if !feedback.message.is_empty() {
-            self.cca.on_feedback(now, &feedback.message);
+            if let Some(scheme) = self.cca.receiver_side() {
+                scheme.on_message(now, &feedback.message);
+            }
             self.adopt_control();
         }
         let before = self.before_ack();
@@ -157,26 +159,20 @@ impl Sender {
         }
         let round_start = self.begin_round();
         self.cca.on_ack(&AckEvent {
-            now,
             acked_packets: packets,
             acked_bytes: bytes,
             counted_bytes: bytes,
-            acked: &[],
-            lost: &[],
-            lost_bytes: 0,
             rtt_sample: Some(sample),
-            rtt: &self.rtt,
             rate_sample,
             prior_in_flight,
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),
             largest_acked: ack.largest,
             next_packet_number: self.packets.next(),
-            entered_recovery: false,
             in_recovery: self.recovery != Recovery::Open,
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: ack.delay_ns > 0,
-            ce_packets: 0,
+            ..AckEvent::new(now, &self.rtt)
         });
         self.adopt_control();
         if round_start {
@@ -338,7 +334,6 @@ impl Sender {
             self.cca.on_spurious_loss(&SpuriousLossEvent { now, in_flight: self.in_flight, delivered });
         }
         let event = AckEvent {
-            now,
             acked_packets: newly.packets,
             acked_bytes: newly.bytes,
             counted_bytes,
@@ -346,7 +341,6 @@ impl Sender {
             lost: &self.lost_records,
             lost_bytes,
             rtt_sample,
-            rtt: &self.rtt,
             rate_sample,
             prior_in_flight,
             in_flight: self.in_flight,
@@ -358,6 +352,7 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
             ack_delayed: wait > TimeSpan::ZERO,
             ce_packets,
+            ..AckEvent::new(now, &self.rtt)
         };
         self.cca.on_ack(&event);
         self.adopt_control();

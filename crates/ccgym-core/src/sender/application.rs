@@ -62,7 +62,9 @@ impl Sender {
             self.write_short(rest);
         }
         let bytes = self.unsent_bytes() - waiting;
-        self.cca.on_frame(&FrameEvent { now, bytes, waiting });
+        if let Some(media) = self.cca.media() {
+            media.on_frame(&FrameEvent { now, bytes, waiting });
+        }
         self.adopt_control();
     }
 
@@ -103,9 +105,9 @@ impl Sender {
     /// The rate at which the application should hand data over, headers included: what the algorithm asks for, else the
     /// rate at which it sends. Zero while there is none.
     #[must_use]
-    pub fn target_rate(&self) -> Rate {
-        if let Some(target) = self.cca.media_target() {
-            return target;
+    pub fn target_rate(&mut self) -> Rate {
+        if let Some(media) = self.cca.media() {
+            return media.target_rate();
         }
         let (control, srtt) = (&self.control, self.rtt.smoothed());
         let by_window = match control.cwnd {

@@ -20,8 +20,8 @@ mod transmit;
 
 use std::collections::VecDeque;
 
+use crate::congestion_control::Control;
 use crate::congestion_control::{AckedPacket, Capabilities, CongestionControl, InitContext, IntervalEnd, LostPacket};
-use crate::control::Control;
 use crate::interval_set::IntervalSet;
 use crate::loss_detection::LossDetector;
 use crate::monitor::MonitorInterval;
@@ -346,17 +346,12 @@ impl Sender {
     pub fn cca(&self) -> &dyn CongestionControl {
         &*self.cca
     }
-    /// Read the algorithm's decision. A plain window comes in a register; copying the whole struct right after the
-    /// algorithm stored its window would wait for that store.
+    /// Read the algorithm's decision.
     #[inline]
     fn adopt_control(&mut self) {
-        if self.capabilities.window_only {
-            self.control.cwnd = self.cca.cwnd();
-        } else {
-            self.control = self.cca.control();
-            if self.by_intervals {
-                self.adopt_interval_end();
-            }
+        self.control = self.cca.control();
+        if self.by_intervals {
+            self.adopt_interval_end();
         }
     }
 }

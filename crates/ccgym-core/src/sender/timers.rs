@@ -113,16 +113,8 @@ impl Sender {
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
         }
         let event = AckEvent {
-            now,
-            acked_packets: 0,
-            acked_bytes: 0,
-            counted_bytes: 0,
-            acked: &[],
             lost: &self.lost_records,
             lost_bytes,
-            rtt_sample: None,
-            rtt: &self.rtt,
-            rate_sample: None,
             prior_in_flight,
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),
@@ -131,8 +123,7 @@ impl Sender {
             entered_recovery: entered,
             in_recovery: self.in_recovery(),
             cwnd_limited: self.is_cwnd_limited(),
-            ack_delayed: false,
-            ce_packets: 0,
+            ..AckEvent::new(now, &self.rtt)
         };
         self.cca.on_ack(&event);
         self.adopt_control();

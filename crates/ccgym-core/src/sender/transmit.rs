@@ -116,7 +116,9 @@ impl Sender {
             let (number, bytes) = (packet.number, u64::from(size));
             let more = !self.retransmit.is_empty() || self.next_segment < self.segments_available;
             self.cca.on_packet_sent(&SentEvent { now, number, bytes, in_flight: self.in_flight, more });
-            packet.header = self.cca.header();
+            if let Some(scheme) = self.cca.receiver_side() {
+                packet.header = scheme.header();
+            }
             self.adopt_control();
         }
     }
@@ -146,9 +148,8 @@ impl Sender {
             self.packets.set_stamp(self.sampler.on_send(now, in_flight_before));
         }
         self.last_sent = now;
-        let control = &self.control;
-        if control.pacing_rate != Rate::ZERO {
-            self.pacer.on_sent(now, bytes, control.pacing_rate, u64::from(control.send_quantum));
+        if self.control.pacing_rate != Rate::ZERO {
+            self.pacer.on_sent(now, bytes, self.control.pacing_rate, self.cca.send_quantum());
         }
         if matches!(self.recovery, Recovery::Fast { .. }) {
             match &mut self.ns3 {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use ccgym_core::receiver::AckPolicy;
-use ccgym_core::{HalfHost, ReceiverConfig, TimeSpan};
+use ccgym_core::{FeedbackHost, ReceiverConfig, TimeSpan};
 use ccgym_run::spec::Profile;
 use ccgym_run::FlowSpec;
 use ccgym_schemes::create;
@@ -46,7 +46,7 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         padding: Vec::new(),
     };
     // A scheme that the registry does not make has no half.
-    if create(&spec.scheme, &spec.params).is_ok_and(|cca| cca.receiver_half().is_some()) {
+    if create(&spec.scheme, &spec.params).is_ok_and(|mut cca| cca.receiver_side().is_some()) {
         message.scheme.clone_from(&spec.scheme);
         message.parameters = Value::Object(spec.params.clone()).to_string();
     }
@@ -71,7 +71,7 @@ pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
 }
 
 /// The receiver's half of the scheme that a Hello names, if it names one; what is wrong if there is none.
-pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Option<Box<HalfHost>>, String> {
+pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Option<Box<FeedbackHost>>, String> {
     if hello.scheme.is_empty() {
         return Ok(None);
     }
@@ -79,9 +79,9 @@ pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Opti
         "" => Ok(Map::new()),
         text => serde_json::from_str(text).map_err(|_| "the scheme's parameters are no JSON object".to_owned()),
     };
-    let cca = create(&hello.scheme, &parameters?).map_err(|error| error.to_string())?;
-    let half = cca.receiver_half().ok_or_else(|| format!("{} has no half at the receiver", cca.name()))?;
-    Ok(Some(Box::new(HalfHost::new(half, u64::from(hello.packet_bytes)))))
+    let mut cca = create(&hello.scheme, &parameters?).map_err(|error| error.to_string())?;
+    let scheme = cca.receiver_side().ok_or_else(|| format!("{} has no part at the receiver", hello.scheme))?;
+    Ok(Some(Box::new(FeedbackHost::new(scheme.receiver(), u64::from(hello.packet_bytes)))))
 }
 
 /// What cannot be had on a real path.

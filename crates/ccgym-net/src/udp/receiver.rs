@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
-use ccgym_core::{Ack, Ecn, Feedback, HalfHost, Packet, Receiver, TimeSpan, Timestamp};
+use ccgym_core::{Ack, Ecn, Feedback, FeedbackHost, Packet, Receiver, TimeSpan, Timestamp};
 use ccgym_run::receiver_series::ReceiverSeries;
 use ccgym_run::Received;
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ struct Flow {
     packet_size: u32,
     receiver: Receiver,
     /// Of schemes that have a half at the receiver.
-    half: Option<Box<HalfHost>>,
+    half: Option<Box<FeedbackHost>>,
     /// The machine's clock: no event is earlier.
     now: Timestamp,
     /// When something last came, further Hellos apart.

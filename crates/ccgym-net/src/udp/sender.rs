@@ -166,6 +166,7 @@ struct Driver {
     steering: Option<Steering>,
     action: Vec<f32>,
     series: SenderSeries,
+    name: String,
     finite: bool,
     finished: Timestamp,
     hash: u64,
@@ -192,6 +193,7 @@ impl Driver {
             steering,
             action: Vec::new(),
             series: SenderSeries::new(step, start),
+            name: spec.scheme,
             finite: matches!(spec.source, SourceSpec::Bytes { .. }),
             finished: Timestamp::NEVER,
             hash: 0xcbf2_9ce4_8422_2325,
@@ -421,7 +423,7 @@ impl Driver {
         let _ = self.connection.socket.send(&bytes);
         let (series, first_sample) = self.series.finish();
         Ok(SenderResult {
-            name: self.sender.cca().name().to_owned(),
+            name: self.name,
             stats,
             min_rtt: self.sender.rtt().min(),
             finished: self.finished,

@@ -297,10 +297,6 @@ impl PythonScheme {
 }
 
 impl CongestionControl for PythonScheme {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { rate_samples: true, prr: self.prr, ecn: self.ecn, ..Capabilities::default() }
     }

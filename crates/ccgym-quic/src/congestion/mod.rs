@@ -80,9 +80,9 @@ impl SchemeFactory {
     /// As [`SchemeFactory::new`].
     pub fn with(name: &str, params: &Map<String, Value>, resources: &Resources) -> Result<Self> {
         let place = || format!("choosing {name:?} as a congestion controller of QUIC");
-        let scheme =
+        let mut scheme =
             create_with(name, params, resources).map_err(|error| NetError::new(place(), &error).coded(error.code()))?;
-        if let Err(refusal) = offer(&*scheme) {
+        if let Err(refusal) = offer(&mut *scheme) {
             return Err(NetError::new(place(), format!("a scheme that {refusal}"))
                 .coded("scheme-unsuitable")
                 .expected(format!("one for which {} are enough", refusal.has))

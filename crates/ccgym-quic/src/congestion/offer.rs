@@ -32,14 +32,14 @@ impl fmt::Display for Refusal {
 ///
 /// # Errors
 /// It needs what quinn does not tell a controller or do for it.
-pub fn offer(scheme: &dyn CongestionControl) -> Result<Offer, Refusal> {
+pub fn offer(scheme: &mut dyn CongestionControl) -> Result<Offer, Refusal> {
     let needs = scheme.capabilities();
     let refuse = |needs, has| Err(Refusal { needs, has });
     if needs.knows_path {
         return refuse("ground truth of the path", "acknowledgements and losses");
     }
-    if scheme.receiver_half().is_some() {
-        return refuse("a half at the receiver", "the acknowledgements of QUIC");
+    if scheme.receiver_side().is_some() {
+        return refuse("a part at the receiver", "the acknowledgements of QUIC");
     }
     if needs.packet_events {
         return refuse("each packet's number and arrival", "counts of packets and when they left");

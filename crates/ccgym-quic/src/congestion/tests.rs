@@ -74,9 +74,6 @@ impl Listener {
 }
 
 impl CongestionControl for Listener {
-    fn name(&self) -> &'static str {
-        "listener"
-    }
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -224,7 +221,7 @@ fn persistent_congestion_is_a_timeout() {
 #[test]
 fn a_rate_becomes_what_it_fills_in_a_round_trip() {
     let mut scheme = Listener::new();
-    scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate::from_mbps(8.0), send_quantum: 0 };
+    scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate::from_mbps(8.0) };
     let mut host = scheme.host();
     // Before the first sample the round trip is taken to be 333 ms.
     assert_eq!(host.window(), 100 * MTU + 1);
@@ -233,7 +230,7 @@ fn a_rate_becomes_what_it_fills_in_a_round_trip() {
     host.on_end_acks(at(50), 0, false);
     // 8 Mbit/s for 50 ms.
     assert_eq!((host.window(), host.pacing_rate()), (50_000 + 1, Some(Rate::from_mbps(8.0))));
-    scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate(8000), send_quantum: 0 };
+    scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate(8000) };
     assert_eq!(scheme.host().window(), 2 * MTU + 1, "no rate and no window is below two packets");
     scheme.control = Control::window(0);
     let mut host = scheme.host();
@@ -317,9 +314,9 @@ fn a_copy_goes_its_own_way() {
 #[test]
 fn what_the_library_cannot_run_is_refused() {
     let mut scheme = Listener::new();
-    assert_eq!(offer(&scheme), Ok(Offer::Window));
+    assert_eq!(offer(&mut scheme), Ok(Offer::Window));
     scheme.capabilities.pacing_required = true;
-    assert_eq!(offer(&scheme), Ok(Offer::Rate));
+    assert_eq!(offer(&mut scheme), Ok(Offer::Rate));
     let base = Capabilities::default();
     let cases = [
         Capabilities { knows_path: true, ..base },
@@ -328,7 +325,7 @@ fn what_the_library_cannot_run_is_refused() {
     ];
     let refusals = cases.map(|capabilities| {
         scheme.capabilities = capabilities;
-        offer(&scheme).unwrap_err().needs
+        offer(&mut scheme).unwrap_err().needs
     });
     assert_eq!(std::collections::BTreeSet::from(refusals).len(), 3, "each has a reason of its own: {refusals:?}");
     let refused = |name: &str| SchemeFactory::new(name, &Map::new()).err().unwrap();

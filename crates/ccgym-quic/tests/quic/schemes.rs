@@ -177,8 +177,8 @@ fn scheme(name: &str) -> SchemeFactory {
 fn each_offered_scheme_carries_a_file_and_the_others_say_why_not() {
     for entry in registry() {
         let name = entry.info.name;
-        let made = create(name, &Map::new()).unwrap();
-        match (offer(&*made), SchemeFactory::new(name, &Map::new())) {
+        let mut made = create(name, &Map::new()).unwrap();
+        match (offer(&mut *made), SchemeFactory::new(name, &Map::new())) {
             (Ok(_), Ok(factory)) => {
                 let done = transfer(factory).unwrap_or_else(|| panic!("{name}: the transfer does not end"));
                 assert!(done.min_window >= 2 * DATAGRAM, "{name}: {done:?}");

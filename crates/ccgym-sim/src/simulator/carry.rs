@@ -78,9 +78,9 @@ impl Simulator {
         let flow = &mut self.flows[index];
         let arrived = at + flow.forward_extra;
         let mut feedback = None;
-        let Arrival { new, acknowledge } = match &mut flow.half {
-            Some(half) if packet.number != HANDSHAKE => {
-                let (new, answer) = half.on_data(&mut flow.receiver, arrived, packet);
+        let Arrival { new, acknowledge } = match &mut flow.feedback_host {
+            Some(host) if packet.number != HANDSHAKE => {
+                let (new, answer) = host.on_data(&mut flow.receiver, arrived, packet);
                 feedback = answer;
                 Arrival { new, acknowledge: false }
             }

@@ -69,7 +69,7 @@ impl Simulator {
                 .flows
                 .iter()
                 .map(|f| FlowOutcome {
-                    name: f.sender.cca().name().to_owned(),
+                    name: f.scheme.clone(),
                     start: f.start,
                     sender: *f.sender.stats(),
                     received: f.received,

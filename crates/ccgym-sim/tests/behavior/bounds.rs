@@ -180,9 +180,6 @@ fn acknowledgements_are_logged_only_if_wanted() {
 struct Restless;
 
 impl CongestionControl for Restless {
-    fn name(&self) -> &'static str {
-        "restless"
-    }
     fn capabilities(&self) -> Capabilities {
         Capabilities { timers: true, ..Capabilities::default() }
     }

@@ -11,7 +11,7 @@ use crate::complaints::{judge, known, About, Complaint, Finding, Known};
 use crate::hostile::{beyond_bounds, contenders, Contender};
 use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::{Ack, AckRange, Packet};
-use ccgym_core::{Feedback, HalfHost, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{Feedback, FeedbackHost, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_link::{Chain, ElementSpec, Exit, Pipeline};
 use ccgym_run::{FlowSpec, RunSpec};
 use serde_json::json;
@@ -54,7 +54,7 @@ struct Play {
     sender: Sender,
     receiver: Receiver,
     /// Of schemes that have one: it lies as the rest of the receiver does.
-    half: Option<HalfHost>,
+    half: Option<FeedbackHost>,
     seen: Arc<Mutex<Seen>>,
     path: Pipeline<Packet>,
     home: VecDeque<(Timestamp, Ack)>,
@@ -77,9 +77,9 @@ impl Play {
         }));
         let flow: &FlowSpec = &run.flows[0];
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let scheme = create(flow).unwrap();
+        let mut scheme = create(flow).unwrap();
         let context = run.init_context(0, &*scheme);
-        let half = scheme.receiver_half().map(|half| HalfHost::new(half, context.mss));
+        let half = scheme.receiver_side().map(|scheme| FeedbackHost::new(scheme.receiver(), context.mss));
         let mut sender = Sender::new(flow.sender_config(0), Box::new(Watched::new(scheme, Arc::clone(&seen))), context);
         sender.write(u64::MAX / 2);
         let elements: Vec<ElementSpec> = serde_json::from_value(json!([
@@ -126,7 +126,7 @@ impl Play {
             let home = self.home.front().map_or(Timestamp::NEVER, |(at, _)| *at);
             let replay = self.replays.front().map_or(Timestamp::NEVER, |(at, _)| *at);
             let feedback = self.feedback.front().map_or(Timestamp::NEVER, |(at, _)| *at);
-            let half = self.half.as_ref().map_or(Timestamp::NEVER, HalfHost::next_timeout);
+            let half = self.half.as_ref().map_or(Timestamp::NEVER, FeedbackHost::next_timeout);
             let next = self.path.next_event().min(home).min(replay).min(feedback).min(half);
             let next = next.min(self.sender.next_timeout());
             if next > until {

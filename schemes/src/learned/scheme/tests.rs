@@ -1,3 +1,4 @@
+use ccgym_core::congestion_control::{FrameEvent, Media, SentEvent, SpuriousLossEvent, Steerable, Steered};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -59,11 +60,8 @@ impl Guest for Probe {
 }
 
 impl CongestionControl for Probe {
-    fn name(&self) -> &'static str {
-        "probe"
-    }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { packet_events: true, timers: true, accepts_cwnd: true, ..Capabilities::default() }
+        Capabilities { packet_events: true, timers: true, ..Capabilities::default() }
     }
     fn init(&mut self, _context: InitContext) {
         self.note("init");
@@ -73,10 +71,6 @@ impl CongestionControl for Probe {
     }
     fn on_packet_sent(&mut self, _event: &SentEvent) {
         self.note("on_packet_sent");
-    }
-    fn on_frame(&mut self, event: &FrameEvent) {
-        assert_eq!((event.bytes, event.waiting), (3000, 1200));
-        self.note("on_frame");
     }
     fn on_ack(&mut self, _event: &AckEvent<'_>) {
         self.note("on_ack");
@@ -103,17 +97,36 @@ impl CongestionControl for Probe {
     fn control(&self) -> Control {
         Control::window(10 * MSS)
     }
-    fn media_target(&self) -> Option<Rate> {
-        Some(Rate(7))
+    fn media(&mut self) -> Option<&mut dyn Media> {
+        Some(self)
     }
-    fn set_cwnd(&mut self, _cwnd: u64) {
-        self.note("set_cwnd");
+    fn steerable(&mut self) -> Option<&mut dyn Steerable> {
+        Some(self)
     }
     fn ssthresh(&self) -> Option<u64> {
         Some(8)
     }
     fn state(&self) -> &'static str {
         "probing"
+    }
+}
+
+impl Media for Probe {
+    fn on_frame(&mut self, event: &FrameEvent) {
+        assert_eq!((event.bytes, event.waiting), (3000, 1200));
+        self.note("on_frame");
+    }
+    fn target_rate(&self) -> Rate {
+        Rate(7)
+    }
+}
+
+impl Steerable for Probe {
+    fn steered(&self) -> Steered {
+        Steered::Cwnd
+    }
+    fn steer(&mut self, _value: f64) {
+        self.note("steer");
     }
 }
 
@@ -125,7 +138,7 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
     let mut host = MockTransport::new(scheme);
     let now = host.now;
     host.scheme.on_handshake(now, ms(20));
-    host.scheme.on_frame(&FrameEvent { now, bytes: 3000, waiting: 1200 });
+    host.scheme.media().unwrap().on_frame(&FrameEvent { now, bytes: 3000, waiting: 1200 });
     host.send();
     host.ack_round(ms(20), TimeSpan::ZERO);
     host.send();
@@ -148,11 +161,12 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
             "on_timer",
             "on_app_limited",
             "on_idle_restart",
-            "set_cwnd",
+            "steer",
         ])
     );
-    let asked = &host.scheme;
-    assert_eq!((asked.media_target(), asked.ssthresh(), asked.state()), (Some(Rate(7)), Some(8), "probing"));
+    let asked = &mut host.scheme;
+    let target = asked.media().map(|media| media.target_rate());
+    assert_eq!((target, asked.ssthresh(), asked.state()), (Some(Rate(7)), Some(8), "probing"));
 }
 
 #[test]
@@ -206,8 +220,7 @@ fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
     for action in [None, Some(0.0)] {
         let (over, same) = rounds(made(), action);
         assert_eq!(same, own, "a gain of 1, and none");
-        // It is there to be scaled itself no more.
-        assert_eq!(over, Capabilities { accepts_gain: false, ..alone });
+        assert_eq!(over, alone);
     }
     // More waits; what Kestrel takes for a queue of others stays as it is.
     let (_, more) = rounds(made(), Some(1.0));
@@ -227,7 +240,8 @@ fn what_a_base_scheme_tells_is_told() {
     let agent = Some(FlowAgent::new(Arc::new(AgentSpec::from_json(&agent.to_string()).expect("an agent"))));
     let over = create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() }).expect("a scheme");
     let alone = crate::create("webrtc", &Map::new()).expect("a scheme");
-    let [over, alone] = [over, alone].map(|scheme| MockTransport::new(scheme).scheme.media_target());
+    let [over, alone] =
+        [over, alone].map(|scheme| MockTransport::new(scheme).scheme.media().map(|media| media.target_rate()));
     assert!(over.is_some() && over == alone, "{over:?}, {alone:?}");
     let host = MockTransport::new(steering("gain", "kestrel").expect("Kestrel's gain can be set"));
     let alone = MockTransport::new(crate::create("kestrel", &Map::new()).expect("a scheme"));

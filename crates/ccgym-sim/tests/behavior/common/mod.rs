@@ -9,12 +9,9 @@ pub mod road;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use ccgym_core::congestion_control::{
-    Capabilities, FrameEvent, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent,
-};
 use ccgym_core::{
-    Ack, AckEvent, CongestionControl, Control, InitContext, Rate, Receiver, ReceiverConfig, ReceiverHalf, Rng, Sender,
-    SenderConfig, TimeSpan, Timestamp,
+    forward_hooks, Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender,
+    SenderConfig, TimeSpan, TimeoutEvent, Timestamp,
 };
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
@@ -176,6 +173,8 @@ pub struct Seen {
     pub max_in_flight: u64,
     /// Acknowledged bytes that the event and the counters disagree about, and other nonsense.
     pub nonsense: Vec<String>,
+    /// Bytes that may be in flight when the next event comes, by the windows since the last one.
+    allowed: u64,
 }
 
 /// Passes everything on to another scheme and keeps notes.
@@ -185,8 +184,6 @@ pub struct Watched {
     seen: Arc<Mutex<Seen>>,
     recovery: bool,
     timed_out: bool,
-    /// Bytes that may be in flight when the next event comes, by the window since the last one.
-    allowed: u64,
     /// Acknowledgements so far.
     acks: u64,
     /// Observables that are not a number at the start.
@@ -195,7 +192,7 @@ pub struct Watched {
 
 impl Watched {
     pub fn new(inner: Box<dyn CongestionControl>, seen: Arc<Mutex<Seen>>) -> Self {
-        Self { inner, seen, recovery: false, timed_out: false, allowed: 0, acks: 0, unknown: Vec::new() }
+        Self { inner, seen, recovery: false, timed_out: false, acks: 0, unknown: Vec::new() }
     }
 }
 
@@ -204,14 +201,13 @@ impl Watched {
     fn check(&mut self, in_flight: u64) {
         // During fast recovery PRR decides, where the scheme lets it.
         let metered = self.recovery && !self.timed_out && self.inner.capabilities().prr;
-        if !metered && in_flight > self.allowed {
-            self.seen.lock().expect("one thread").beyond_window += 1;
-        }
+        let mut seen = self.seen.lock().expect("one thread");
+        seen.beyond_window += u64::from(!metered && in_flight > seen.allowed);
     }
 
-    /// The scheme has decided with `in_flight` bytes in flight.
+    /// From now on `in_flight` bytes may be in flight, and what the window allows.
     fn allow(&mut self, in_flight: u64) {
-        self.allowed = in_flight.max(self.inner.control().cwnd);
+        self.seen.lock().expect("one thread").allowed = in_flight;
     }
 
     /// Note the extremes of decisions and flight, and now and then look at what the scheme shows of itself.
@@ -232,55 +228,16 @@ impl Watched {
             seen.nonsense.extend(undefined.map(|(key, _)| format!("{key} is not a number at {now:?}")));
         }
     }
-
-    /// The scheme may have changed its window, and what was sent before was sent under the old one.
-    fn allow_more(&mut self) {
-        self.allow(self.allowed);
-    }
 }
 
 impl CongestionControl for Watched {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    forward_hooks!(self, Some(&self.inner), Some(&mut self.inner);
+        capabilities on_handshake on_packet_sent on_spurious_loss next_timer on_timer on_app_limited on_idle_restart
+        send_quantum ssthresh state observables media receiver_side);
     fn init(&mut self, context: InitContext) {
         self.inner.init(context);
-        self.allow(0);
         let unknown = self.inner.observables().into_iter().filter(|(_, value)| value.is_nan());
         self.unknown = unknown.map(|(key, _)| key).collect();
-    }
-    fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        self.inner.on_handshake(now, rtt_sample);
-        self.allow(0);
-    }
-    fn on_packet_sent(&mut self, event: &SentEvent) {
-        self.inner.on_packet_sent(event);
-        // Schemes that count what they send change their rate here.
-        let rate = self.inner.control().pacing_rate.0;
-        let mut seen = self.seen.lock().expect("one thread");
-        seen.max_pacing_bps = seen.max_pacing_bps.max(rate);
-        drop(seen);
-        self.allow_more();
-    }
-    fn on_frame(&mut self, event: &FrameEvent) {
-        self.inner.on_frame(event);
-        self.allow_more();
-    }
-    fn media_target(&self) -> Option<Rate> {
-        self.inner.media_target()
-    }
-    fn receiver_half(&self) -> Option<Box<dyn ReceiverHalf>> {
-        self.inner.receiver_half()
-    }
-    fn header(&self) -> u32 {
-        self.inner.header()
-    }
-    fn on_feedback(&mut self, now: Timestamp, message: &[u8]) {
-        self.inner.on_feedback(now, message);
-        self.allow_more();
     }
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.check(event.prior_in_flight);
@@ -313,33 +270,13 @@ impl CongestionControl for Watched {
         self.allow(0);
         self.note(event.now, event.prior_in_flight);
     }
-    fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        self.inner.on_spurious_loss(event);
-        self.allow_more();
-    }
-    fn next_timer(&self) -> Timestamp {
-        self.inner.next_timer()
-    }
-    fn on_timer(&mut self, now: Timestamp) {
-        self.inner.on_timer(now);
-        self.allow_more();
-    }
-    fn on_app_limited(&mut self, now: Timestamp, in_flight: u64) {
-        self.inner.on_app_limited(now, in_flight);
-        self.allow_more();
-    }
-    fn on_idle_restart(&mut self, now: Timestamp) {
-        self.inner.on_idle_restart(now);
-        self.allow_more();
-    }
+    /// Read after each event, so that what is sent until the next one may fill this window.
     fn control(&self) -> Control {
-        self.inner.control()
-    }
-    fn ssthresh(&self) -> Option<u64> {
-        self.inner.ssthresh()
-    }
-    fn observables(&self) -> Observables {
-        self.inner.observables()
+        let control = self.inner.control();
+        let mut seen = self.seen.lock().expect("one thread");
+        seen.allowed = seen.allowed.max(control.cwnd);
+        seen.max_pacing_bps = seen.max_pacing_bps.max(control.pacing_rate.0);
+        control
     }
 }
 

@@ -1,7 +1,7 @@
 //! The half at the receiver: when feedback leaves.
 
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{FeedbackReceiver, TimeSpan, Timestamp};
 
 /// The rate of arrival is that of the last interval of this length.
 const RATE_INTERVAL: TimeSpan = TimeSpan::from_millis(200);
@@ -13,7 +13,7 @@ const BITS: f64 = 10_000.0;
 const PER_SECOND: (f64, f64) = (10.0, 50.0);
 
 #[derive(Clone, Debug)]
-pub struct ScreamHalf {
+pub struct ScreamReceiver {
     /// Time between two feedbacks; `None`: it follows the rate.
     fixed: Option<TimeSpan>,
     rate: f64,
@@ -25,7 +25,7 @@ pub struct ScreamHalf {
     waiting: bool,
 }
 
-impl ScreamHalf {
+impl ScreamReceiver {
     pub const fn new(fixed: Option<TimeSpan>) -> Self {
         Self { fixed, rate: FIRST_RATE, bytes: 0, counted: Timestamp::ZERO, last: None, waiting: false }
     }
@@ -36,7 +36,7 @@ impl ScreamHalf {
     }
 }
 
-impl ReceiverHalf for ScreamHalf {
+impl FeedbackReceiver for ScreamReceiver {
     fn start(&mut self, now: Timestamp, _mss: u64) {
         self.counted = now;
     }
@@ -59,7 +59,7 @@ impl ReceiverHalf for ScreamHalf {
         }
     }
 
-    fn on_feedback(&mut self, now: Timestamp, _message: &mut Vec<u8>) {
+    fn write_feedback(&mut self, now: Timestamp, _message: &mut Vec<u8>) {
         self.last = Some(now);
         self.waiting = false;
     }

@@ -1,4 +1,4 @@
-//! A scheme's half at the receiver: it decides when feedback leaves, and may add a message of its own.
+//! The optional view of a scheme with a part at the receiver, which decides when feedback leaves and may add a message.
 
 use dyn_clone::DynClone;
 
@@ -7,7 +7,22 @@ use crate::packet::{Ecn, Packet, PacketNumber};
 use crate::receiver::{Receiver, Taken};
 use crate::units::{TimeSpan, Timestamp};
 
-/// A data packet as the half sees it.
+/// A scheme whose receiver sends feedback of its own in place of acknowledgements.
+pub trait ReceiverSide {
+    /// Its part at the receiver. The same for equal parameters, since the receiver may be another process that makes the
+    /// scheme anew to ask for it.
+    fn receiver(&self) -> Box<dyn FeedbackReceiver>;
+    /// What the packet that just left tells the receiver. Asked after [`crate::CongestionControl::on_packet_sent`], so
+    /// only with [`super::Capabilities::packet_events`].
+    fn header(&self) -> u32 {
+        0
+    }
+    /// A message of the receiver arrived. What it came with is told right after, through
+    /// [`crate::CongestionControl::on_ack`], if it is new. Over a network it may be anything.
+    fn on_message(&mut self, _now: Timestamp, _message: &[u8]) {}
+}
+
+/// A data packet as the receiver sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedEvent {
     /// Arrival, on the receiver's clock.
@@ -16,15 +31,15 @@ pub struct ReceivedEvent {
     pub number: PacketNumber,
     /// Wire bytes.
     pub bytes: u64,
-    /// What the scheme wrote into it ([`crate::CongestionControl::header`]).
+    /// What the scheme wrote into it ([`ReceiverSide::header`]).
     pub header: u32,
     /// Whether it arrived with congestion-experienced.
     pub ce: bool,
 }
 
-/// The half at the receiver of a scheme that has one. The host collects arrivals and their times; the half says when they
-/// leave as one [`Feedback`]. It is deterministic, and derives `Clone`, as schemes do.
-pub trait ReceiverHalf: DynClone + Send + Sync {
+/// A scheme's part at the receiver. The host collects arrivals and their times; this says when they leave as one
+/// [`Feedback`]. It is deterministic, and derives `Clone`, as schemes do.
+pub trait FeedbackReceiver: DynClone + Send + Sync {
     /// The first packet arrives at `now`, on the receiver's clock. A full packet has `mss` bytes on the wire.
     fn start(&mut self, now: Timestamp, mss: u64);
     /// A packet arrived, for the first time.
@@ -32,12 +47,12 @@ pub trait ReceiverHalf: DynClone + Send + Sync {
     /// When the next feedback is to leave, whether or not something arrives until then; at once if that is past. Read
     /// after each packet and each feedback.
     fn next_feedback(&self) -> Timestamp;
-    /// Feedback leaves at `now`: at the time asked for, or before since as many arrivals wait as it can report. What the
-    /// half appends to `message` reaches [`crate::CongestionControl::on_feedback`]; at most [`MAX_MESSAGE`] bytes.
-    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>);
+    /// Feedback leaves at `now`: at the time asked for, or before since as many arrivals wait as it can report. What is
+    /// appended to `message` reaches [`ReceiverSide::on_message`]; at most [`MAX_MESSAGE`] bytes.
+    fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>);
 }
 
-dyn_clone::clone_trait_object!(ReceiverHalf);
+dyn_clone::clone_trait_object!(FeedbackReceiver);
 
 /// Feedback ends when nothing came for this long, and begins again with the next packet: an address that sends no more is
 /// not sent to for ever.
@@ -45,10 +60,10 @@ pub const MAX_SILENCE: TimeSpan = TimeSpan::from_millis(10_000);
 /// Min time between two feedbacks that no arrival caused.
 const MIN_INTERVAL: TimeSpan = TimeSpan::from_micros(100);
 
-/// What a receiver does where the scheme has a half: its acknowledgement policy does not count then.
+/// Runs a [`FeedbackReceiver`] in place of the acknowledgement policy.
 #[derive(Clone)]
-pub struct HalfHost {
-    half: Box<dyn ReceiverHalf>,
+pub struct FeedbackHost {
+    scheme: Box<dyn FeedbackReceiver>,
     mss: u64,
     flow: u32,
     arrivals: Vec<Arrived>,
@@ -56,25 +71,25 @@ pub struct HalfHost {
     last_feedback: Timestamp,
 }
 
-impl HalfHost {
-    /// A host of `half`, for packets of at most `mss` wire bytes.
+impl FeedbackHost {
+    /// A host of `scheme`, for packets of at most `mss` wire bytes.
     #[must_use]
-    pub fn new(half: Box<dyn ReceiverHalf>, mss: u64) -> Self {
-        Self { half, mss, flow: 0, arrivals: Vec::new(), last_data: None, last_feedback: Timestamp::ZERO }
+    pub fn new(scheme: Box<dyn FeedbackReceiver>, mss: u64) -> Self {
+        Self { scheme, mss, flow: 0, arrivals: Vec::new(), last_data: None, last_feedback: Timestamp::ZERO }
     }
 
     /// A data packet, not the handshake, arrives at `now`: whether it is new, and the feedback that leaves. Call
-    /// [`HalfHost::on_timeout`] first until its time is not before `now`.
+    /// [`FeedbackHost::on_timeout`] first until its time is not before `now`.
     pub fn on_data(&mut self, receiver: &mut Receiver, now: Timestamp, packet: &Packet) -> (bool, Option<Feedback>) {
         let Taken { new, copy, .. } = receiver.take(packet);
         if self.last_data.is_none() {
             self.flow = packet.flow;
-            self.half.start(now, self.mss);
+            self.scheme.start(now, self.mss);
         }
         self.last_data = Some(now);
         if !copy {
             self.arrivals.push(Arrived { number: packet.number, at: now });
-            self.half.on_data(&ReceivedEvent {
+            self.scheme.on_data(&ReceivedEvent {
                 now,
                 number: packet.number,
                 bytes: u64::from(packet.size),
@@ -82,7 +97,7 @@ impl HalfHost {
                 ce: packet.ecn == Ecn::Ce,
             });
         }
-        let leaves = self.arrivals.len() >= MAX_ARRIVALS || self.half.next_feedback() <= now;
+        let leaves = self.arrivals.len() >= MAX_ARRIVALS || self.scheme.next_feedback() <= now;
         (new, leaves.then(|| self.feedback(receiver, now)))
     }
 
@@ -90,7 +105,7 @@ impl HalfHost {
     #[must_use]
     pub fn next_timeout(&self) -> Timestamp {
         let Some(last_data) = self.last_data else { return Timestamp::NEVER };
-        let due = self.half.next_feedback().max(self.last_feedback + MIN_INTERVAL);
+        let due = self.scheme.next_feedback().max(self.last_feedback + MIN_INTERVAL);
         if due <= last_data.saturating_add(MAX_SILENCE) {
             due
         } else {
@@ -98,7 +113,7 @@ impl HalfHost {
         }
     }
 
-    /// The time given by [`HalfHost::next_timeout`] has come.
+    /// The time given by [`FeedbackHost::next_timeout`] has come.
     pub fn on_timeout(&mut self, receiver: &Receiver, now: Timestamp) -> Option<Feedback> {
         (self.next_timeout() <= now).then(|| self.feedback(receiver, now))
     }
@@ -106,7 +121,7 @@ impl HalfHost {
     fn feedback(&mut self, receiver: &Receiver, now: Timestamp) -> Feedback {
         self.last_feedback = now;
         let mut message = Vec::new();
-        self.half.on_feedback(now, &mut message);
+        self.scheme.write_feedback(now, &mut message);
         message.truncate(MAX_MESSAGE);
         let mut feedback = Feedback {
             flow: self.flow,
@@ -121,7 +136,7 @@ impl HalfHost {
         feedback
     }
 
-    /// Bytes that what it remembers takes; the half's own are not known.
+    /// Bytes that what it remembers takes; the scheme's own are not known.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         std::mem::size_of::<Self>() + self.arrivals.capacity() * std::mem::size_of::<Arrived>()
@@ -147,7 +162,7 @@ mod tests {
 
     const PERIOD: TimeSpan = TimeSpan::from_millis(10);
 
-    impl ReceiverHalf for Periodic {
+    impl FeedbackReceiver for Periodic {
         fn start(&mut self, now: Timestamp, _mss: u64) {
             self.due = now + PERIOD;
         }
@@ -158,7 +173,7 @@ mod tests {
         fn next_feedback(&self) -> Timestamp {
             self.due
         }
-        fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+        fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
             while self.due <= now {
                 self.due += PERIOD;
             }
@@ -175,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn feedback_leaves_when_the_half_says_so_with_all_that_arrived() {
+    fn feedback_leaves_when_the_scheme_says_so_with_all_that_arrived() {
         let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
-        let mut host = HalfHost::new(Box::new(Periodic::default()), 1500);
+        let mut host = FeedbackHost::new(Box::new(Periodic::default()), 1500);
         assert_eq!(host.next_timeout(), Timestamp::NEVER);
         // A gap does not hasten it.
         for (time, number) in [(100, 0), (101, 1), (103, 4), (104, 3)] {
@@ -210,7 +225,7 @@ mod tests {
     #[test]
     fn no_batch_is_larger_than_it_may_be() {
         let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
-        let mut host = HalfHost::new(Box::new(Periodic::default()), 1500);
+        let mut host = FeedbackHost::new(Box::new(Periodic::default()), 1500);
         let mut reported = Vec::new();
         let mut take = |feedback: &Feedback| {
             assert!(feedback.arrivals.len() <= MAX_ARRIVALS && feedback.ranges.len() <= MAX_FEEDBACK_RANGES);
@@ -248,7 +263,7 @@ mod tests {
             }
             arrivals.sort_unstable();
             let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
-            let mut host = HalfHost::new(Box::new(Periodic::default()), 1500);
+            let mut host = FeedbackHost::new(Box::new(Periodic::default()), 1500);
             let (mut arrived, mut sent) = (BTreeSet::new(), Vec::new());
             for (time, number) in &arrivals {
                 while host.next_timeout() <= ms(*time) {

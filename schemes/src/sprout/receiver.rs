@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ccgym_core::receiver_half::ReceivedEvent;
-use ccgym_core::{PacketNumber, ReceiverHalf, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::ReceivedEvent;
+use ccgym_core::{FeedbackReceiver, PacketNumber, TimeSpan, Timestamp};
 
 use super::model::{Belief, Forecast, Model, TICK, TICKS};
 use super::{content, FORECAST};
@@ -110,7 +110,7 @@ impl Forecaster {
 
 /// The receiving half.
 #[derive(Clone)]
-pub struct SproutHalf {
+pub struct SproutReceiver {
     forecaster: Forecaster,
     /// Wire bytes of a full packet.
     mss: u64,
@@ -127,7 +127,7 @@ pub struct SproutHalf {
     above: BTreeMap<PacketNumber, u64>,
 }
 
-impl SproutHalf {
+impl SproutReceiver {
     pub fn new(forecaster: Forecaster) -> Self {
         Self {
             forecaster,
@@ -158,7 +158,7 @@ impl SproutHalf {
     }
 }
 
-impl ReceiverHalf for SproutHalf {
+impl FeedbackReceiver for SproutReceiver {
     fn start(&mut self, now: Timestamp, mss: u64) {
         self.mss = mss.max(1);
         self.tick_end = now + TICK;
@@ -186,7 +186,7 @@ impl ReceiverHalf for SproutHalf {
         self.report_at
     }
 
-    fn on_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
+    fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>) {
         self.advance(now);
         self.reports += 1;
         self.report_at = now + REPORTS[self.reports as usize % 2];
