@@ -8,10 +8,12 @@ use ccgym_core::SpecError;
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
 use crate::elements::{Bleach, Delay, Duplicate, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
+use crate::link::rate_clock::RateClock;
 use crate::link::rate_server::RateServer;
+use crate::link::trace_clock::TraceClock;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
-use crate::link::{HeldLink, RateFifo, TraceFifo};
+use crate::link::{FifoLink, HeldLink};
 use crate::queue;
 use crate::spec::{
     ElementSpec, JitterSpec, QueueSpec, ScheduleSpec, MAX_OVERHEAD, MAX_RATE, MAX_SPAN, MIN_MEAN_PERIOD,
@@ -25,9 +27,9 @@ pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
 #[derive(Clone)]
 pub enum Element {
     /// A rate with an infinite or drop-tail queue.
-    RateFifo(RateFifo),
+    RateFifo(FifoLink<RateClock>),
     /// A delivery trace with an infinite or drop-tail queue.
-    TraceFifo(TraceFifo),
+    TraceFifo(FifoLink<TraceClock>),
     /// A rate with a queue that decides at dequeue.
     RateHeld(HeldLink<RateServer>),
     /// A delivery trace with a queue that decides at dequeue.
@@ -124,7 +126,9 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                         SpecError::new("link.schedule.name", format!("{name:?}"), expected)
                     })?;
                     match eager(queue) {
-                        Some(limits) => Element::TraceFifo(TraceFifo::new(&trace, *once, limits, *overhead)),
+                        Some(limits) => {
+                            Element::TraceFifo(FifoLink::new(TraceClock::new(&trace, *once), limits, *overhead, 0))
+                        }
                         None => {
                             let queue = queue::from_spec(queue, seed, index);
                             Element::TraceHeld(HeldLink::new(TraceServer::new(&trace, *once), queue, *overhead))
@@ -134,7 +138,9 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                 ScheduleSpec::Rate { rate } => {
                     rate.check("link.schedule.rate", check_rate)?;
                     match eager(queue) {
-                        Some(limits) => Element::RateFifo(RateFifo::new(rate, limits, *overhead, *device_packets)),
+                        Some(limits) => {
+                            Element::RateFifo(FifoLink::new(RateClock::new(rate), limits, *overhead, *device_packets))
+                        }
                         None => {
                             let queue = queue::from_spec(queue, seed, index);
                             Element::RateHeld(HeldLink::new(RateServer::new(rate, *device_packets), queue, *overhead))

@@ -296,7 +296,7 @@ impl Actions {
             Pace::None => inner.pacing_rate,
             paced => Rate(pace(paced, cwnd as f64, memory.min_rtt, srtt) as u64),
         };
-        Control { cwnd, pacing_rate, ..*inner }
+        Control { cwnd, pacing_rate }
     }
 }
 

@@ -7,6 +7,9 @@
 
 use ccgym_core::units::{Rate, Timestamp, NANOS_PER_SEC};
 
+use crate::link::fifo_link::Schedule;
+use crate::link::recorder::Recorder;
+use crate::link::waiting::Waiting;
 use crate::param::ParamCursor;
 use crate::spec::Param;
 
@@ -120,6 +123,27 @@ impl RateClock {
                 self.fraction = (work % u128::from(rate)) as u64;
             }
         }
+    }
+}
+
+impl Schedule for RateClock {
+    #[inline]
+    fn arrive(&mut self, now: Timestamp, waiting: &mut Waiting) {
+        if self.free_at() <= now {
+            waiting.clear();
+        } else {
+            waiting.pop_until(now);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Timestamp, wire: u32) -> (Timestamp, Timestamp) {
+        let starts = self.free_at();
+        (starts, self.send(now, wire))
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder::for_rate(self.clone())
     }
 }
 

@@ -9,10 +9,12 @@ use proptest::prelude::*;
 
 use crate::element::{Fate, LinkEvent, PathElement, Release};
 use crate::instantiate::build_element;
+use crate::link::rate_clock::RateClock;
 use crate::link::rate_server::RateServer;
+use crate::link::trace_clock::TraceClock;
 use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
-use crate::link::{HeldLink, RateFifo, TraceFifo};
+use crate::link::{FifoLink, HeldLink};
 use crate::log::{parse_log, write_events, LogHeader, LogLine};
 use crate::queue;
 use crate::spec::{ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
@@ -161,7 +163,7 @@ fn a_packet_in_transit_does_not_count() {
 fn oversize_and_end_of_trace_drop() {
     let link = &mut *over(&[10], QueueSpec::Infinite);
     assert_eq!(drive(link, &[(ms(0), 1501)], Polling::AtEachEvent), [Outcome::Dropped]);
-    let mut link = TraceFifo::new(&trace(&[1, 2]), true, Limits::NONE, 4);
+    let mut link = FifoLink::new(TraceClock::new(&trace(&[1, 2]), true), Limits::NONE, 4, 0);
     let outcomes = drive(&mut link, &[(ms(0), 1500), (ms(0), 800), (ms(0), 800), (ms(5), 100)], Polling::AtEachEvent);
     assert_eq!(outcomes, [Outcome::Left(ms(1)), Outcome::Left(ms(2)), Outcome::Dropped, Outcome::Dropped]);
 }
@@ -224,7 +226,7 @@ fn several_opportunities_in_one_millisecond_keep_their_departures() {
 
 #[test]
 fn a_rate_notes_its_capacity() {
-    let mut link = RateFifo::new(&Param::Constant(Rate::from_mbps(12.0)), Limits::NONE, 4, 0);
+    let mut link = FifoLink::new(RateClock::new(&Param::Constant(Rate::from_mbps(12.0))), Limits::NONE, 4, 0);
     link.record_events();
     drive(&mut link, &[(ms(0), 1496), (ms(0), 1496), (ms(9), 100)], Polling::AtEachEvent);
     let events = link.take_events(ms(5));
@@ -249,7 +251,7 @@ proptest! {
     /// nanosecond to which the last opportunity is rounded.
     #[test]
     fn the_opportunities_of_a_rate_average_to_it(kbps in 100u64..2_000_000, overhead in 0u32..40) {
-        let mut link = RateFifo::new(&Param::Constant(Rate(kbps * 1000)), Limits::NONE, overhead, 0);
+        let mut link = FifoLink::new(RateClock::new(&Param::Constant(Rate(kbps * 1000))), Limits::NONE, overhead, 0);
         link.record_events();
         let (mut bytes, mut first, mut last) = (0, None, ms(0));
         for event in link.take_events(ms(500)) {
@@ -266,7 +268,7 @@ proptest! {
 #[test]
 fn means_follow_from_the_counters() {
     // Three packets at once at 1 ms each: waits 0 + 1 + 2, sojourns 1 + 2 + 3 ms.
-    let mut link = RateFifo::new(&Param::Constant(Rate::from_mbps(12.0)), Limits::NONE, 0, 0);
+    let mut link = FifoLink::new(RateClock::new(&Param::Constant(Rate::from_mbps(12.0))), Limits::NONE, 0, 0);
     drive(&mut link, &[(ms(0), 1500); 3], Polling::AtEachEvent);
     let counters = link.counters();
     assert_eq!(counters.mean_sojourn(), TimeSpan::from_millis(2));
@@ -440,7 +442,7 @@ proptest! {
         let limit = if infinite { LimitSpec { packets: Some(u64::MAX), bytes: None } } else { limit };
         let limits = Limits::from(&limit);
         let expected = model_trace(&times, limits, overhead, &arrivals);
-        let mut eager = TraceFifo::new(&trace(&times), false, limits, overhead);
+        let mut eager = FifoLink::new(TraceClock::new(&trace(&times), false), limits, overhead, 0);
         prop_assert_eq!(&drive(&mut eager, &arrivals, Polling::AtEachEvent), &expected);
         for polling in [Polling::AtEachEvent, Polling::AtEachArrival, Polling::OnlyAtTheEnd] {
             let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0);
@@ -457,7 +459,7 @@ proptest! {
         let limits = Limits::from(&limit);
         let expected = model_rate(rate, limits, overhead, device as usize, &arrivals);
         let rate = Param::Constant(Rate(rate));
-        let mut eager = RateFifo::new(&rate, limits, overhead, device);
+        let mut eager = FifoLink::new(RateClock::new(&rate), limits, overhead, device);
         prop_assert_eq!(&drive(&mut eager, &arrivals, Polling::AtEachEvent), &expected);
         for polling in [Polling::AtEachEvent, Polling::AtEachArrival, Polling::OnlyAtTheEnd] {
             let queue = queue::from_spec(&QueueSpec::Droptail { limit }, 1, 0);
@@ -476,11 +478,11 @@ proptest! {
         let trace = trace(&times);
         let (mut eager, mut held): (Box<dyn PathElement>, Box<dyn PathElement>) = match &schedule {
             ScheduleSpec::Trace { .. } => (
-                Box::new(TraceFifo::new(&trace, false, limits, 4)),
+                Box::new(FifoLink::new(TraceClock::new(&trace, false), limits, 4, 0)),
                 Box::new(HeldLink::new(TraceServer::new(&trace, false), queue, 4)),
             ),
             ScheduleSpec::Rate { rate } => (
-                Box::new(RateFifo::new(rate, limits, 4, device)),
+                Box::new(FifoLink::new(RateClock::new(rate), limits, 4, device)),
                 Box::new(HeldLink::new(RateServer::new(rate, device), queue, 4)),
             ),
         };

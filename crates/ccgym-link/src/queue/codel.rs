@@ -1,47 +1,27 @@
-//! Textbook CoDel (RFC 8289) with ECN.
+//! Textbook CoDel (RFC 8289) with ECN: a FIFO under its control law.
 
-use ccgym_core::units::{TimeSpan, Timestamp};
+use ccgym_core::units::Timestamp;
 
-use crate::link::waiting::Limits;
 use crate::queue::control_law::ControlLaw;
+use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
-use crate::spec::LimitSpec;
+use crate::queue::Queued;
 
-/// One FIFO under CoDel's control law.
-#[derive(Clone, Debug)]
-pub struct Codel {
-    store: Store,
-    limits: Limits,
-    law: ControlLaw,
-}
-
-impl Codel {
-    /// Empty.
-    pub fn new(limit: &LimitSpec, target: TimeSpan, interval: TimeSpan, ecn: bool, ns3: bool) -> Self {
-        Self { store: Store::default(), limits: limit.into(), law: ControlLaw::new(target, interval, ecn, ns3) }
-    }
-}
-
-impl QueueDiscipline for Codel {
-    fn enqueue(&mut self, _now: Timestamp, packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        let room = self.store.admits(&self.limits, packet.wire);
+impl Rule for ControlLaw {
+    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, _store: &Store, room: bool, _marked: &mut u64) -> bool {
         if room {
-            self.law.observe(packet.wire);
-            self.store.push(packet);
+            self.observe(packet.wire);
         }
         room
     }
 
-    fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued> {
-        self.law.dequeue(now, &mut self.store, dropped)
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
-    }
-
-    fn marked(&self) -> u64 {
-        self.law.marked()
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        dropped: &mut Vec<Queued>,
+        marked: &mut u64,
+    ) -> Option<Queued> {
+        self.next(now, store, dropped, marked)
     }
 }

@@ -48,7 +48,6 @@ pub struct ControlLaw {
     dropping: bool,
     /// The largest unit seen: with no more than that queued, a queue is not standing.
     largest: u32,
-    marked: u64,
 }
 
 impl ControlLaw {
@@ -67,13 +66,7 @@ impl ControlLaw {
             count_at_entry: 0,
             dropping: false,
             largest: 0,
-            marked: 0,
         }
-    }
-
-    /// Packets marked so far.
-    pub fn marked(&self) -> u64 {
-        self.marked
     }
 
     /// A unit of `wire` bytes enters the queue.
@@ -82,8 +75,14 @@ impl ControlLaw {
         self.largest = self.largest.max(wire);
     }
 
-    /// The next packet to send; those dropped on the way are appended to `dropped`.
-    pub fn dequeue(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
+    /// The next packet to send; those dropped on the way are appended to `dropped`, and those marked are counted.
+    pub fn next(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        dropped: &mut Vec<Queued>,
+        marked: &mut u64,
+    ) -> Option<Queued> {
         // The common case, spelled out because it is the hot one: no standing queue.
         if !self.dropping && store.front().is_some_and(|head| now.since(head.arrived) < self.target) {
             self.first_above_time = None;
@@ -97,7 +96,7 @@ impl ControlLaw {
             while self.dropping && self.clock(now) >= self.next_drop {
                 self.count = self.count.wrapping_add(1);
                 self.inverse_root.step(self.count);
-                if self.mark_or_drop(&mut packet, dropped) {
+                if self.mark_or_drop(&mut packet, dropped, marked) {
                     self.next_drop = self.after(self.next_drop);
                     break;
                 }
@@ -109,7 +108,7 @@ impl ControlLaw {
                 }
             }
         } else if ok_to_drop {
-            if !self.mark_or_drop(&mut packet, dropped) {
+            if !self.mark_or_drop(&mut packet, dropped, marked) {
                 (packet, _) = self.take(now, store);
             }
             self.dropping = true;
@@ -159,9 +158,9 @@ impl ControlLaw {
     }
 
     /// True if the packet was marked and goes on; false if it was dropped.
-    fn mark_or_drop(&mut self, packet: &mut Option<Queued>, dropped: &mut Vec<Queued>) -> bool {
+    fn mark_or_drop(&self, packet: &mut Option<Queued>, dropped: &mut Vec<Queued>, marked: &mut u64) -> bool {
         let Some(p) = packet else { return false };
-        if self.ecn && p.mark(&mut self.marked) {
+        if self.ecn && p.mark(marked) {
             return true;
         }
         dropped.extend(packet.take());

@@ -133,9 +133,7 @@ impl QueueDiscipline for FqCodel {
                 continue;
             }
             let dropped_before = dropped.len();
-            let marked_before = flow.law.marked();
-            let packet = flow.law.dequeue(now, &mut flow.store, dropped);
-            self.marked += flow.law.marked() - marked_before;
+            let packet = flow.law.next(now, &mut flow.store, dropped, &mut self.marked);
             if let Some(p) = &packet {
                 flow.deficit -= i64::from(p.wire);
             }

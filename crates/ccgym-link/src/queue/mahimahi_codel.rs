@@ -5,17 +5,14 @@
 
 use ccgym_core::units::Timestamp;
 
-use crate::link::waiting::Limits;
+use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
-use crate::spec::LimitSpec;
+use crate::queue::Queued;
 use crate::trace::OPPORTUNITY_BYTES;
 
 /// CoDel as mahimahi does it.
 #[derive(Clone, Debug)]
 pub struct MahimahiCodel {
-    store: Store,
-    limits: Limits,
     target_ms: u64,
     interval_ms: u64,
     /// When the delay will have been above target for an interval.
@@ -27,27 +24,17 @@ pub struct MahimahiCodel {
 }
 
 impl MahimahiCodel {
-    /// Empty; times in whole milliseconds.
-    pub fn new(limit: &LimitSpec, target_ms: u64, interval_ms: u64) -> Self {
-        Self {
-            store: Store::default(),
-            limits: limit.into(),
-            target_ms,
-            interval_ms,
-            ripe_ms: None,
-            next_drop_ms: 0,
-            count: 0,
-            count_at_entry: 0,
-            dropping: false,
-        }
+    /// Times in whole milliseconds.
+    pub fn new(target_ms: u64, interval_ms: u64) -> Self {
+        Self { target_ms, interval_ms, ripe_ms: None, next_drop_ms: 0, count: 0, count_at_entry: 0, dropping: false }
     }
 
     /// Take the head, and say whether its delay has been above target for long enough.
-    fn take(&mut self, now_ms: u64) -> Option<(Queued, bool)> {
-        let packet = self.store.pop()?;
+    fn take(&mut self, now_ms: u64, store: &mut Store) -> Option<(Queued, bool)> {
+        let packet = store.pop()?;
         let sojourn = now_ms.saturating_sub(packet.arrived.as_millis());
         // The size test is made after the removal; it also covers the empty queue.
-        if sojourn < self.target_ms || self.store.bytes() <= u64::from(OPPORTUNITY_BYTES) {
+        if sojourn < self.target_ms || store.bytes() <= u64::from(OPPORTUNITY_BYTES) {
             self.ripe_ms = None;
             return Some((packet, false));
         }
@@ -61,22 +48,20 @@ impl MahimahiCodel {
     }
 }
 
-impl QueueDiscipline for MahimahiCodel {
-    fn enqueue(&mut self, _now: Timestamp, packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        let room = self.store.admits(&self.limits, packet.wire);
-        if room {
-            self.store.push(packet);
-        }
-        room
-    }
-
-    fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued> {
+impl Rule for MahimahiCodel {
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        dropped: &mut Vec<Queued>,
+        _marked: &mut u64,
+    ) -> Option<Queued> {
         let now_ms = now.as_millis();
-        let (first, ripe) = self.take(now_ms)?;
+        let (first, ripe) = self.take(now_ms, store)?;
         if self.dropping {
             self.dropping = ripe;
             while self.dropping && now_ms >= self.next_drop_ms {
-                let Some((behind, still_ripe)) = self.take(now_ms) else { break };
+                let Some((behind, still_ripe)) = self.take(now_ms, store) else { break };
                 dropped.push(behind);
                 self.count = self.count.wrapping_add(1);
                 if still_ripe {
@@ -86,7 +71,7 @@ impl QueueDiscipline for MahimahiCodel {
                 }
             }
         } else if ripe {
-            if let Some((behind, _)) = self.take(now_ms) {
+            if let Some((behind, _)) = self.take(now_ms, store) {
                 dropped.push(behind);
             }
             self.dropping = true;
@@ -98,9 +83,5 @@ impl QueueDiscipline for MahimahiCodel {
             self.count_at_entry = self.count;
         }
         Some(first)
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
     }
 }

@@ -6,10 +6,9 @@
 use ccgym_core::rng::Rng;
 use ccgym_core::units::Timestamp;
 
-use crate::link::waiting::Limits;
+use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
-use crate::spec::LimitSpec;
+use crate::queue::Queued;
 use crate::trace::OPPORTUNITY_BYTES;
 
 const UPDATE_MS: u64 = 30;
@@ -20,8 +19,6 @@ const BETA: f64 = 1.25;
 /// PIE as mahimahi does it.
 #[derive(Clone, Debug)]
 pub struct MahimahiPie {
-    store: Store,
-    limits: Limits,
     rng: Rng,
     reference_ms: i64,
     max_burst_ms: u64,
@@ -38,11 +35,9 @@ pub struct MahimahiPie {
 }
 
 impl MahimahiPie {
-    /// Empty, at time 0.
-    pub fn new(limit: &LimitSpec, qdelay_ref_ms: u64, max_burst_ms: u64, seed: u64, index: u64) -> Self {
+    /// At time 0.
+    pub fn new(qdelay_ref_ms: u64, max_burst_ms: u64, seed: u64, index: u64) -> Self {
         Self {
-            store: Store::default(),
-            limits: limit.into(),
             rng: Rng::stream(seed, "queue/mahimahi_pie", index),
             reference_ms: qdelay_ref_ms as i64,
             max_burst_ms,
@@ -57,20 +52,20 @@ impl MahimahiPie {
     }
 
     /// Make the updates that were due since the last one.
-    fn catch_up(&mut self, now_ms: u64) {
+    fn catch_up(&mut self, now_ms: u64, store: &Store) {
         while now_ms.saturating_sub(self.updated_ms) > UPDATE_MS {
-            if self.at_rest() {
+            if self.at_rest(store) {
                 self.updated_ms += (now_ms - self.updated_ms - 1) / UPDATE_MS * UPDATE_MS;
                 return;
             }
-            self.update();
+            self.update(store);
             self.updated_ms += UPDATE_MS;
         }
     }
 
     /// Whether another update would change nothing: an empty queue, long idle.
-    fn at_rest(&self) -> bool {
-        self.store.is_empty()
+    fn at_rest(&self, store: &Store) -> bool {
+        store.is_empty()
             && self.probability == 0.0
             && self.drain_rate == 0
             && self.burst_ms == 0
@@ -78,9 +73,9 @@ impl MahimahiPie {
             && self.old_delay_ms == 0
     }
 
-    fn update(&mut self) {
+    fn update(&mut self, store: &Store) {
         self.old_delay_ms = self.delay_ms;
-        self.delay_ms = self.store.bytes().checked_div(self.drain_rate).unwrap_or(0) as i64;
+        self.delay_ms = store.bytes().checked_div(self.drain_rate).unwrap_or(0) as i64;
         let above = (self.delay_ms - self.reference_ms) as f64;
         let growth = (self.delay_ms - self.old_delay_ms) as f64;
         let step = ALPHA * above + BETA * growth;
@@ -92,7 +87,7 @@ impl MahimahiPie {
         let wanted = self.probability + step / scale;
         self.probability = wanted.clamp(0.0, 1.0);
         // A delay of zero with packets waiting only says that the rate is unknown or high: no decay then.
-        if self.delay_ms == 0 && self.old_delay_ms == 0 && self.store.is_empty() && wanted <= 1.0 {
+        if self.delay_ms == 0 && self.old_delay_ms == 0 && store.is_empty() && wanted <= 1.0 {
             self.probability *= 0.98;
         }
         self.burst_ms = self.burst_ms.saturating_sub(UPDATE_MS);
@@ -104,17 +99,17 @@ impl MahimahiPie {
         }
     }
 
-    fn drops_early(&mut self) -> bool {
+    fn drops_early(&mut self, store: &Store) -> bool {
         let calm = self.old_delay_ms < self.reference_ms / 2 && self.probability < 0.2;
-        if self.burst_ms > 0 || calm || self.store.bytes() < 2 * u64::from(OPPORTUNITY_BYTES) {
+        if self.burst_ms > 0 || calm || store.bytes() < 2 * u64::from(OPPORTUNITY_BYTES) {
             return false;
         }
         self.rng.bernoulli(self.probability)
     }
 
     /// Measure the drain rate over at least 16,384 bytes.
-    fn measure(&mut self, now_ms: u64, wire: u32) {
-        let backlogged = self.store.bytes() >= SAMPLE_BYTES;
+    fn measure(&mut self, now_ms: u64, wire: u32, store: &Store) {
+        let backlogged = store.bytes() >= SAMPLE_BYTES;
         if self.sample.is_none() && backlogged {
             self.sample = Some((now_ms, 0));
         }
@@ -132,24 +127,22 @@ impl MahimahiPie {
     }
 }
 
-impl QueueDiscipline for MahimahiPie {
-    fn enqueue(&mut self, now: Timestamp, packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        self.catch_up(now.as_millis());
-        let taken = self.store.admits(&self.limits, packet.wire) && !self.drops_early();
-        if taken {
-            self.store.push(packet);
-        }
-        taken
+impl Rule for MahimahiPie {
+    fn admit(&mut self, now: Timestamp, _packet: &mut Queued, store: &Store, room: bool, _marked: &mut u64) -> bool {
+        self.catch_up(now.as_millis(), store);
+        room && !self.drops_early(store)
     }
 
-    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
-        let packet = self.store.pop()?;
-        self.measure(now.as_millis(), packet.wire);
-        self.catch_up(now.as_millis());
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        _dropped: &mut Vec<Queued>,
+        _marked: &mut u64,
+    ) -> Option<Queued> {
+        let packet = store.pop()?;
+        self.measure(now.as_millis(), packet.wire, store);
+        self.catch_up(now.as_millis(), store);
         Some(packet)
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
     }
 }

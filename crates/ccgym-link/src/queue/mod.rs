@@ -1,12 +1,13 @@
 //! Queue disciplines: what waits, and what is dropped or marked. One per file.
 //!
-//! To add one: a file here, its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
+//! To add one: a file here ([`fifo::Rule`] if it keeps one queue), its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::SpecError;
 use dyn_clone::DynClone;
 
+use crate::link::waiting::Limits;
 use crate::spec::{
     LimitSpec, QueueSpec, MAX_COUPLING, MAX_FLOW_QUEUES, MAX_GAIN, MAX_SIGNED, MIN_COUPLING, MIN_UPDATE, MIN_WEIGHT,
 };
@@ -14,10 +15,9 @@ use crate::spec::{
 mod codel;
 mod control_law;
 mod drophead;
-mod droptail;
 mod dualpi2;
+mod fifo;
 mod fq_codel;
-mod infinite;
 mod mahimahi_codel;
 mod mahimahi_pie;
 mod pi;
@@ -25,6 +25,9 @@ mod pie;
 mod red;
 mod step;
 mod store;
+
+use control_law::ControlLaw;
+use fifo::{Fifo, NoRule};
 
 /// A packet in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,27 +75,28 @@ dyn_clone::clone_trait_object!(QueueDiscipline);
 /// The queue of a description that [`check`] accepts; `seed` and `index` name its random stream.
 pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscipline> {
     match spec {
-        QueueSpec::Infinite => Box::new(infinite::Infinite::new()),
-        QueueSpec::Droptail { limit } => Box::new(droptail::Droptail::new(limit)),
+        QueueSpec::Infinite => Box::new(Fifo::new(Limits::NONE, NoRule)),
+        QueueSpec::Droptail { limit } => Box::new(Fifo::new(limit, NoRule)),
         QueueSpec::Drophead { limit } => Box::new(drophead::Drophead::new(limit)),
         QueueSpec::MahimahiCodel { limit, target, interval } => {
-            Box::new(mahimahi_codel::MahimahiCodel::new(limit, target.as_millis(), interval.as_millis()))
+            let rule = mahimahi_codel::MahimahiCodel::new(target.as_millis(), interval.as_millis());
+            Box::new(Fifo::new(limit, rule))
         }
         QueueSpec::MahimahiPie { limit, qdelay_ref, max_burst } => {
             let (reference_ms, max_burst_ms) = (qdelay_ref.as_millis(), max_burst.as_millis());
-            Box::new(mahimahi_pie::MahimahiPie::new(limit, reference_ms, max_burst_ms, seed, index))
+            Box::new(Fifo::new(limit, mahimahi_pie::MahimahiPie::new(reference_ms, max_burst_ms, seed, index)))
         }
         QueueSpec::Codel { limit, target, interval, ecn, ns3 } => {
-            Box::new(codel::Codel::new(limit, *target, *interval, *ecn, *ns3))
+            Box::new(Fifo::new(limit, ControlLaw::new(*target, *interval, *ecn, *ns3)))
         }
         QueueSpec::FqCodel { limit, target, interval, quantum, flows, ecn } => {
-            let law = control_law::ControlLaw::new(*target, *interval, *ecn, false);
+            let law = ControlLaw::new(*target, *interval, *ecn, false);
             Box::new(fq_codel::FqCodel::new(limit, law, *quantum, *flows, seed, index))
         }
         QueueSpec::Pie { limit, target, interval, alpha, beta, max_burst, ecn, mark_up_to } => {
             let controller = pi::PiController::new(*target, *interval, *alpha, *beta);
             let mark_up_to = ecn.then_some(*mark_up_to);
-            Box::new(pie::Pie::new(limit, controller, *max_burst, mark_up_to, (seed, index)))
+            Box::new(Fifo::new(limit, pie::Pie::new(controller, *max_burst, mark_up_to, (seed, index))))
         }
         QueueSpec::Red { limit, min, max, max_probability, weight, gentle, ecn } => {
             let settings = red::Settings {
@@ -103,9 +107,11 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscip
                 gentle: *gentle,
                 ecn: *ecn,
             };
-            Box::new(red::Red::new(limit, settings, seed, index))
+            Box::new(Fifo::new(limit, red::Red::new(settings, seed, index)))
         }
-        QueueSpec::Step { limit, threshold, delay } => Box::new(step::Step::new(limit, threshold.as_ref(), *delay)),
+        QueueSpec::Step { limit, threshold, delay } => {
+            Box::new(Fifo::new(limit, step::Step::new(threshold.as_ref(), *delay)))
+        }
         QueueSpec::Dualpi2 { limit, target, interval, alpha, beta, coupling, step, classic_share } => {
             let controller = pi::PiController::new(*target, *interval, *alpha, *beta);
             Box::new(dualpi2::DualPi2::new(limit, controller, *coupling, *step, *classic_share, (seed, index)))

@@ -6,11 +6,10 @@
 use ccgym_core::rng::Rng;
 use ccgym_core::units::{TimeSpan, Timestamp};
 
-use crate::link::waiting::Limits;
+use crate::queue::fifo::Rule;
 use crate::queue::pi::PiController;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
-use crate::spec::LimitSpec;
+use crate::queue::Queued;
 
 /// With less than this waiting nothing is dropped early: two packets (§4.1).
 const MIN_BYTES: u64 = 2 * 1500;
@@ -27,11 +26,9 @@ const SPACING: (f64, f64) = (0.85, 8.5);
 /// Up to a probability, what the controller's change is divided by (§4.2).
 const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
-/// One FIFO under PIE.
+/// PIE of one queue.
 #[derive(Clone, Debug)]
 pub struct Pie {
-    store: Store,
-    limits: Limits,
     controller: PiController,
     max_burst: TimeSpan,
     /// ECN-capable packets are marked up to this probability; none: never.
@@ -41,29 +38,24 @@ pub struct Pie {
     burst: TimeSpan,
     /// Probability since the last drop.
     summed: f64,
-    marked: u64,
     rng: Rng,
 }
 
 impl Pie {
-    /// Empty, at time 0. ECN-capable packets are marked up to a probability of `mark_up_to`, if there is one.
+    /// At time 0. ECN-capable packets are marked up to a probability of `mark_up_to`, if there is one.
     pub fn new(
-        limit: &LimitSpec,
         controller: PiController,
         max_burst: TimeSpan,
         mark_up_to: Option<f64>,
         (seed, index): (u64, u64),
     ) -> Self {
         Self {
-            store: Store::default(),
-            limits: limit.into(),
             controller,
             max_burst,
             mark_up_to,
             probability: 0.0,
             burst: max_burst,
             summed: 0.0,
-            marked: 0,
             rng: Rng::stream(seed, "queue/pie", index),
         }
     }
@@ -74,11 +66,11 @@ impl Pie {
     }
 
     /// Make the updates that were due since the last one.
-    fn catch_up(&mut self, now: Timestamp) {
+    fn catch_up(&mut self, now: Timestamp, store: &Store) {
         loop {
-            let at_rest = self.store.is_empty() && self.probability == 0.0 && self.burst == TimeSpan::ZERO;
+            let at_rest = store.is_empty() && self.probability == 0.0 && self.burst == TimeSpan::ZERO;
             let Some(at) = self.controller.due(now, at_rest) else { return };
-            self.update(self.store.age(at));
+            self.update(store.age(at));
         }
     }
 
@@ -99,9 +91,9 @@ impl Pie {
     }
 
     /// Whether the arrival is chosen.
-    fn chooses(&mut self) -> bool {
+    fn chooses(&mut self, store: &Store) -> bool {
         let calm = self.low(self.controller.previous()) && self.probability < LOW_PROBABILITY;
-        if self.burst > TimeSpan::ZERO || calm || self.store.bytes() <= MIN_BYTES {
+        if self.burst > TimeSpan::ZERO || calm || store.bytes() <= MIN_BYTES {
             return false;
         }
         if self.probability == 0.0 {
@@ -116,37 +108,29 @@ impl Pie {
     }
 }
 
-impl QueueDiscipline for Pie {
-    fn enqueue(&mut self, now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        self.catch_up(now);
-        if self.probability == 0.0 && self.low(self.store.age(now)) && self.low(self.controller.previous()) {
+impl Rule for Pie {
+    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &Store, room: bool, marked: &mut u64) -> bool {
+        self.catch_up(now, store);
+        if self.probability == 0.0 && self.low(store.age(now)) && self.low(self.controller.previous()) {
             self.burst = self.max_burst;
         }
-        if !self.store.admits(&self.limits, packet.wire) {
+        if !room {
             self.summed = 0.0;
             return false;
         }
-        if self.chooses() {
-            let marks = self.mark_up_to.is_some_and(|most| self.probability <= most);
-            if !(marks && packet.mark(&mut self.marked)) {
-                return false;
-            }
-        }
-        self.store.push(packet);
-        true
+        let marks = self.mark_up_to.is_some_and(|max| self.probability <= max);
+        !self.chooses(store) || (marks && packet.mark(marked))
     }
 
-    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
-        self.catch_up(now);
-        self.store.pop()
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
-    }
-
-    fn marked(&self) -> u64 {
-        self.marked
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        _dropped: &mut Vec<Queued>,
+        _marked: &mut u64,
+    ) -> Option<Queued> {
+        self.catch_up(now, store);
+        store.pop()
     }
 }
 
@@ -155,13 +139,16 @@ mod tests {
     use ccgym_core::packet::{Datagram, Ecn};
 
     use super::*;
+    use crate::queue::fifo::Fifo;
+    use crate::queue::QueueDiscipline;
+    use crate::spec::LimitSpec;
 
     const MS: TimeSpan = TimeSpan::from_millis(1);
 
-    fn pie(mark_up_to: Option<f64>) -> Pie {
+    fn pie(mark_up_to: Option<f64>) -> Fifo<Pie> {
         let controller = PiController::new(TimeSpan(15 * MS.0), TimeSpan(15 * MS.0), 0.125, 1.25);
         let limit = LimitSpec { packets: Some(10_000), bytes: None };
-        Pie::new(&limit, controller, TimeSpan(150 * MS.0), mark_up_to, (1, 0))
+        Fifo::new(&limit, Pie::new(controller, TimeSpan(150 * MS.0), mark_up_to, (1, 0)))
     }
 
     fn packet(ms: u64, ecn: Ecn) -> Queued {
@@ -197,10 +184,10 @@ mod tests {
             (1.0, 15, 900, 1.0),
         ] {
             let mut queue = pie(None);
-            queue.probability = before;
-            queue.controller.change(TimeSpan(old * MS.0));
-            queue.update(TimeSpan(delay * MS.0));
-            let found = queue.probability;
+            queue.rule.probability = before;
+            queue.rule.controller.change(TimeSpan(old * MS.0));
+            queue.rule.update(TimeSpan(delay * MS.0));
+            let found = queue.rule.probability;
             assert!((found - after).abs() < 1e-12, "{before} {old} {delay}: {found} instead of {after}");
         }
     }
@@ -211,7 +198,7 @@ mod tests {
         let mut queue = pie(None);
         for ms in 0..150 {
             assert!(queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]), "{ms}");
-            queue.probability = 1.0;
+            queue.rule.probability = 1.0;
         }
         assert!(!queue.enqueue(Timestamp::from_millis(150), packet(150, Ecn::NotEct), &mut vec![]));
     }
@@ -223,12 +210,12 @@ mod tests {
             [(0.0, 7, 7, true), (1e-9, 7, 7, false), (0.0, 8, 7, false), (0.0, 7, 8, false), (0.0, 0, 0, true)]
         {
             let mut queue = pie(None);
-            queue.burst = TimeSpan::ZERO;
-            queue.probability = probability;
-            queue.controller.change(TimeSpan(before * MS.0));
+            queue.rule.burst = TimeSpan::ZERO;
+            queue.rule.probability = probability;
+            queue.rule.controller.change(TimeSpan(before * MS.0));
             queue.store.push(packet(0, Ecn::NotEct));
             assert!(queue.enqueue(Timestamp::from_millis(waits), packet(waits, Ecn::NotEct), &mut vec![]));
-            let full = queue.burst == TimeSpan(150 * MS.0);
+            let full = queue.rule.burst == TimeSpan(150 * MS.0);
             assert_eq!(full, refilled, "probability {probability}, {before} ms, then {waits} ms");
         }
     }
@@ -241,14 +228,14 @@ mod tests {
             [(0.19, 7, 10, false), (0.2, 7, 10, true), (0.19, 8, 10, true), (1.0, 100, 2, false), (1.0, 100, 3, true)]
         {
             let mut queue = pie(None);
-            queue.burst = TimeSpan::ZERO;
-            queue.probability = probability;
-            queue.summed = SPACING.1;
-            queue.controller.change(TimeSpan(delay * MS.0));
+            queue.rule.burst = TimeSpan::ZERO;
+            queue.rule.probability = probability;
+            queue.rule.summed = SPACING.1;
+            queue.rule.controller.change(TimeSpan(delay * MS.0));
             for id in 0..packets {
                 queue.store.push(packet(id, Ecn::NotEct));
             }
-            assert_eq!(queue.chooses(), drops, "{probability} {delay} ms, {packets} packets");
+            assert_eq!(queue.rule.chooses(&queue.store), drops, "{probability} {delay} ms, {packets} packets");
         }
     }
 
@@ -261,9 +248,9 @@ mod tests {
         }
         let (mut gaps, mut gap) = (vec![], 0);
         for _ in 0..20_000 {
-            queue.probability = 0.05;
+            queue.rule.probability = 0.05;
             gap += 1;
-            if queue.chooses() {
+            if queue.rule.chooses(&queue.store) {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -286,8 +273,8 @@ mod tests {
             for ms in 0..200 {
                 queue.enqueue(Timestamp::from_millis(ms), packet(ms, ecn), &mut vec![]);
             }
-            queue.probability = probability;
-            queue.summed = SPACING.1;
+            queue.rule.probability = probability;
+            queue.rule.summed = SPACING.1;
             queue.marked = 0;
             let accepted = queue.enqueue(Timestamp::from_millis(200), packet(200, ecn), &mut vec![]);
             assert_eq!((accepted, queue.marked), (marked, u64::from(marked)), "{probability} {ecn:?}");

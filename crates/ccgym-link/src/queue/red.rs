@@ -6,10 +6,9 @@
 use ccgym_core::rng::Rng;
 use ccgym_core::units::Timestamp;
 
-use crate::link::waiting::Limits;
+use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
-use crate::spec::LimitSpec;
+use crate::queue::Queued;
 
 /// Weight of one measurement of what a packet takes.
 const SERVICE_WEIGHT: f64 = 1.0 / 8.0;
@@ -40,11 +39,9 @@ enum Verdict {
     Drop,
 }
 
-/// One FIFO under RED.
+/// RED of one queue.
 #[derive(Clone, Debug)]
 pub struct Red {
-    store: Store,
-    limits: Limits,
     settings: Settings,
     /// Average queue in packets.
     average: f64,
@@ -55,37 +52,33 @@ pub struct Red {
     was_waiting: bool,
     /// Time that a packet takes, in seconds; zero until it is measured.
     service_s: f64,
-    marked: u64,
     rng: Rng,
 }
 
 impl Red {
-    /// Empty.
-    pub fn new(limit: &LimitSpec, settings: Settings, seed: u64, index: u64) -> Self {
+    /// With an average of zero.
+    pub fn new(settings: Settings, seed: u64, index: u64) -> Self {
         Self {
-            store: Store::default(),
-            limits: limit.into(),
             settings,
             average: 0.0,
             since_chosen: None,
             last_departure: Timestamp::ZERO,
             was_waiting: false,
             service_s: 0.0,
-            marked: 0,
             rng: Rng::stream(seed, "queue/red", index),
         }
     }
 
     /// A packet arrives: the average.
-    fn average(&mut self, now: Timestamp) {
+    fn average(&mut self, now: Timestamp, store: &Store) {
         let weight = self.settings.weight;
-        if self.store.is_empty() {
+        if store.is_empty() {
             let idle = now.since(self.last_departure).as_secs_f64();
             if self.service_s > 0.0 {
                 self.average *= (1.0 - weight).powf(idle / self.service_s);
             }
         } else {
-            self.average += weight * (self.store.len() as f64 - self.average);
+            self.average += weight * (store.len() as f64 - self.average);
         }
     }
 
@@ -116,39 +109,32 @@ impl Red {
     }
 }
 
-impl QueueDiscipline for Red {
-    fn enqueue(&mut self, now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        self.average(now);
-        let keeps = match self.judge() {
+impl Rule for Red {
+    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &Store, _room: bool, marked: &mut u64) -> bool {
+        self.average(now, store);
+        match self.judge() {
             Verdict::Pass => true,
-            Verdict::Chosen => self.settings.ecn && packet.mark(&mut self.marked),
+            Verdict::Chosen => self.settings.ecn && packet.mark(marked),
             Verdict::Drop => false,
-        };
-        let taken = keeps && self.store.admits(&self.limits, packet.wire);
-        if taken {
-            self.store.push(packet);
         }
-        taken
     }
 
-    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
-        let packet = self.store.pop()?;
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        _dropped: &mut Vec<Queued>,
+        _marked: &mut u64,
+    ) -> Option<Queued> {
+        let packet = store.pop()?;
         if self.was_waiting {
             let took = now.since(self.last_departure).as_secs_f64();
             let weight = if self.service_s == 0.0 { 1.0 } else { SERVICE_WEIGHT };
             self.service_s += weight * (took - self.service_s);
         }
         self.last_departure = now;
-        self.was_waiting = !self.store.is_empty();
+        self.was_waiting = !store.is_empty();
         Some(packet)
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
-    }
-
-    fn marked(&self) -> u64 {
-        self.marked
     }
 }
 
@@ -157,11 +143,14 @@ mod tests {
     use ccgym_core::packet::{Datagram, Ecn};
 
     use super::*;
+    use crate::queue::fifo::Fifo;
+    use crate::queue::QueueDiscipline;
+    use crate::spec::LimitSpec;
 
-    fn red(gentle: bool, ecn: bool) -> Red {
+    fn red(gentle: bool, ecn: bool) -> Fifo<Red> {
         let limit = LimitSpec { packets: Some(10_000), bytes: None };
         let settings = Settings { min: 5.0, max: 15.0, max_probability: 0.02, weight: 0.002, gentle, ecn };
-        Red::new(&limit, settings, 1, 0)
+        Fifo::new(&limit, Red::new(settings, 1, 0))
     }
 
     fn packet(ecn: Ecn) -> Queued {
@@ -175,13 +164,13 @@ mod tests {
         let mut queue = red(true, false);
         let burst = 50;
         for _ in 0..=burst {
-            queue.average(Timestamp::ZERO);
+            queue.rule.average(Timestamp::ZERO, &queue.store);
             queue.store.push(packet(Ecn::NotEct));
         }
         // Arrival k + 1 finds k packets; the first one, an empty queue of average zero.
         let l = f64::from(burst);
         let expected = l + 1.0 + (0.998f64.powf(l + 1.0) - 1.0) / 0.002;
-        assert!((queue.average - expected).abs() < 1e-9, "{} instead of {expected}", queue.average);
+        assert!((queue.rule.average - expected).abs() < 1e-9, "{} instead of {expected}", queue.rule.average);
     }
 
     /// While the queue is empty for the time of m packets, the average decays by (1−w)^m.
@@ -194,20 +183,20 @@ mod tests {
         for ms in [10, 12, 14] {
             queue.dequeue(Timestamp::from_millis(ms), &mut vec![]);
         }
-        queue.average = 10.0;
-        queue.average(Timestamp::from_millis(14 + 2 * 300));
-        assert!((queue.average - 10.0 * 0.998f64.powi(300)).abs() < 1e-9, "{}", queue.average);
+        queue.rule.average = 10.0;
+        queue.rule.average(Timestamp::from_millis(14 + 2 * 300), &queue.store);
+        assert!((queue.rule.average - 10.0 * 0.998f64.powi(300)).abs() < 1e-9, "{}", queue.rule.average);
     }
 
     /// Waits of 1 … 1/p packets, all alike: with p = 0.01 their mean is 50 (§VII; independent draws have 100).
     #[test]
     fn choices_are_spaced_evenly() {
         let mut queue = red(true, false);
-        queue.average = 10.0;
+        queue.rule.average = 10.0;
         let (mut waits, mut wait) = (vec![], 0);
         for _ in 0..100_000 {
             wait += 1;
-            if queue.judge() == Verdict::Chosen {
+            if queue.rule.judge() == Verdict::Chosen {
                 waits.push(wait);
                 wait = 0;
             }
@@ -232,8 +221,8 @@ mod tests {
             (30.0, true, 0.0, 1.0),
         ] {
             let mut queue = red(gentle, false);
-            queue.average = average;
-            let verdicts: Vec<_> = (0..20_000).map(|_| queue.judge()).collect();
+            queue.rule.average = average;
+            let verdicts: Vec<_> = (0..20_000).map(|_| queue.rule.judge()).collect();
             let share = |of| verdicts.iter().filter(|&&verdict| verdict == of).count() as f64 / 20_000.0;
             let (found_chosen, found_dropped) = (share(Verdict::Chosen), share(Verdict::Drop));
             assert!((found_chosen - chosen).abs() < 0.003, "{average}: {found_chosen} chosen");
@@ -248,8 +237,8 @@ mod tests {
             [(29.0, Ecn::Ect0, true), (29.0, Ecn::NotEct, false), (40.0, Ecn::Ect0, false), (4.0, Ecn::Ect0, true)]
         {
             let mut queue = red(true, true);
-            queue.average = average;
-            queue.since_chosen = Some(1_000);
+            queue.rule.average = average;
+            queue.rule.since_chosen = Some(1_000);
             assert_eq!(queue.enqueue(Timestamp::ZERO, packet(ecn), &mut vec![]), accepted, "{average} {ecn:?}");
             assert_eq!(queue.marked, u64::from(accepted && average > 5.0), "{average} {ecn:?}");
         }

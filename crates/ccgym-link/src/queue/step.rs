@@ -3,61 +3,47 @@
 use ccgym_core::units::{TimeSpan, Timestamp};
 
 use crate::link::waiting::Limits;
+use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
-use crate::queue::{QueueDiscipline, Queued};
+use crate::queue::Queued;
 use crate::spec::LimitSpec;
 
-/// Drops arrivals beyond its limit, and marks ECN-capable packets.
-#[derive(Clone, Debug)]
+/// Marks ECN-capable packets.
+#[derive(Clone)]
 pub struct Step {
-    store: Store,
-    limits: Limits,
     /// Arrivals that bring the queue above this are marked.
     threshold: Limits,
     /// Packets that waited longer are marked as they leave.
     delay: TimeSpan,
-    marked: u64,
 }
 
 impl Step {
-    /// Empty. Marks above `threshold`, `delay` or both.
-    pub fn new(limit: &LimitSpec, threshold: Option<&LimitSpec>, delay: Option<TimeSpan>) -> Self {
-        Self {
-            store: Store::default(),
-            limits: limit.into(),
-            threshold: threshold.map_or(Limits::NONE, Limits::from),
-            delay: delay.unwrap_or(TimeSpan::MAX),
-            marked: 0,
-        }
+    /// Marks above `threshold`, `delay` or both.
+    pub fn new(threshold: Option<&LimitSpec>, delay: Option<TimeSpan>) -> Self {
+        Self { threshold: threshold.map_or(Limits::NONE, Limits::from), delay: delay.unwrap_or(TimeSpan::MAX) }
     }
 }
 
-impl QueueDiscipline for Step {
-    fn enqueue(&mut self, _now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
-        let room = self.store.admits(&self.limits, packet.wire);
-        if room {
-            if !self.store.admits(&self.threshold, packet.wire) {
-                packet.mark(&mut self.marked);
-            }
-            self.store.push(packet);
+impl Rule for Step {
+    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, store: &Store, room: bool, marked: &mut u64) -> bool {
+        if room && !store.admits(&self.threshold, packet.wire) {
+            packet.mark(marked);
         }
         room
     }
 
-    fn dequeue(&mut self, now: Timestamp, _dropped: &mut Vec<Queued>) -> Option<Queued> {
-        let mut packet = self.store.pop()?;
+    fn dequeue(
+        &mut self,
+        now: Timestamp,
+        store: &mut Store,
+        _dropped: &mut Vec<Queued>,
+        marked: &mut u64,
+    ) -> Option<Queued> {
+        let mut packet = store.pop()?;
         if now.since(packet.arrived) > self.delay {
-            packet.mark(&mut self.marked);
+            packet.mark(marked);
         }
         Some(packet)
-    }
-
-    fn backlog(&self) -> (u64, u64) {
-        self.store.backlog()
-    }
-
-    fn marked(&self) -> u64 {
-        self.marked
     }
 }
 
@@ -66,6 +52,8 @@ mod tests {
     use ccgym_core::packet::{Datagram, Ecn};
 
     use super::*;
+    use crate::queue::fifo::Fifo;
+    use crate::queue::QueueDiscipline;
 
     fn packet(ms: u64, ecn: Ecn) -> Queued {
         let datagram = Datagram { id: ms, flow: 0, size: 1496, ecn };
@@ -79,7 +67,7 @@ mod tests {
         let packets = LimitSpec { packets: Some(3), bytes: None };
         let bytes = LimitSpec { packets: None, bytes: Some(4500) };
         for threshold in [packets, bytes] {
-            let mut queue = Step::new(&ROOMY, Some(&threshold), None);
+            let mut queue = Fifo::new(&ROOMY, Step::new(Some(&threshold), None));
             for ms in 0..5 {
                 queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect1), &mut vec![]);
             }
@@ -91,7 +79,7 @@ mod tests {
 
     #[test]
     fn marks_departures_that_waited() {
-        let mut queue = Step::new(&ROOMY, None, Some(TimeSpan::from_millis(2)));
+        let mut queue = Fifo::new(&ROOMY, Step::new(None, Some(TimeSpan::from_millis(2))));
         for ms in 0..3 {
             queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect0), &mut vec![]);
         }
@@ -102,7 +90,7 @@ mod tests {
     #[test]
     fn drops_beyond_its_limit_and_marks_no_other_flows() {
         let one = LimitSpec { packets: Some(1), bytes: None };
-        let mut queue = Step::new(&LimitSpec { packets: Some(2), bytes: None }, Some(&one), None);
+        let mut queue = Fifo::new(&LimitSpec { packets: Some(2), bytes: None }, Step::new(Some(&one), None));
         let taken = [0, 1, 2].map(|ms| queue.enqueue(Timestamp::ZERO, packet(ms, Ecn::NotEct), &mut vec![]));
         assert_eq!((taken, queue.marked()), ([true, true, false], 0));
     }

@@ -1,19 +1,40 @@
-//! A rate with an infinite or drop-tail queue: departures are known at arrival.
+//! A link with an infinite or drop-tail queue: departures are known at arrival, so that it answers at once.
 
 use ccgym_core::cold_path;
 use ccgym_core::packet::Datagram;
-use ccgym_core::units::{Rate, Timestamp};
+use ccgym_core::units::Timestamp;
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement};
-use crate::link::rate_clock::RateClock;
 use crate::link::recorder::Recorder;
 use crate::link::waiting::{Limits, Waiting};
-use crate::spec::Param;
 
-/// FIFO link at a rate. The hottest element: some nanoseconds per packet.
+/// When a link may transmit: a rate, or a delivery trace.
+pub trait Schedule: Clone + Send + Sync + 'static {
+    /// A packet arrives at `now`. `waiting` loses those whose transmission has begun.
+    fn arrive(&mut self, now: Timestamp, waiting: &mut Waiting);
+
+    /// Whether it can ever carry a packet of this size.
+    fn carries(&self, _wire: u32) -> bool {
+        true
+    }
+
+    /// Transmit a packet behind all others: when that begins and ends. An end of [`Timestamp::NEVER`]: it is never
+    /// delivered.
+    fn transmit(&mut self, now: Timestamp, wire: u32) -> (Timestamp, Timestamp);
+
+    /// In which opportunity the last packet ended; 0 for a rate.
+    fn opportunity(&self) -> u64 {
+        0
+    }
+
+    /// A recorder for its events, which has not started.
+    fn recorder(&self) -> Recorder;
+}
+
+/// FIFO link under a schedule. The hottest element: some nanoseconds per packet.
 #[derive(Clone, Debug)]
-pub struct RateFifo {
-    clock: RateClock,
+pub struct FifoLink<S> {
+    schedule: S,
     /// Those whose transmission has not begun.
     waiting: Waiting,
     limits: Limits,
@@ -31,12 +52,12 @@ struct Device {
     queued: Waiting,
 }
 
-impl RateFifo {
-    /// A link at `rate` which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
-    pub fn new(rate: &Param<Rate>, limits: Limits, overhead: u32, device_packets: u32) -> Self {
+impl<S: Schedule> FifoLink<S> {
+    /// A link which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
+    pub fn new(schedule: S, limits: Limits, overhead: u32, device_packets: u32) -> Self {
         let device = Device { packets: device_packets as usize, queued: Waiting::default() };
         Self {
-            clock: RateClock::new(rate),
+            schedule,
             waiting: Waiting::default(),
             limits,
             overhead,
@@ -56,7 +77,7 @@ impl RateFifo {
     }
 }
 
-impl PathElement for RateFifo {
+impl<S: Schedule> PathElement for FifoLink<S> {
     #[inline(never)]
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
         let wire = datagram.size + self.overhead;
@@ -65,12 +86,7 @@ impl PathElement for RateFifo {
             cold_path();
             recorder.arrived(now, wire, datagram.flow);
         }
-        let starts = self.clock.free_at();
-        if starts <= now {
-            self.waiting.clear();
-        } else {
-            self.waiting.pop_until(now);
-        }
+        self.schedule.arrive(now, &mut self.waiting);
         let admitted = match &mut self.device {
             None => self.waiting.admits(&self.limits, wire),
             Some(device) => {
@@ -79,11 +95,11 @@ impl PathElement for RateFifo {
                 device.queued.admits(&self.limits, wire)
             }
         };
-        if !admitted {
+        if !self.schedule.carries(wire) || !admitted {
             return self.drop(now, wire, datagram);
         }
-        let departs = self.clock.send(now, wire);
-        if !departs.is_set() {
+        let (starts, ends) = self.schedule.transmit(now, wire);
+        if !ends.is_set() {
             return self.drop(now, wire, datagram);
         }
         if starts > now {
@@ -102,12 +118,12 @@ impl PathElement for RateFifo {
         }
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(wire);
-        self.counters.sojourn_ns += departs.0 - now.0;
+        self.counters.sojourn_ns += ends.0 - now.0;
         if let Some(recorder) = &mut self.recorder {
             cold_path();
-            recorder.departs(departs, 0, wire, datagram.flow, now);
+            recorder.departs(ends, self.schedule.opportunity(), wire, datagram.flow, now);
         }
-        Fate::Forward(departs)
+        Fate::Forward(ends)
     }
 
     fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
@@ -130,7 +146,7 @@ impl PathElement for RateFifo {
 
     fn record_events(&mut self) {
         if self.recorder.is_none() {
-            self.recorder = Some(Box::new(Recorder::for_rate(self.clock.clone())));
+            self.recorder = Some(Box::new(self.schedule.recorder()));
         }
     }
 

@@ -1,0 +1,75 @@
+//! One FIFO under a limit: the frame of the disciplines that keep a single queue. What a [`Rule`] adds to it is in one
+//! file each; without one ([`NoRule`]) it is mahimahi's `infinite` and `droptail`.
+//!
+//! Links over these two answer at arrival; this is their form for held links.
+
+use ccgym_core::units::Timestamp;
+
+use crate::link::waiting::Limits;
+use crate::queue::store::Store;
+use crate::queue::{QueueDiscipline, Queued};
+
+/// What a discipline does beyond keeping packets in order and dropping arrivals beyond the limit.
+pub trait Rule: Clone + Send + Sync + 'static {
+    /// A packet arrives at `store`; `room` says whether the limit holds with it. False: it is dropped. A rule marks with
+    /// [`Queued::mark`], which counts in `marked`.
+    fn admit(&mut self, _now: Timestamp, _packet: &mut Queued, _store: &Store, room: bool, _marked: &mut u64) -> bool {
+        room
+    }
+
+    /// The link takes a packet; those dropped on the way are appended to `dropped`.
+    fn dequeue(
+        &mut self,
+        _now: Timestamp,
+        store: &mut Store,
+        _dropped: &mut Vec<Queued>,
+        _marked: &mut u64,
+    ) -> Option<Queued> {
+        store.pop()
+    }
+}
+
+/// Drops arrivals beyond the limit.
+#[derive(Clone)]
+pub struct NoRule;
+
+impl Rule for NoRule {}
+
+/// A queue under `rule`.
+#[derive(Clone)]
+pub struct Fifo<R> {
+    pub(super) store: Store,
+    limits: Limits,
+    pub(super) marked: u64,
+    pub(super) rule: R,
+}
+
+impl<R: Rule> Fifo<R> {
+    /// Empty.
+    pub fn new(limits: impl Into<Limits>, rule: R) -> Self {
+        Self { store: Store::default(), limits: limits.into(), marked: 0, rule }
+    }
+}
+
+impl<R: Rule> QueueDiscipline for Fifo<R> {
+    fn enqueue(&mut self, now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
+        let room = self.store.admits(&self.limits, packet.wire);
+        let taken = self.rule.admit(now, &mut packet, &self.store, room, &mut self.marked) && room;
+        if taken {
+            self.store.push(packet);
+        }
+        taken
+    }
+
+    fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.rule.dequeue(now, &mut self.store, dropped, &mut self.marked)
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        self.store.backlog()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}
