@@ -22,6 +22,7 @@
 
 pub mod arrivals;
 pub mod columns;
+pub mod decision_log;
 pub mod episode;
 pub mod in_order;
 pub mod logs;

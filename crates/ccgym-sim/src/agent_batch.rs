@@ -1,8 +1,9 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
 use ccgym_agent::{ActionKind, AgentSpec, FlowAgent, GroundTruth};
-use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::episode::{EpisodeStats, Summary};
+use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::decision_log::DecisionLog;
+use ccgym_run::episode::Summary;
 
 use crate::bounds::{Interrupt, Stopped};
 use crate::pool::Pool;
@@ -69,13 +70,12 @@ struct Lane {
     /// Flows that learn, in the order of their rows. An episode may have fewer than there are rows.
     flows: Vec<usize>,
     due: Vec<bool>,
-    /// Per learner: whether it has decided yet. What closes before is no result of a decision.
-    decided: Vec<bool>,
     max_steps: u64,
     ended: Ended,
     /// Why the latest step failed.
     stopped: Option<Stopped>,
-    episodes: Vec<EpisodeStats>,
+    /// Per learner.
+    logs: Vec<DecisionLog>,
     /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert asks for.
     truths: Vec<Vec<GroundTruth>>,
 }
@@ -148,11 +148,10 @@ impl AgentBatch {
             simulator: None,
             flows: Vec::new(),
             due: vec![false; learners],
-            decided: vec![false; learners],
             max_steps: 0,
             ended: Ended::Time,
             stopped: None,
-            episodes: vec![EpisodeStats::default(); learners],
+            logs: vec![DecisionLog::default(); learners],
             truths: vec![Vec::new(); learners],
         };
         let choices = match spec.action_kind() {
@@ -222,8 +221,7 @@ impl AgentBatch {
             simulator.set_interrupt(interrupt.clone());
         }
         lane.due.fill(false);
-        lane.decided.fill(false);
-        lane.episodes.fill(EpisodeStats::default());
+        lane.logs.fill(DecisionLog::default());
         match simulator.run_to_decision(simulator.end())? {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
             None => return Err(BatchError::TooShort(simulator.end().as_secs_f64())),
@@ -251,7 +249,7 @@ impl AgentBatch {
     pub fn open(&self) -> impl Iterator<Item = bool> + '_ {
         self.lanes.iter().flat_map(|lane| {
             let running = lane.ended == Ended::Running;
-            lane.decided.iter().zip(&lane.due).map(move |(decided, due)| running && *decided && !due)
+            lane.logs.iter().zip(&lane.due).map(move |(log, due)| running && log.has_begun() && !due)
         })
     }
 
@@ -381,7 +379,7 @@ impl AgentBatch {
     /// Summary of the episode of simulator `index` so far, one summary per learner.
     #[must_use]
     pub fn summary(&self, index: usize) -> Vec<Summary> {
-        self.lanes[index].episodes.iter().map(EpisodeStats::summary).collect()
+        self.lanes[index].logs.iter().map(DecisionLog::summary).collect()
     }
 
     /// The simulator `index`, if it was ever reset.
@@ -401,7 +399,7 @@ impl Lane {
         };
         for (learner, due) in self.due.iter_mut().enumerate() {
             if std::mem::take(due) {
-                self.decided[learner] = true;
+                self.logs[learner].begin();
                 let action = &part.actions[learner * w.action..][..w.action];
                 simulator.decide(self.flows[learner], action);
             }
@@ -412,7 +410,7 @@ impl Lane {
             Some(flow) => {
                 let learner = learner_of(&self.flows, flow);
                 self.due[learner] = true;
-                let steps = self.episodes[learner].steps + u64::from(self.decided[learner]);
+                let steps = self.logs[learner].steps() + u64::from(self.logs[learner].has_begun());
                 if self.max_steps > 0 && steps >= self.max_steps {
                     self.ended = Ended::Steps;
                 }
@@ -429,19 +427,14 @@ impl Lane {
             let truth = simulator.ground_truth(flow);
             remember(&mut self.truths[learner], truths, truth);
             let simulator = &*simulator;
-            let interval = simulator.sender(flow).last_interval();
-            let Some(agent) = FlowAgent::of(simulator.sender(flow).cca()) else { continue };
             observe(simulator, flow, &mut part.observations[learner * w.observation..][..w.observation]);
             let terms = &mut part.terms[learner * w.terms..][..w.terms];
-            part.rewards[learner] = agent.reward(&truth, terms);
-            if self.decided[learner] {
-                self.episodes[learner].add(interval, &truth);
-            } else {
-                part.rewards[learner] = 0.0;
-                terms.fill(0.0);
-            }
             let stats = &mut part.stats[learner * COLUMNS.len()..][..COLUMNS.len()];
-            write_stats(simulator.now(), interval, agent.rejected_actions(), stats);
+            let sender = simulator.sender(flow);
+            let Some(reward) = self.logs[learner].close(simulator.now(), sender, &truth, terms, stats) else {
+                continue;
+            };
+            part.rewards[learner] = reward;
             part.due[learner] = u8::from(self.due[learner]);
         }
         part.ended[0] = self.ended as u8;

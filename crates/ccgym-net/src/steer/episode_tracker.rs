@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ccgym_agent::{FlowAgent, GroundTruth};
 use ccgym_core::{Sender, TimeSpan, Timestamp};
-use ccgym_run::columns::{write_stats, write_truth, COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::episode::EpisodeStats;
+use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
+use ccgym_run::decision_log::DecisionLog;
 use ccgym_run::truth::GroundTruthModel;
 use ccgym_run::RunSpec;
 
@@ -38,7 +38,7 @@ impl LiveGroundTruth {
 pub struct EpisodeTracker {
     flow: usize,
     truth: LiveGroundTruth,
-    stats: EpisodeStats,
+    log: DecisionLog,
     /// Number of the next interval.
     sequence: u64,
     /// The interval that the action in force was chosen for.
@@ -56,7 +56,7 @@ impl EpisodeTracker {
         Self {
             flow,
             truth,
-            stats: EpisodeStats::default(),
+            log: DecisionLog::default(),
             sequence: 0,
             applied: None,
             answered: false,
@@ -68,37 +68,26 @@ impl EpisodeTracker {
 
     /// Whether a decision has been asked for.
     pub const fn has_begun(&self) -> bool {
-        self.sequence > 0
+        self.log.has_begun()
     }
 
     /// The sender's interval closed last as a message, taken into the account; `awaiting`: the agent is to decide.
     /// `None` for a sender without agent.
     pub fn close(&mut self, now: Timestamp, sender: &Sender, awaiting: bool) -> Option<Interval> {
         let agent = FlowAgent::of(sender.cca())?;
-        let first = self.sequence == 0;
-        let interval = sender.last_interval();
-        let truth = self.truth.over(self.flow, interval.start, now);
-
+        let truth = self.truth.over(self.flow, sender.last_interval().start, now);
         let mut reward_terms = vec![0.0; agent.spec().reward.terms.len()];
-        let mut reward = agent.reward(&truth, &mut reward_terms);
-        // What a flow saw before its first decision is not rewarded.
-        if first {
-            reward = 0.0;
-            reward_terms.fill(0.0);
-        }
         let mut statistics = vec![0.0; COLUMNS.len()];
-        write_stats(now, interval, agent.rejected_actions(), &mut statistics);
+        let reward = self.log.close(now, sender, &truth, &mut reward_terms, &mut statistics)?;
         let mut truths = vec![0.0; TRUTH_COLUMNS.len()];
         write_truth(&truth, sender, &mut truths);
         for number in &statistics {
             self.hash = (self.hash ^ number.to_bits()).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        let held = !first && !self.answered;
-        if !first {
-            self.stats.add(interval, &truth);
-            // The end of a flow is not a missed deadline.
-            self.missed += u64::from(held && awaiting);
-        }
+        let held = self.log.has_begun() && !self.answered;
+        // The end of a flow is not a missed deadline.
+        self.missed += u64::from(held && awaiting);
+        self.log.begin();
         self.answered = false;
         let sequence = self.sequence;
         self.sequence += 1;
@@ -128,6 +117,6 @@ impl EpisodeTracker {
 
     /// What the flow has come to.
     pub fn summary(&self) -> Summary {
-        self.stats.summary().into()
+        self.log.summary().into()
     }
 }

@@ -199,7 +199,7 @@ impl Lane {
             let cut = (0..self.flows.len()).filter(|learner| over && Some(*learner) != due);
             for learner in due.into_iter().chain(cut) {
                 let last = row(&before, learner, w.observation);
-                if self.decided[learner] {
+                if self.logs[learner].has_begun() {
                     let sums = row_mut(part.now.term_sums, learner, w.terms);
                     part.now.returns[learner] += rewards[learner];
                     part.now.lengths[learner] += 1;
