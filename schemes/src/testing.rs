@@ -54,6 +54,17 @@ pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
     crate::create(name, &params).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The rows below the heading of `tests/recorded/<name>.csv`, as numbers; not a number where a field is empty.
+/// Panics where a row has another width.
+#[cfg(test)]
+pub fn recorded<const N: usize>(name: &str) -> Vec<[f64; N]> {
+    let path = format!("{}/tests/recorded/{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let number = |field: &str| if field.is_empty() { f64::NAN } else { field.parse().expect(field) };
+    let row = |line: &str| line.split(',').map(number).collect::<Vec<_>>().try_into().expect("a row of the width");
+    text.lines().skip(1).map(row).collect()
+}
+
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flying {

@@ -12,10 +12,6 @@ mod loss;
 mod rate_control;
 mod received_rate;
 #[cfg(test)]
-mod recorded_aiortc;
-#[cfg(test)]
-mod recorded_str0m;
-#[cfg(test)]
 mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
