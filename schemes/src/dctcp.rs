@@ -4,7 +4,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, MarkedShare, Rule, Window, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -12,12 +12,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "DCTCP",
         reference: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
         summary: "Grows as Reno; marks reduce in proportion to the share of packets that are marked.",
-        parameters: &[
-            Parameter::number("gain", 1.0 / 16.0, (0.001, 1.0), "", "Weight of the latest round trip in that share."),
-            Parameter::number("first_share", 1.0, (0.0, 1.0), "", "That share before any round trip."),
-            START_UP,
-            PACING,
-        ],
+        parameters: parameters! {
+            /// Weight of the latest round trip in that share.
+            gain: number(1.0 / 16.0, (0.001, 1.0), "");
+            /// That share before any round trip.
+            first_share: number(1.0, (0.0, 1.0), "");
+            START_UP;
+            PACING;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_dctcp.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT

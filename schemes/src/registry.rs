@@ -212,6 +212,29 @@ pub struct Parameter {
     pub help: &'static str,
 }
 
+/// A table of parameters. Of each its help as a comment, its name, and what the function of [`Parameter`] for its kind
+/// takes between these; or the name of a constant that several schemes share.
+macro_rules! parameters {
+    (@row [] $shared:ident) => { $shared };
+    (@row [$($help:literal)+] $name:ident $kind:ident ($($argument:expr),*)) => {
+        $crate::registry::Parameter::$kind(
+            stringify!($name), $($argument,)* $crate::registry::from_comment(concat!($($help),+)),
+        )
+    };
+    ($($(#[doc = $help:literal])* $name:ident $(: $kind:ident $arguments:tt)?;)*) => {
+        &[$($crate::registry::parameters!(@row [$($help)*] $name $($kind $arguments)?)),*]
+    };
+}
+pub(crate) use parameters;
+
+/// The text of a comment, which begins with a space.
+pub(crate) const fn from_comment(text: &'static str) -> &'static str {
+    match std::str::from_utf8(text.as_bytes().split_at(1).1) {
+        Ok(text) => text,
+        Err(_) => panic!("a comment begins with a space"),
+    }
+}
+
 /// Type, range and default of a parameter. Ranges include their ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterKind {

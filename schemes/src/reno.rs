@@ -6,7 +6,7 @@
 use ccgym_core::{ns3, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -15,17 +15,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "RFC 5681, RFC 6582, RFC 9002 §7",
         summary: "Adds one packet per round trip and halves at a loss.",
         style: Some(("saddlebrown", "v")),
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["rfc", "linux", "ns3"],
-                "rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole \
-                 packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in flight.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole
+            /// packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in
+            /// flight.
+            mode: choice(&["rfc", "linux", "ns3"]);
+            START_UP;
+            PACING;
+            ECN;
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| {

@@ -34,7 +34,7 @@ use self::recent::Recent;
 use self::round::{Next, Round, Seen, Wants};
 use crate::cubic::{self, Cubic};
 use crate::pacing;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -43,13 +43,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "ours",
         summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
         style: None,
-        parameters: &[Parameter::number(
-            "appetite",
-            0.2,
-            (0.001, 100.0),
-            "s^½",
-            "Packets to keep waiting in the queue, over the square root of the rate in packets/s.",
-        )],
+        parameters: parameters! {
+            /// Packets to keep waiting in the queue, over the square root of the rate in packets/s.
+            appetite: number(0.2, (0.001, 100.0), "s^½");
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Kestrel::new(p)?)),
