@@ -11,7 +11,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed rate",
         reference: "none: a calibration tool",
         summary: "Sends at a constant rate, whatever happens.",
-        style: Some(("dimgray", "D")),
         parameters: parameters! {
             /// The rate, counted in bytes on the wire.
             rate_mbps: number(10.0, (0.001, 1e6), "Mbit/s");

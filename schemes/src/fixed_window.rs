@@ -11,7 +11,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed window",
         reference: "none: a calibration tool",
         summary: "Keeps a constant number of packets in flight, whatever happens.",
-        style: Some(("gray", "s")),
         parameters: parameters! {
             /// The window.
             cwnd: integer(10, (1, 10_000_000), "packets");

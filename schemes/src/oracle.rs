@@ -16,7 +16,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Oracle",
         reference: "none: the bound that the path's capacity and delay set",
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
-        style: Some(("forestgreen", "X")),
         parameters: parameters! {
             /// What to send at; 0: the fair share, one part in as many as there are flows.
             share: number(0.0, (0.0, 1.0), "of the capacity");

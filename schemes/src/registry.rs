@@ -78,7 +78,7 @@ pub struct SchemeEntry {
 /// Makes a scheme from checked parameters and what the host has loaded.
 pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SchemeError>;
 
-/// What a scheme is, for look-up, documentation and plots.
+/// Describes a scheme for look-up, documentation and plots.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemeInfo {
     /// Registry name: lower case, as its file.
@@ -89,9 +89,6 @@ pub struct SchemeInfo {
     pub reference: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Color by a name that matplotlib knows, dark enough to be read on white (contrast of at least 3), and marker by
-    /// matplotlib's one-letter code. `None`: [`SchemeInfo::style`] picks a pair that is free.
-    pub style: Option<(&'static str, &'static str)>,
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Which comparisons it takes part in.
@@ -169,10 +166,6 @@ impl Transport {
     pub const UDP: Self = Self { profile: "udp", ..Self::TCP };
 }
 
-/// What schemes without a style of their own are drawn with.
-const COLORS: [&str; 5] = ["crimson", "indigo", "darkslategray", "mediumblue", "teal"];
-const MARKERS: [&str; 5] = ["D", "X", "<", ">", "P"];
-
 impl SchemeInfo {
     /// What an entry need not say.
     pub const DEFAULT: Self = Self {
@@ -180,23 +173,12 @@ impl SchemeInfo {
         label: "",
         reference: "",
         summary: "",
-        style: None,
         parameters: &[],
         role: Role::Default,
         status: Status::Native,
         implementation: "",
         transport: Transport::TCP,
     };
-
-    /// Color and marker: its own, or the first free ones in the order of the table.
-    #[must_use]
-    pub fn style(&self) -> (&'static str, &'static str) {
-        let taken = |pair| SCHEMES.iter().any(|entry| entry.info.style == Some(pair));
-        let pairs = MARKERS.iter().flat_map(|marker| COLORS.iter().map(move |color| (*color, *marker)));
-        let before = SCHEMES.iter().take_while(|entry| entry.info.name != self.name);
-        let place = before.filter(|entry| entry.info.style.is_none()).count();
-        self.style.or_else(|| pairs.filter(|pair| !taken(*pair)).nth(place)).unwrap_or(("black", "o"))
-    }
 }
 
 /// One parameter of a scheme.

@@ -20,7 +20,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Synthesized-BBR",
         reference: "Emara, Li, Chen, INFOCOM 2020 (the expert of Eagle); Cardwell et al., ACM Queue 2016 (its gains)",
         summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
-        style: Some(("olive", "p")),
         parameters: parameters! {
             /// Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.
             gain_on_estimate: flag(false);

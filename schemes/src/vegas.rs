@@ -14,7 +14,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Vegas",
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
-        style: Some(("slategray", "h")),
         parameters: parameters! {
             /// linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet at a
             /// loss and judges by smoothed millisecond round trips.

@@ -32,7 +32,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP BBR",
         reference: "Cardwell et al., ACM Queue 2016; Linux net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-00",
         summary: "Paces at the measured bottleneck bandwidth and probes for more and for the empty path (version 1).",
-        style: Some(("darkgoldenrod", "^")),
         parameters: parameters! {
             STARTUP_GAIN;
             CWND_GAIN;

@@ -24,7 +24,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Copa",
         reference: "Arun and Balakrishnan, NSDI 2018; genericCC d0153f8 for mode pantheon",
         summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
-        style: Some(("red", "o")),
         parameters: parameters! {
             /// pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.
             mode: choice(&["pantheon", "paper"]);

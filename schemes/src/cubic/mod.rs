@@ -21,7 +21,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Cubic",
         reference: "RFC 9438",
         summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
-        style: Some(("black", "*")),
         parameters: parameters! {
             /// rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of
             /// ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.

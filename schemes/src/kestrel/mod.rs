@@ -42,7 +42,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Kestrel",
         reference: "ours",
         summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
-        style: None,
         parameters: parameters! {
             /// Packets to keep waiting in the queue, over the square root of the rate in packets/s.
             appetite: number(0.2, (0.001, 100.0), "s^½");
