@@ -9,6 +9,7 @@ pub mod road;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::congestion_control::{
     Capabilities, FrameEvent, Observables, SentEvent, SpuriousLossEvent, TimeoutEvent,
 };
@@ -18,6 +19,7 @@ use ccgym_core::{
 };
 use ccgym_link::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
+use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -53,6 +55,18 @@ pub fn simulator(spec: &RunSpec) -> Simulator {
 pub fn observable(sim: &Simulator, name: &str) -> f64 {
     let all = sim.sender(0).cca().observables();
     all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
+}
+
+/// An agent's specification.
+pub fn agent(value: &Value) -> AgentSpec {
+    AgentSpec::from_json(&value.to_string()).unwrap_or_else(|e| panic!("the test's own agent: {e}"))
+}
+
+/// A simulator whose flows of scheme `learned` wait for the decisions of `agent`.
+pub fn learners(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub fn run(spec: &RunSpec) -> Outcome {
