@@ -1,7 +1,9 @@
 //! Formulas of the machine as a whole, and its transitions against hand-built events, on a path of 12 Mbit/s and 40 ms
 //! (40 packets). What it does on paths is in `crates/ccgym-sim/tests/behavior/expectations_bbr3.rs`.
 
-use ccgym_core::{CongestionControl, Rate, TimeSpan, Timestamp};
+use std::collections::BTreeSet;
+
+use ccgym_core::{CongestionControl, Rate, Rng, TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::congestion::UNBOUNDED;
@@ -52,6 +54,43 @@ fn until(h: &mut MockTransport, state: State) {
             h.ack_after(RTT);
         }
         assert!(h.now.since(start).as_secs_f64() < 12.0, "{state:?} must come: {:?}", h.scheme.observables());
+    }
+}
+
+/// Whatever happens to both versions, their states follow each other as their diagrams say: `transition_to` asserts that.
+#[test]
+fn states_follow_each_other_as_allowed() {
+    for (scheme, states) in [("bbr", 4), ("bbr3", STATES.len())] {
+        let mut seen = BTreeSet::new();
+        for seed in 0..40 {
+            let mut rng = Rng::stream(seed, "transitions", 0);
+            let mut h = MockTransport::of(scheme, &json!({}));
+            let ordinary = rng.bernoulli(0.3);
+            for _ in 0..15_000 {
+                h.advance(SERVICE);
+                match if ordinary { 99 } else { rng.below(400) } {
+                    0 => h.time_out(),
+                    1 => h.spurious(),
+                    2 => h.idle(RTT),
+                    3 => h.app_limit(),
+                    4..=30 => h.lose(),
+                    _ if h.observable("pacing_gain") < 1.0 && h.packets_in_flight() > 40 => h.ack(20),
+                    _ => h.ack_after(RTT),
+                }
+                seen.insert(h.scheme.state());
+            }
+        }
+        assert_eq!(seen.len(), states, "{scheme}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_transition_that_the_draft_does_not_know_is_noticed() {
+    for state in [State::ProbeUp, State::Drain, State::ProbeRefill] {
+        let mut flow = model();
+        flow.state = State::ProbeRtt;
+        let went = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| flow.transition_to(state)));
+        assert!(went.is_err(), "{state:?}");
     }
 }
 
@@ -142,6 +181,7 @@ fn the_wait_before_a_probe_is_two_to_three_seconds_and_none_or_one_round() {
     let mut flow = model();
     let (mut waits, mut rounds) = (Vec::new(), [0; 2]);
     for _ in 0..200 {
+        flow.state = State::ProbeUp;
         flow.start_down(Timestamp::ZERO);
         waits.push(flow.probe_wait.as_secs_f64());
         rounds[flow.rounds_since_probe as usize] += 1;
