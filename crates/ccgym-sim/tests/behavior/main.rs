@@ -8,6 +8,7 @@ mod classics_against_ns3;
 mod common;
 mod complaints;
 mod conservation;
+mod curves;
 mod determinism;
 mod differential_tquic_bbr3;
 mod expectations;

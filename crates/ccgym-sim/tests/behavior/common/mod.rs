@@ -220,7 +220,7 @@ pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
 }
 
 /// A window of so many bytes is none: pacing alone decides.
-const NO_LIMIT: u64 = 100_000_000;
+pub const NO_LIMIT: u64 = 100_000_000;
 
 // ---- a watched scheme -------------------------------------------------------------------------------------------
 
