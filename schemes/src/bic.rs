@@ -131,15 +131,14 @@ impl Rule for Bic {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("bic", params), context)
+        MockTransport::with_window("bic", packets, params)
     }
 
     /// Packets per round trip below and above a maximum of 400.

@@ -65,16 +65,15 @@ impl Rule for Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent};
+    use ccgym_core::{Ecn, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
     const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("dctcp", params), context)
+        MockTransport::with_window("dctcp", packets, params)
     }
 
     /// §3.3: W·(1 − α/2). The first acknowledgement, with its mark, counts into α with the weight of the gain.

@@ -207,8 +207,8 @@ impl Rule for Htcp {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Map, Value};
 
     use crate::registry::Parameters;
@@ -216,8 +216,7 @@ mod tests {
     const RTT: TimeSpan = TimeSpan::from_millis(100);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("htcp", params), context)
+        MockTransport::with_window("htcp", packets, params)
     }
 
     /// α(Δ) with Δ_L = 1 s, β = ½ and a round trip of 100 ms, where scaling changes nothing.

@@ -83,13 +83,12 @@ impl Rule for Hybla {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("hybla", params), context)
+        MockTransport::with_window("hybla", packets, params)
     }
 
     /// ρ = RTT/25 ms, min. 1. An acknowledged packet adds 2^ρ − 1 in slow start.

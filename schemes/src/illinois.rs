@@ -169,13 +169,12 @@ impl Rule for Illinois {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, ms, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::{ms, MockTransport};
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("illinois", params), context)
+        MockTransport::with_window("illinois", packets, params)
     }
     /// In congestion avoidance with round trips of 40 to 140 ms seen, and `rounds` rounds of `rtt` afterwards.
     fn after(rtt: u64, rounds: usize) -> MockTransport {

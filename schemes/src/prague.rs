@@ -131,15 +131,14 @@ impl Rule for Prague {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent, MSS};
+    use ccgym_core::{Ecn, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("prague", params), context)
+        MockTransport::with_window("prague", packets, params)
     }
 
     /// In congestion avoidance for `rounds` round trips of `rtt`, from a window of 100 packets on.

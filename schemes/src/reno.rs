@@ -85,15 +85,14 @@ impl Rule for Reno {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent, MSS};
+    use ccgym_core::{Ecn, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("reno", params), context)
+        MockTransport::with_window("reno", packets, params)
     }
     fn round(host: &mut MockTransport) -> f64 {
         host.ack_round(RTT, TimeSpan::ZERO);

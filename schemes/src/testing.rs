@@ -54,6 +54,33 @@ pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
     crate::create(name, &params).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// So many full packets are acknowledged at `now`; nothing else is told.
+#[must_use]
+pub fn acknowledgement(now: Timestamp, packets: u64, rtt: &RttEstimator) -> AckEvent<'_> {
+    AckEvent {
+        now,
+        acked_packets: packets,
+        acked_bytes: packets * MSS,
+        counted_bytes: packets * MSS,
+        acked: &[],
+        lost: &[],
+        lost_bytes: 0,
+        rtt_sample: None,
+        rtt,
+        rate_sample: None,
+        prior_in_flight: 0,
+        in_flight: 0,
+        delivered: 0,
+        largest_acked: 0,
+        next_packet_number: 0,
+        entered_recovery: false,
+        in_recovery: false,
+        cwnd_limited: true,
+        ack_delayed: false,
+        ce_packets: 0,
+    }
+}
+
 /// The rows below the heading of `tests/recorded/<name>.csv`, as numbers; not a number where a field is empty.
 /// Panics where a row has another width.
 #[cfg(test)]
@@ -148,6 +175,12 @@ impl MockTransport {
     #[must_use]
     pub fn of(name: &str, params: &Value) -> Self {
         Self::new(scheme(name, params))
+    }
+
+    /// The same with a first window of so many packets.
+    #[must_use]
+    pub fn with_window(name: &str, packets: u64, params: &Value) -> Self {
+        Self::with_context(scheme(name, params), InitContext { initial_window: packets * MSS, ..context() })
     }
 
     /// Send what the window allows.

@@ -194,16 +194,14 @@ fn whole_packets(window: &Window, acked: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::InitContext;
+    use crate::testing::{MockTransport, MSS};
     use serde_json::{json, Value};
 
     fn ms(value: f64) -> TimeSpan {
         TimeSpan::from_secs_f64(value / 1e3)
     }
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("vegas", params), context)
+        MockTransport::with_window("vegas", packets, params)
     }
     fn round(host: &mut MockTransport, rtt: f64) -> f64 {
         let before = host.window();

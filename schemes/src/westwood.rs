@@ -143,15 +143,14 @@ impl Rule for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     const MS: TimeSpan = TimeSpan::from_millis(1);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("westwood", params), context)
+        MockTransport::with_window("westwood", packets, params)
     }
 
     /// A path of one packet per ms with a base round trip of 40 ms, and 60 packets of window: 20 wait in the queue.

@@ -154,15 +154,13 @@ impl Rule for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::InitContext;
+    use crate::testing::{MockTransport, MSS};
     use serde_json::{json, Map, Value};
 
     const BASE: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("yeah", params), context)
+        MockTransport::with_window("yeah", packets, params)
     }
     fn rule() -> Yeah {
         Yeah { base: BASE, ..Yeah::new(&Parameters::resolve(&ENTRY.info, &Map::new()).unwrap()) }

@@ -29,7 +29,7 @@ TITLES = {
     "portrait": "{} on three calibrated paths",
     "programs": "Sending rate of each program, of ours emulated and of ours simulated, on eight paths",
     "tree": "The first questions of {}",
-    "windows": "Windows of all schemes: 12 Mbit/s and 40 ms as it is, with half of the rate from 10 s on, with 1 % of loss",
+    "windows": "Windows on 12 Mbit/s and 40 ms: as it is, with half of the rate from 10 s on, with 1 % of loss",
 }
 
 

@@ -135,28 +135,8 @@ fn window_caps_of_each_state() {
 
 /// Nothing but one packet acknowledged.
 fn acknowledgement(host: &MockTransport) -> ccgym_core::AckEvent<'_> {
-    ccgym_core::AckEvent {
-        now: host.now,
-        acked_packets: 1,
-        acked_bytes: MSS,
-        counted_bytes: MSS,
-        acked: &[],
-        lost: &[],
-        lost_bytes: 0,
-        rtt_sample: None,
-        rtt: &host.rtt,
-        rate_sample: None,
-        prior_in_flight: 40 * MSS,
-        in_flight: 39 * MSS,
-        delivered: 1_000 * MSS,
-        largest_acked: 0,
-        next_packet_number: 100,
-        entered_recovery: false,
-        in_recovery: false,
-        cwnd_limited: true,
-        ack_delayed: false,
-        ce_packets: 0,
-    }
+    let of = crate::testing::acknowledgement(host.now, 1, &host.rtt);
+    ccgym_core::AckEvent { prior_in_flight: 40 * MSS, in_flight: 39 * MSS, delivered: 1_000 * MSS, ..of }
 }
 
 #[test]

@@ -203,12 +203,11 @@ impl CongestionControl for Quic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
+    use crate::testing::{ms, MockTransport, TestEvent, MSS};
     use serde_json::{json, Map, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("quic", params), context)
+        MockTransport::with_window("quic", packets, params)
     }
 
     /// β_N = (N−1+0.7)/N of the window, min. two packets, once per recovery.
