@@ -7,7 +7,7 @@ use ccgym_core::TimeSpan;
 use serde_json::json;
 
 use crate::common::assert_close;
-use crate::common::road::Road;
+use crate::common::test_path::TestPath;
 
 /// Rate of L1, and packets that fill it.
 const MBPS: f64 = 12.0;
@@ -27,12 +27,12 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
         (1000.0, 10, 1.0, 3.0, 0.97),
     ] {
         let product = (mbps * 1e3 * rtt as f64 / 12_000.0) as usize;
-        let mut road = Road::new("bbr3", &json!({}), mbps, (4 * product).max(40));
-        road.one_way = TimeSpan::from_micros(500 * rtt);
-        road.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
-        let bandwidth = road.observable("max_bw_mbps") / mbps;
+        let mut path = TestPath::new("bbr3", &json!({}), mbps, (4 * product).max(40));
+        path.one_way = TimeSpan::from_micros(500 * rtt);
+        path.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
+        let bandwidth = path.observable("max_bw_mbps") / mbps;
         assert!((bandwidth - 1.0).abs() < 0.02, "{mbps} Mbit/s, {rtt} ms: {bandwidth}");
-        let used = road.watch(seconds, |_| {}) / mbps;
+        let used = path.watch(seconds, |_| {}) / mbps;
         assert!(used > share, "{mbps} Mbit/s, {rtt} ms: {used}");
     }
 }
@@ -47,13 +47,13 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
 /// PROBE_DOWN costs nothing: it ends when the queue of the probe is gone, and no loss has set a bound to keep headroom below.
 #[test]
 fn ninety_eight_percent_of_the_bandwidth() {
-    let mut road = Road::new("bbr3", &json!({}), MBPS, 160);
-    road.watch(10.0, |_| {});
-    let (mut state, mut before, mut at) = (road.state(), road.bottleneck_idle(), road.now);
+    let mut path = TestPath::new("bbr3", &json!({}), MBPS, 160);
+    path.watch(10.0, |_| {});
+    let (mut state, mut before, mut at) = (path.state(), path.bottleneck_idle(), path.now);
     // Seconds in each state, and of these how long the bottleneck was idle.
     let (mut spent, mut idle) = (BTreeMap::<_, f64>::new(), BTreeMap::<_, f64>::new());
     let (mut looks, mut excess) = (0.0, 0.0);
-    let used = road.watch(60.0, |r| {
+    let used = path.watch(60.0, |r| {
         *spent.entry(state).or_default() += r.now.since(at).as_secs_f64();
         *idle.entry(state).or_default() += TimeSpan(r.bottleneck_idle().0 - before.0).as_secs_f64();
         (before, at) = (r.bottleneck_idle(), r.now);
@@ -82,10 +82,10 @@ fn ninety_eight_percent_of_the_bandwidth() {
 #[test]
 fn one_percent_loss_is_tolerated_and_three_are_not() {
     for (lose_every, low, high) in [(1000, 0.8, 1.0), (100, 0.75, 1.0), (33, 0.0, 0.3)] {
-        let mut road = Road::new("bbr3", &json!({}), 100.0, 340);
-        road.lose_every = lose_every;
-        road.watch(5.0, |_| {});
-        let used = road.watch(20.0, |_| {}) / 100.0;
+        let mut path = TestPath::new("bbr3", &json!({}), 100.0, 340);
+        path.lose_every = lose_every;
+        path.watch(5.0, |_| {});
+        let used = path.watch(20.0, |_| {}) / 100.0;
         assert!((low..high).contains(&used), "one of {lose_every}: {used}");
     }
 }

@@ -4,7 +4,7 @@
 // Each test binary uses its own part.
 #![allow(dead_code)]
 
-pub mod road;
+pub mod test_path;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
