@@ -68,6 +68,30 @@ def draw_programs(file: Path) -> None:
         save_compact(drawn, file)
 
 
+def draw_windows(file: Path) -> None:
+    """Draw the windows that schemes/tests/curves keeps, a panel per scheme."""
+    files = sorted((ROOT / "schemes/tests/curves").glob("*.csv"))
+    with house_style():
+        drawn = blank_figure(17, 1.6 * -(-len(files) // 5))
+        drawn.set_layout_engine("constrained")
+        panels = drawn.subplots(-(-len(files) // 5), 5, sharex=True, squeeze=False)
+        for axes, kept in zip(panels.flat, files, strict=False):
+            rows = list(csv.DictReader(kept.read_text(encoding="utf-8").splitlines()))
+            for path, color in zip(list(rows[0])[1:], PROGRAM_COLORS, strict=True):
+                axes.plot(
+                    [int(row["ms"]) / 1e3 for row in rows], [int(row[path]) for row in rows], color=color, label=path
+                )
+            axes.set_title(contender(kept.stem).style.label, size="small")
+            axes.set_ylim(bottom=0)
+            axes.tick_params(labelsize="x-small")
+        for axes in panels.flat[len(files) :]:
+            axes.set_axis_off()
+        drawn.supxlabel("Time (s)", size="small")
+        drawn.supylabel("Window (packets)", size="small")
+        drawn.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
+        save_compact(drawn, file)
+
+
 def draw(name: str) -> None:
     """Draw one."""
     kind, subject = FIGURES[name]
@@ -77,6 +101,8 @@ def draw(name: str) -> None:
         draw_curve(subject, file)
     elif kind == "programs":
         draw_programs(file)
+    elif kind == "windows":
+        draw_windows(file)
     elif ccgym([kind, subject, "-o", str(file)]) != 0:
         raise SystemExit(f"{name}: not drawn")
 
@@ -85,7 +111,8 @@ def outdated(name: str) -> bool:
     """Whether a figure is missing, or older than the native module, its agent or its recording."""
     file = IMAGES / f"{name}.png"
     kind, subject = FIGURES[name]
-    shown = genuine.RECORDED.rglob("*.gz") if kind == "programs" else (ROOT / "agents" / subject).glob("*")
+    recorded = {"programs": genuine.RECORDED.rglob("*.gz"), "windows": (ROOT / "schemes/tests/curves").glob("*")}
+    shown = recorded[kind] if kind in recorded else (ROOT / "agents" / subject).glob("*")
     sources = [Path(_core.__file__), *shown]
     return not file.exists() or file.stat().st_mtime < max(one.stat().st_mtime for one in sources)
 

@@ -5,7 +5,7 @@
 use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,10 +13,12 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "AIMD",
         reference: "Chiu and Jain, Computer Networks and ISDN Systems 17(1), 1989",
         summary: "Adds to the window in each round trip and multiplies it by a factor at a loss.",
-        parameters: &[
-            Parameter::number("increase", 1.0, (0.01, 1000.0), "packets", "What the window gains per round trip."),
-            Parameter::number("decrease", 0.5, (0.1, 0.99), "", "What the window is multiplied by at a loss."),
-        ],
+        parameters: parameters! {
+            /// What the window gains per round trip.
+            increase: number(1.0, (0.01, 1000.0), "packets");
+            /// What the window is multiplied by at a loss.
+            decrease: number(0.5, (0.1, 0.99), "");
+        },
         role: Role::Tool,
         ..SchemeInfo::DEFAULT
     },

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::Timestamp;
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,32 +13,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP BIC",
         reference: "Xu, Harfoush and Rhee, IEEE INFOCOM 2004",
         summary: "Searches for the window of the last loss by bisection, then probes beyond it.",
-        parameters: &[
-            Parameter::number("beta", 0.8, (0.1, 0.99), "", "Share of the window kept at a loss."),
-            Parameter::number("max_increment", 16.0, (1.0, 1000.0), "packets", "Most growth per round trip."),
-            Parameter::integer(
-                "low_window",
-                14,
-                (2, 1000),
-                "packets",
-                "Up to this window it adds one packet per round trip and halves, as Reno.",
-            ),
-            Parameter::number(
-                "smooth_part",
-                20.0,
-                (4.0, 1000.0),
-                "round trips",
-                "So long the window takes for the last four packets to the maximum.",
-            ),
-            Parameter::flag(
-                "fast_convergence",
-                true,
-                "Remember less than the window at a loss that comes below the last maximum, to make room.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// Share of the window kept at a loss.
+            beta: number(0.8, (0.1, 0.99), "");
+            /// Most growth per round trip.
+            max_increment: number(16.0, (1.0, 1000.0), "packets");
+            /// Up to this window it adds one packet per round trip and halves, as Reno.
+            low_window: integer(14, (2, 1000), "packets");
+            /// So long the window takes for the last four packets to the maximum.
+            smooth_part: number(20.0, (4.0, 1000.0), "round trips");
+            /// Remember less than the window at a loss that comes below the last maximum, to make room.
+            fast_convergence: flag(true);
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_bic.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -140,15 +129,14 @@ impl Rule for Bic {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("bic", params), context)
+        MockTransport::with_window("bic", packets, params)
     }
 
     /// Packets per round trip below and above a maximum of 400.

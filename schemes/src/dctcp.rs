@@ -4,7 +4,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, MarkedShare, Rule, Window, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -12,12 +12,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "DCTCP",
         reference: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
         summary: "Grows as Reno; marks reduce in proportion to the share of packets that are marked.",
-        parameters: &[
-            Parameter::number("gain", 1.0 / 16.0, (0.001, 1.0), "", "Weight of the latest round trip in that share."),
-            Parameter::number("first_share", 1.0, (0.0, 1.0), "", "That share before any round trip."),
-            START_UP,
-            PACING,
-        ],
+        parameters: parameters! {
+            /// Weight of the latest round trip in that share.
+            gain: number(1.0 / 16.0, (0.001, 1.0), "");
+            /// That share before any round trip.
+            first_share: number(1.0, (0.0, 1.0), "");
+            START_UP;
+            PACING;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_dctcp.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -62,16 +64,15 @@ impl Rule for Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent};
+    use ccgym_core::{Ecn, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
     const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("dctcp", params), context)
+        MockTransport::with_window("dctcp", packets, params)
     }
 
     /// §3.3: W·(1 − α/2). The first acknowledgement, with its mark, counts into α with the weight of the gain.

@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent};
 
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -11,17 +11,12 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed rate",
         reference: "none: a calibration tool",
         summary: "Sends at a constant rate, whatever happens.",
-        style: Some(("dimgray", "D")),
-        parameters: &[
-            Parameter::number("rate_mbps", 10.0, (0.001, 1e6), "Mbit/s", "The rate, counted in bytes on the wire."),
-            Parameter::number(
-                "cap_bdp",
-                0.0,
-                (0.0, 1e3),
-                "bandwidth-delay products",
-                "Limit on what is in flight, in rate times smallest round trip seen; 0: none.",
-            ),
-        ],
+        parameters: parameters! {
+            /// The rate, counted in bytes on the wire.
+            rate_mbps: number(10.0, (0.001, 1e6), "Mbit/s");
+            /// Limit on what is in flight, in rate times smallest round trip seen; 0: none.
+            cap_bdp: number(0.0, (0.0, 1e3), "bandwidth-delay products");
+        },
         role: Role::Tool,
         ..SchemeInfo::DEFAULT
     },

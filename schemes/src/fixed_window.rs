@@ -3,7 +3,7 @@
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -11,8 +11,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Fixed window",
         reference: "none: a calibration tool",
         summary: "Keeps a constant number of packets in flight, whatever happens.",
-        style: Some(("gray", "s")),
-        parameters: &[Parameter::integer("cwnd", 10, (1, 10_000_000), "packets", "The window.")],
+        parameters: parameters! {
+            /// The window.
+            cwnd: integer(10, (1, 10_000_000), "packets");
+        },
         role: Role::Tool,
         ..SchemeInfo::DEFAULT
     },

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,28 +13,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "H-TCP",
         reference: "Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06",
         summary: "Grows by a square of the time since the last loss; a loss takes away what the queue held.",
-        parameters: &[
-            Parameter::number(
-                "delta_l",
-                1.0,
-                (0.0, 100.0),
-                "s",
-                "For so long after a loss it grows by one packet per round trip, as Reno.",
-            ),
-            Parameter::flag(
-                "adaptive_backoff",
-                true,
-                "Keep the ratio of minimum to maximum round trip at a loss, within 0.5 and 0.8; false: one half.",
-            ),
-            Parameter::flag(
-                "rtt_scaling",
-                true,
-                "Multiply growth by the round trip over 100 ms, within 0.1 and 2, so that long paths are not behind.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// For so long after a loss it grows by one packet per round trip, as Reno.
+            delta_l: number(1.0, (0.0, 100.0), "s");
+            /// Keep the ratio of minimum to maximum round trip at a loss, within 0.5 and 0.8; false: one half.
+            adaptive_backoff: flag(true);
+            /// Multiply growth by the round trip over 100 ms, within 0.1 and 2, so that long paths are not behind.
+            rtt_scaling: flag(true);
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_htcp.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -216,8 +205,8 @@ impl Rule for Htcp {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Map, Value};
 
     use crate::registry::Parameters;
@@ -225,8 +214,7 @@ mod tests {
     const RTT: TimeSpan = TimeSpan::from_millis(100);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("htcp", params), context)
+        MockTransport::with_window("htcp", packets, params)
     }
 
     /// α(Δ) with Δ_L = 1 s, β = ½ and a round trip of 100 ms, where scaling changes nothing.

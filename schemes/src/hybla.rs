@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,18 +13,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Hybla",
         reference: "Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004",
         summary: "Grows as fast in packets per second as Reno would over a reference round trip.",
-        parameters: &[
-            Parameter::number(
-                "reference_rtt",
-                25.0,
-                (1.0, 1000.0),
-                "ms",
-                "Round trip of the Reno flow whose growth is imitated.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// Round trip of the Reno flow whose growth is imitated.
+            reference_rtt: number(25.0, (1.0, 1000.0), "ms");
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_hybla.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -86,13 +81,12 @@ impl Rule for Hybla {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("hybla", params), context)
+        MockTransport::with_window("hybla", packets, params)
     }
 
     /// ρ = RTT/25 ms, min. 1. An acknowledged packet adds 2^ρ − 1 in slow start.

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rounds, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,29 +13,23 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Illinois",
         reference: "Liu, Başar and Srikant, Performance Evaluation 65(6–7), 2008",
         summary: "Adds up to ten packets per round trip while the queue is short, and fewer as it grows.",
-        parameters: &[
-            Parameter::number("alpha_min", 0.3, (0.01, 1.0), "packets", "Growth per round trip at the longest delay."),
-            Parameter::number("alpha_max", 10.0, (1.01, 100.0), "packets", "Growth per round trip without a queue."),
-            Parameter::number("beta_min", 0.125, (0.01, 0.45), "", "Share given up at a loss with a short queue."),
-            Parameter::number("beta_max", 0.5, (0.46, 0.9), "", "Share given up at a loss with a long queue."),
-            Parameter::integer(
-                "window_threshold",
-                15,
-                (2, 1000),
-                "packets",
-                "Below this window it adds one packet per round trip and halves, as Reno.",
-            ),
-            Parameter::integer(
-                "theta",
-                5,
-                (1, 100),
-                "round trips",
-                "So many with a short queue in a row bring the fastest growth back.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// Growth per round trip at the longest delay.
+            alpha_min: number(0.3, (0.01, 1.0), "packets");
+            /// Growth per round trip without a queue.
+            alpha_max: number(10.0, (1.01, 100.0), "packets");
+            /// Share given up at a loss with a short queue.
+            beta_min: number(0.125, (0.01, 0.45), "");
+            /// Share given up at a loss with a long queue.
+            beta_max: number(0.5, (0.46, 0.9), "");
+            /// Below this window it adds one packet per round trip and halves, as Reno.
+            window_threshold: integer(15, (2, 1000), "packets");
+            /// So many with a short queue in a row bring the fastest growth back.
+            theta: integer(5, (1, 100), "round trips");
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_illinois.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -173,13 +167,12 @@ impl Rule for Illinois {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, ms, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::{ms, MockTransport};
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("illinois", params), context)
+        MockTransport::with_window("illinois", packets, params)
     }
     /// In congestion avoidance with round trips of 40 to 140 ms seen, and `rounds` rounds of `rtt` afterwards.
     fn after(rtt: u64, rounds: usize) -> MockTransport {

@@ -2,7 +2,7 @@
 //!
 //! To add one: write `src/<name>.rs` with a type that implements [`ccgym_core::CongestionControl`] and a
 //! `pub const ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the
-//! contract tests, the documentation row and the plot style follow from the entry.
+//! contract tests and the documentation row follow from the entry.
 //!
 //! May import `ccgym-agent` and `ccgym-core`.
 

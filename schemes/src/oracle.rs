@@ -8,7 +8,7 @@
 use ccgym_core::congestion_control::{Capabilities, KnownPath, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -16,24 +16,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Oracle",
         reference: "none: the bound that the path's capacity and delay set",
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
-        style: Some(("forestgreen", "X")),
-        parameters: &[
-            Parameter::number(
-                "share",
-                0.0,
-                (0.0, 1.0),
-                "of the capacity",
-                "What to send at; 0: the fair share, one part in as many as there are flows.",
-            ),
-            Parameter::number(
-                "margin_ms",
-                2.0,
-                (0.0, 1000.0),
-                "ms",
-                "Room in the window beyond the bandwidth-delay product, for links that work in whole \
-                 milliseconds in both directions.",
-            ),
-        ],
+        parameters: parameters! {
+            /// What to send at; 0: the fair share, one part in as many as there are flows.
+            share: number(0.0, (0.0, 1.0), "of the capacity");
+            /// Room in the window beyond the bandwidth-delay product, for links that work in whole milliseconds in
+            /// both directions.
+            margin_ms: number(2.0, (0.0, 1000.0), "ms");
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| {

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, MarkedShare, Rule, Window, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,17 +13,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Prague",
         reference: "draft-briscoe-iccrg-prague-congestion-control-04; RFC 9331",
         summary: "DCTCP's response to marks for the Internet: ECT(1), paced, with less bias towards short round trips.",
-        parameters: &[
-            Parameter::number("gain", 1.0 / 16.0, (0.001, 1.0), "", "Weight of the latest window in the marked share."),
-            Parameter::number(
-                "reference_rtt",
-                25.0,
-                (0.1, 1000.0),
-                "ms",
-                "Flows with a shorter round trip grow and respond as if they had this one.",
-            ),
-            START_UP,
-        ],
+        parameters: parameters! {
+            /// Weight of the latest window in the marked share.
+            gain: number(1.0 / 16.0, (0.001, 1.0), "");
+            /// Flows with a shorter round trip grow and respond as if they had this one.
+            reference_rtt: number(25.0, (0.1, 1000.0), "ms");
+            START_UP;
+        },
         role: Role::OnRequest,
         implementation: "L4STeam/linux tcp_prague.c, GPL-2.0 (behavior); L4STeam/udp_prague",
         ..SchemeInfo::DEFAULT
@@ -134,15 +130,14 @@ impl Rule for Prague {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent, MSS};
+    use ccgym_core::{Ecn, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("prague", params), context)
+        MockTransport::with_window("prague", packets, params)
     }
 
     /// In congestion avoidance for `rounds` round trips of `rtt`, from a window of 100 packets on.

@@ -78,7 +78,7 @@ pub struct SchemeEntry {
 /// Makes a scheme from checked parameters and what the host has loaded.
 pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SchemeError>;
 
-/// What a scheme is, for look-up, documentation and plots.
+/// Describes a scheme for look-up, documentation and plots.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemeInfo {
     /// Registry name: lower case, as its file.
@@ -89,9 +89,6 @@ pub struct SchemeInfo {
     pub reference: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Color by a name that matplotlib knows, dark enough to be read on white (contrast of at least 3), and marker by
-    /// matplotlib's one-letter code. `None`: [`SchemeInfo::style`] picks a pair that is free.
-    pub style: Option<(&'static str, &'static str)>,
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Which comparisons it takes part in.
@@ -169,10 +166,6 @@ impl Transport {
     pub const UDP: Self = Self { profile: "udp", ..Self::TCP };
 }
 
-/// What schemes without a style of their own are drawn with.
-const COLORS: [&str; 5] = ["crimson", "indigo", "darkslategray", "mediumblue", "teal"];
-const MARKERS: [&str; 5] = ["D", "X", "<", ">", "P"];
-
 impl SchemeInfo {
     /// What an entry need not say.
     pub const DEFAULT: Self = Self {
@@ -180,23 +173,12 @@ impl SchemeInfo {
         label: "",
         reference: "",
         summary: "",
-        style: None,
         parameters: &[],
         role: Role::Default,
         status: Status::Native,
         implementation: "",
         transport: Transport::TCP,
     };
-
-    /// Color and marker: its own, or the first free ones in the order of the table.
-    #[must_use]
-    pub fn style(&self) -> (&'static str, &'static str) {
-        let taken = |pair| SCHEMES.iter().any(|entry| entry.info.style == Some(pair));
-        let pairs = MARKERS.iter().flat_map(|marker| COLORS.iter().map(move |color| (*color, *marker)));
-        let before = SCHEMES.iter().take_while(|entry| entry.info.name != self.name);
-        let place = before.filter(|entry| entry.info.style.is_none()).count();
-        self.style.or_else(|| pairs.filter(|pair| !taken(*pair)).nth(place)).unwrap_or(("black", "o"))
-    }
 }
 
 /// One parameter of a scheme.
@@ -210,6 +192,29 @@ pub struct Parameter {
     pub unit: &'static str,
     /// One sentence.
     pub help: &'static str,
+}
+
+/// A table of parameters. Of each its help as a comment, its name, and what the function of [`Parameter`] for its kind
+/// takes between these; or the name of a constant that several schemes share.
+macro_rules! parameters {
+    (@row [] $shared:ident) => { $shared };
+    (@row [$($help:literal)+] $name:ident $kind:ident ($($argument:expr),*)) => {
+        $crate::registry::Parameter::$kind(
+            stringify!($name), $($argument,)* $crate::registry::from_comment(concat!($($help),+)),
+        )
+    };
+    ($($(#[doc = $help:literal])* $name:ident $(: $kind:ident $arguments:tt)?;)*) => {
+        &[$($crate::registry::parameters!(@row [$($help)*] $name $($kind $arguments)?)),*]
+    };
+}
+pub(crate) use parameters;
+
+/// The text of a comment, which begins with a space.
+pub(crate) const fn from_comment(text: &'static str) -> &'static str {
+    match std::str::from_utf8(text.as_bytes().split_at(1).1) {
+        Ok(text) => text,
+        Err(_) => panic!("a comment begins with a space"),
+    }
 }
 
 /// Type, range and default of a parameter. Ranges include their ends.

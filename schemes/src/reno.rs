@@ -6,7 +6,7 @@
 use ccgym_core::{ns3, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -14,18 +14,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Reno",
         reference: "RFC 5681, RFC 6582, RFC 9002 §7",
         summary: "Adds one packet per round trip and halves at a loss.",
-        style: Some(("saddlebrown", "v")),
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["rfc", "linux", "ns3"],
-                "rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole \
-                 packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in flight.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// rfc: appropriate byte counting, half of the flight at the loss. linux: half of the window, in whole
+            /// packets. ns3: as TcpNewReno of ns-3.37, one step per acknowledgement, half of what is left in
+            /// flight.
+            mode: choice(&["rfc", "linux", "ns3"]);
+            START_UP;
+            PACING;
+            ECN;
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| {
@@ -86,15 +83,14 @@ impl Rule for Reno {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, TestEvent, MSS};
-    use ccgym_core::{Ecn, InitContext, Rate, TimeSpan};
+    use crate::testing::{MockTransport, TestEvent, MSS};
+    use ccgym_core::{Ecn, Rate, TimeSpan};
     use serde_json::{json, Value};
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("reno", params), context)
+        MockTransport::with_window("reno", packets, params)
     }
     fn round(host: &mut MockTransport) -> f64 {
         host.ack_round(RTT, TimeSpan::ZERO);

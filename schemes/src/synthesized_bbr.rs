@@ -12,7 +12,7 @@ use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides};
 use serde_json::{json, Value};
 
 use crate::learned::{Decider, Learned};
-use crate::registry::{Parameter, Resources, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Resources, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -20,21 +20,12 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Synthesized-BBR",
         reference: "Emara, Li, Chen, INFOCOM 2020 (the expert of Eagle); Cardwell et al., ACM Queue 2016 (its gains)",
         summary: "BBR's gains in Eagle's steps: once per round trip the nearest of seven factors on the sending rate.",
-        style: Some(("olive", "p")),
-        parameters: &[
-            Parameter::flag(
-                "gain_on_estimate",
-                false,
-                "Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.",
-            ),
-            Parameter::number(
-                "cap",
-                2.0,
-                (1.0, 16.0),
-                "BDP",
-                "Window at most, in bandwidth-delay products; four packets more are allowed.",
-            ),
-        ],
+        parameters: parameters! {
+            /// Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.
+            gain_on_estimate: flag(false);
+            /// Window at most, in bandwidth-delay products; four packets more are allowed.
+            cap: number(2.0, (1.0, 16.0), "BDP");
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, resources| Ok(Box::new(scheme(p.flag("gain_on_estimate"), p.number("cap"), resources)?)),

@@ -54,6 +54,44 @@ pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
     crate::create(name, &params).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// So many full packets are acknowledged at `now`; nothing else is told.
+#[must_use]
+pub fn acknowledgement(now: Timestamp, packets: u64, rtt: &RttEstimator) -> AckEvent<'_> {
+    AckEvent {
+        now,
+        acked_packets: packets,
+        acked_bytes: packets * MSS,
+        counted_bytes: packets * MSS,
+        acked: &[],
+        lost: &[],
+        lost_bytes: 0,
+        rtt_sample: None,
+        rtt,
+        rate_sample: None,
+        prior_in_flight: 0,
+        in_flight: 0,
+        delivered: 0,
+        largest_acked: 0,
+        next_packet_number: 0,
+        entered_recovery: false,
+        in_recovery: false,
+        cwnd_limited: true,
+        ack_delayed: false,
+        ce_packets: 0,
+    }
+}
+
+/// The rows below the heading of `tests/recorded/<name>.csv`, as numbers; not a number where a field is empty.
+/// Panics where a row has another width.
+#[cfg(test)]
+pub fn recorded<const N: usize>(name: &str) -> Vec<[f64; N]> {
+    let path = format!("{}/tests/recorded/{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let number = |field: &str| if field.is_empty() { f64::NAN } else { field.parse().expect(field) };
+    let row = |line: &str| line.split(',').map(number).collect::<Vec<_>>().try_into().expect("a row of the width");
+    text.lines().skip(1).map(row).collect()
+}
+
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
@@ -137,6 +175,12 @@ impl MockTransport {
     #[must_use]
     pub fn of(name: &str, params: &Value) -> Self {
         Self::new(scheme(name, params))
+    }
+
+    /// The same with a first window of so many packets.
+    #[must_use]
+    pub fn with_window(name: &str, packets: u64, params: &Value) -> Self {
+        Self::with_context(scheme(name, params), InitContext { initial_window: packets * MSS, ..context() })
     }
 
     /// Send what the window allows.

@@ -6,7 +6,7 @@ use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rounds, Rule, Window};
 use crate::ns3_delay::Ns3Delay;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -14,18 +14,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Vegas",
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
-        style: Some(("slategray", "h")),
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["linux", "ns3"],
-                "linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet \
-                 at a loss and judges by smoothed millisecond round trips.",
-            ),
-            Parameter::integer("alpha", 2, (0, 10_000), "packets", "Grow while fewer than this are queued."),
-            Parameter::integer("beta", 4, (0, 10_000), "packets", "Shrink while more than this are queued."),
-            Parameter::integer("gamma", 1, (0, 10_000), "packets", "Leave slow start when more than this are queued."),
-        ],
+        parameters: parameters! {
+            /// linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet at a
+            /// loss and judges by smoothed millisecond round trips.
+            mode: choice(&["linux", "ns3"]);
+            /// Grow while fewer than this are queued.
+            alpha: integer(2, (0, 10_000), "packets");
+            /// Shrink while more than this are queued.
+            beta: integer(4, (0, 10_000), "packets");
+            /// Leave slow start when more than this are queued.
+            gamma: integer(1, (0, 10_000), "packets");
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(LossBased::plain(Vegas::new(p)?))),
@@ -193,16 +192,14 @@ fn whole_packets(window: &Window, acked: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::InitContext;
+    use crate::testing::{MockTransport, MSS};
     use serde_json::{json, Value};
 
     fn ms(value: f64) -> TimeSpan {
         TimeSpan::from_secs_f64(value / 1e3)
     }
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("vegas", params), context)
+        MockTransport::with_window("vegas", packets, params)
     }
     fn round(host: &mut MockTransport, rtt: f64) -> f64 {
         let before = host.window();

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Cause, Congestion, LossBased, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,24 +13,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Westwood+",
         reference: "Grieco and Mascolo, ACM CCR 34(2), 2004",
         summary: "Grows as Reno; a loss leaves the measured bandwidth times the minimum round trip.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["paper", "linux"],
-                "paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of 50 ms at least, and a \
-                 timeout starts the minimum round trip anew.",
-            ),
-            Parameter::number(
-                "filter",
-                0.9,
-                (0.0, 0.999),
-                "",
-                "Share that the old bandwidth estimate keeps when a sample comes; mode paper only.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of 50 ms at least, and a
+            /// timeout starts the minimum round trip anew.
+            mode: choice(&["paper", "linux"]);
+            /// Share that the old bandwidth estimate keeps when a sample comes; mode paper only.
+            filter: number(0.9, (0.0, 0.999), "");
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_westwood.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -149,15 +141,14 @@ impl Rule for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     const MS: TimeSpan = TimeSpan::from_millis(1);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("westwood", params), context)
+        MockTransport::with_window("westwood", packets, params)
     }
 
     /// A path of one packet per ms with a base round trip of 40 ms, and 60 packets of window: 20 wait in the queue.

@@ -5,7 +5,7 @@ use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rounds, Rule, Window, ECN, PACING, START_UP};
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -13,40 +13,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP YeAH",
         reference: "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
         summary: "Scalable TCP while the queue is short, Reno while it is long, with early decongestion.",
-        parameters: &[
-            Parameter::integer("alpha", 80, (1, 10_000), "packets", "More in the queue than this are drained."),
-            Parameter::integer(
-                "phi",
-                8,
-                (1, 1000),
-                "",
-                "The queue is long, too, if it delays by more than the base round trip over this.",
-            ),
-            Parameter::integer(
-                "rho",
-                16,
-                (1, 1000),
-                "round trips",
-                "After so many in slow mode in a row a loss halves: a greedy flow is there.",
-            ),
-            Parameter::integer(
-                "zeta",
-                50,
-                (1, 10_000),
-                "round trips",
-                "So many in fast mode end the memory of a competitor.",
-            ),
-            Parameter::integer(
-                "scalable_count",
-                100,
-                (2, 10_000),
-                "packets",
-                "Acknowledged per packet added, in fast mode.",
-            ),
-            START_UP,
-            PACING,
-            ECN,
-        ],
+        parameters: parameters! {
+            /// More in the queue than this are drained.
+            alpha: integer(80, (1, 10_000), "packets");
+            /// The queue is long, too, if it delays by more than the base round trip over this.
+            phi: integer(8, (1, 1000), "");
+            /// After so many in slow mode in a row a loss halves: a greedy flow is there.
+            rho: integer(16, (1, 1000), "round trips");
+            /// So many in fast mode end the memory of a competitor.
+            zeta: integer(50, (1, 10_000), "round trips");
+            /// Acknowledged per packet added, in fast mode.
+            scalable_count: integer(100, (2, 10_000), "packets");
+            START_UP;
+            PACING;
+            ECN;
+        },
         role: Role::OnRequest,
         implementation: "Linux tcp_yeah.c, GPL-2.0 (behavior)",
         ..SchemeInfo::DEFAULT
@@ -171,15 +152,13 @@ impl Rule for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::InitContext;
+    use crate::testing::{MockTransport, MSS};
     use serde_json::{json, Map, Value};
 
     const BASE: TimeSpan = TimeSpan::from_millis(40);
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("yeah", params), context)
+        MockTransport::with_window("yeah", packets, params)
     }
     fn rule() -> Yeah {
         Yeah { base: BASE, ..Yeah::new(&Parameters::resolve(&ENTRY.info, &Map::new()).unwrap()) }

@@ -55,16 +55,11 @@ fn every_file_is_registered() {
 
 #[test]
 fn entries_are_complete() {
-    let mut styles = BTreeSet::new();
     for SchemeEntry { info, .. } in registry() {
         for (field, text) in [("label", info.label), ("reference", info.reference), ("summary", info.summary)] {
             assert!(!text.trim().is_empty(), "{}: {field} is empty", info.name);
         }
-        let style @ (color, marker) = info.style();
-        assert!(!color.is_empty(), "{}: a color has a name", info.name);
-        assert_eq!(marker.chars().count(), 1, "{}: a marker is one letter", info.name);
         assert!(info.summary.ends_with('.'), "{}: the summary is a sentence", info.name);
-        assert!(styles.insert(style), "{}: its plot style is taken", info.name);
         let names: BTreeSet<_> = info.parameters.iter().map(|p| p.name).collect();
         assert_eq!(names.len(), info.parameters.len(), "{}: two parameters share a name", info.name);
         for p in info.parameters {

@@ -156,14 +156,11 @@ pub fn schemes() -> PyResult<String> {
     let mut table = Vec::new();
     for entry in ccgym_schemes::registry() {
         let info = &entry.info;
-        let (color, marker) = info.style();
         let parameters: Vec<Value> = info.parameters.iter().map(parameter).collect();
         let c = ccgym_schemes::create(info.name, &Map::new()).map_err(value_error)?.capabilities();
         table.push(json!({
             "name": info.name,
             "label": info.label,
-            "color": color,
-            "marker": marker,
             "reference": info.reference,
             "summary": info.summary,
             "parameters": parameters,

@@ -4,7 +4,7 @@ use ccgym_core::TimeSpan;
 
 use super::Bbr;
 use crate::bbr_model::PACING_MARGIN;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Parameter, Parameters, SchemeEntry, SchemeInfo};
 
 const STARTUP_GAIN: Parameter = Parameter::number(
     "startup_gain",
@@ -32,34 +32,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP BBR",
         reference: "Cardwell et al., ACM Queue 2016; Linux net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-00",
         summary: "Paces at the measured bottleneck bandwidth and probes for more and for the empty path (version 1).",
-        style: Some(("darkgoldenrod", "^")),
-        parameters: &[
-            STARTUP_GAIN,
-            CWND_GAIN,
-            BW_WINDOW,
-            PROBE_RTT_INTERVAL,
-            Parameter::number(
-                "probe_rtt_duration",
-                200.0,
-                (0.0, 10_000.0),
-                "ms",
-                "Minimum time at four packets in flight in PROBE_RTT; zero turns the mode off.",
-            ),
-            PACING_MARGIN,
-            Parameter::number(
-                "extra_acked_gain",
-                1.0,
-                (0.0, 10.0),
-                "",
-                "Weight of measured acknowledgement aggregation in the window; zero turns it off.",
-            ),
-            Parameter::flag("long_term", true, "Detect token-bucket policers and pin the rate to theirs."),
-            Parameter::choice(
-                "initial_phase",
-                &["random", "0", "1", "2", "3", "4", "5", "6", "7"],
-                "First phase of each PROBE_BW (0: gain 1.25, 1: 0.75, others 1); random draws one other than 1.",
-            ),
-        ],
+        parameters: parameters! {
+            STARTUP_GAIN;
+            CWND_GAIN;
+            BW_WINDOW;
+            PROBE_RTT_INTERVAL;
+            /// Minimum time at four packets in flight in PROBE_RTT; zero turns the mode off.
+            probe_rtt_duration: number(200.0, (0.0, 10_000.0), "ms");
+            PACING_MARGIN;
+            /// Weight of measured acknowledgement aggregation in the window; zero turns it off.
+            extra_acked_gain: number(1.0, (0.0, 10.0), "");
+            /// Detect token-bucket policers and pin the rate to theirs.
+            long_term: flag(true);
+            /// First phase of each PROBE_BW (0: gain 1.25, 1: 0.75, others 1); random draws one other than 1.
+            initial_phase: choice(&["random", "0", "1", "2", "3", "4", "5", "6", "7"]);
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Bbr::new(BbrParameters::from(p)))),

@@ -211,9 +211,16 @@ impl Bbr3 {
 
     // --- states ------------------------------------------------------------------------------------------------
 
+    /// Tests and debug builds check that the transition is allowed.
+    fn transition_to(&mut self, state: State) {
+        let allowed = !cfg!(any(test, debug_assertions)) || self.state.may_become(state);
+        assert!(allowed, "BBRv3 went from {:?} to {state:?}", self.state);
+        self.state = state;
+    }
+
     fn check_drain(&mut self, event: &AckEvent<'_>) {
         if self.state == State::Startup && self.full_pipe_once {
-            self.state = State::Drain;
+            self.transition_to(State::Drain);
             self.drain_start_round = self.rounds.count;
         }
         if self.state == State::Drain
@@ -226,7 +233,7 @@ impl Bbr3 {
 
     fn check_probe_rtt(&mut self, event: &AckEvent<'_>, expired: bool) {
         if self.state != State::ProbeRtt && self.probe_rtt.is_due(expired) {
-            self.state = State::ProbeRtt;
+            self.transition_to(State::ProbeRtt);
             self.save_cwnd();
             self.probe_rtt.enter();
             self.ack_phase = AckPhase::Stopping;
@@ -253,7 +260,7 @@ impl Bbr3 {
             self.start_down(now);
             self.start_cruise();
         } else {
-            self.state = State::Startup;
+            self.transition_to(State::Startup);
         }
     }
 

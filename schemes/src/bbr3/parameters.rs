@@ -4,7 +4,7 @@ use ccgym_core::TimeSpan;
 
 use super::Bbr3;
 use crate::bbr_model::PACING_MARGIN;
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -14,74 +14,43 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "BBR that also bounds what it has in flight by the loss that its probes meet (version 3).",
         role: Role::OnRequest,
         implementation: "tquic 1.6.0 bbr3.rs, Apache-2.0",
-        parameters: &[
-            Parameter::number("startup_pacing_gain", 2.77, (1.1, 8.0), "", "Pacing gain of STARTUP."),
-            Parameter::number("drain_pacing_gain", 0.5, (0.05, 1.0), "", "Pacing gain of DRAIN."),
-            Parameter::number("down_pacing_gain", 0.9, (0.05, 1.0), "", "Pacing gain of PROBE_DOWN (Linux: 0.91)."),
-            Parameter::number("up_pacing_gain", 1.25, (1.0, 8.0), "", "Pacing gain of PROBE_UP."),
-            Parameter::number("cwnd_gain", 2.0, (1.0, 16.0), "BDP", "Window, in bandwidth-delay products."),
-            Parameter::number("up_cwnd_gain", 2.25, (1.0, 16.0), "BDP", "The same in PROBE_UP."),
-            Parameter::number("probe_rtt_cwnd_gain", 0.5, (0.01, 1.0), "BDP", "The same in PROBE_RTT."),
-            Parameter::number(
-                "loss_threshold",
-                0.02,
-                (0.0, 1.0),
-                "",
-                "Share of lost bytes per round above which a probe was too high.",
-            ),
-            Parameter::number(
-                "beta",
-                0.7,
-                (0.1, 1.0),
-                "",
-                "What is left of the short-term bounds after a round with loss, at least.",
-            ),
-            Parameter::number(
-                "headroom",
-                0.15,
-                (0.0, 0.9),
-                "",
-                "Share of the long-term bound that PROBE_CRUISE leaves to other flows.",
-            ),
-            Parameter::number(
-                "min_rtt_window",
-                10.0,
-                (0.1, 1e6),
-                "s",
-                "Length of the minimum filter of the round trip.",
-            ),
-            Parameter::number("probe_rtt_interval", 5.0, (0.1, 1e6), "s", "Time between two PROBE_RTT."),
-            Parameter::number(
-                "probe_rtt_duration",
-                200.0,
-                (0.0, 10_000.0),
-                "ms",
-                "Minimum time at the reduced window in PROBE_RTT; zero turns the mode off.",
-            ),
-            Parameter::number(
-                "probe_wait",
-                2.0,
-                (0.0, 1e6),
-                "s",
-                "Minimum time from one PROBE_DOWN to the next probe.",
-            ),
-            Parameter::number("probe_wait_spread", 1.0, (0.0, 1e6), "s", "Most that chance adds to it."),
-            Parameter::integer(
-                "probe_wait_rounds",
-                63,
-                (1, 1_000_000),
-                "rounds",
-                "Most rounds to the next probe: Reno needs as many as its window has packets.",
-            ),
-            Parameter::integer(
-                "extra_acked_window",
-                10,
-                (1, 1000),
-                "rounds",
-                "Length of the maximum filter of acknowledgement aggregation.",
-            ),
-            PACING_MARGIN,
-        ],
+        parameters: parameters! {
+            /// Pacing gain of STARTUP.
+            startup_pacing_gain: number(2.77, (1.1, 8.0), "");
+            /// Pacing gain of DRAIN.
+            drain_pacing_gain: number(0.5, (0.05, 1.0), "");
+            /// Pacing gain of PROBE_DOWN (Linux: 0.91).
+            down_pacing_gain: number(0.9, (0.05, 1.0), "");
+            /// Pacing gain of PROBE_UP.
+            up_pacing_gain: number(1.25, (1.0, 8.0), "");
+            /// Window, in bandwidth-delay products.
+            cwnd_gain: number(2.0, (1.0, 16.0), "BDP");
+            /// The same in PROBE_UP.
+            up_cwnd_gain: number(2.25, (1.0, 16.0), "BDP");
+            /// The same in PROBE_RTT.
+            probe_rtt_cwnd_gain: number(0.5, (0.01, 1.0), "BDP");
+            /// Share of lost bytes per round above which a probe was too high.
+            loss_threshold: number(0.02, (0.0, 1.0), "");
+            /// What is left of the short-term bounds after a round with loss, at least.
+            beta: number(0.7, (0.1, 1.0), "");
+            /// Share of the long-term bound that PROBE_CRUISE leaves to other flows.
+            headroom: number(0.15, (0.0, 0.9), "");
+            /// Length of the minimum filter of the round trip.
+            min_rtt_window: number(10.0, (0.1, 1e6), "s");
+            /// Time between two PROBE_RTT.
+            probe_rtt_interval: number(5.0, (0.1, 1e6), "s");
+            /// Minimum time at the reduced window in PROBE_RTT; zero turns the mode off.
+            probe_rtt_duration: number(200.0, (0.0, 10_000.0), "ms");
+            /// Minimum time from one PROBE_DOWN to the next probe.
+            probe_wait: number(2.0, (0.0, 1e6), "s");
+            /// Most that chance adds to it.
+            probe_wait_spread: number(1.0, (0.0, 1e6), "s");
+            /// Most rounds to the next probe: Reno needs as many as its window has packets.
+            probe_wait_rounds: integer(63, (1, 1_000_000), "rounds");
+            /// Length of the maximum filter of acknowledgement aggregation.
+            extra_acked_window: integer(10, (1, 1000), "rounds");
+            PACING_MARGIN;
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Bbr3::new(Bbr3Parameters::from(p)))),

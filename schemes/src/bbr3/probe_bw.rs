@@ -18,11 +18,11 @@ impl Bbr3 {
         self.cycle_start = now;
         self.ack_phase = AckPhase::Stopping;
         self.start_round();
-        self.state = State::ProbeDown;
+        self.transition_to(State::ProbeDown);
     }
 
     pub(super) fn start_cruise(&mut self) {
-        self.state = State::ProbeCruise;
+        self.transition_to(State::ProbeCruise);
     }
 
     pub(super) fn start_refill(&mut self) {
@@ -31,14 +31,14 @@ impl Bbr3 {
         self.previous_probe_cautious = false;
         self.ack_phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::ProbeRefill;
+        self.transition_to(State::ProbeRefill);
     }
 
     fn start_up(&mut self, sample: &Sample) {
         self.ack_phase = AckPhase::Starting;
         self.start_round();
         self.full_pipe.restart(sample.delivery.rate);
-        self.state = State::ProbeUp;
+        self.transition_to(State::ProbeUp);
         self.long_term.steepen(self.cwnd, self.mss);
     }
 

@@ -84,7 +84,7 @@ impl Bbr3 {
             Some(State::Startup) if self.state != State::Startup => {
                 self.full_pipe_once = false;
                 if !probing_rtt {
-                    self.state = State::Startup;
+                    self.transition_to(State::Startup);
                 }
             }
             Some(State::ProbeUp) if self.state != State::ProbeUp && !probing_rtt => self.start_refill(),

@@ -33,6 +33,19 @@ impl State {
         }
     }
 
+    /// Whether `next` may follow: the draft's diagram, and the returns after losses that proved wrong.
+    pub const fn may_become(self, next: Self) -> bool {
+        match next {
+            Self::Startup => !matches!(self, Self::Startup),
+            Self::Drain => matches!(self, Self::Startup),
+            Self::ProbeDown => matches!(self, Self::Drain | Self::ProbeUp | Self::ProbeRtt),
+            Self::ProbeCruise => matches!(self, Self::ProbeDown),
+            Self::ProbeRefill => matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill),
+            Self::ProbeUp => matches!(self, Self::ProbeRefill),
+            Self::ProbeRtt => !matches!(self, Self::ProbeRtt),
+        }
+    }
+
     /// Whether it is one of the four of PROBE_BW.
     pub const fn in_probe_bw(self) -> bool {
         matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)

@@ -1,7 +1,9 @@
 //! Formulas of the machine as a whole, and its transitions against hand-built events, on a path of 12 Mbit/s and 40 ms
 //! (40 packets). What it does on paths is in `crates/ccgym-sim/tests/behavior/expectations_bbr3.rs`.
 
-use ccgym_core::{CongestionControl, Rate, TimeSpan, Timestamp};
+use std::collections::BTreeSet;
+
+use ccgym_core::{CongestionControl, Rate, Rng, TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::congestion::UNBOUNDED;
@@ -55,6 +57,43 @@ fn until(h: &mut MockTransport, state: State) {
     }
 }
 
+/// Whatever happens to both versions, their states follow each other as their diagrams say: `transition_to` asserts that.
+#[test]
+fn states_follow_each_other_as_allowed() {
+    for (scheme, states) in [("bbr", 4), ("bbr3", STATES.len())] {
+        let mut seen = BTreeSet::new();
+        for seed in 0..40 {
+            let mut rng = Rng::stream(seed, "transitions", 0);
+            let mut h = MockTransport::of(scheme, &json!({}));
+            let ordinary = rng.bernoulli(0.3);
+            for _ in 0..15_000 {
+                h.advance(SERVICE);
+                match if ordinary { 99 } else { rng.below(400) } {
+                    0 => h.time_out(),
+                    1 => h.spurious(),
+                    2 => h.idle(RTT),
+                    3 => h.app_limit(),
+                    4..=30 => h.lose(),
+                    _ if h.observable("pacing_gain") < 1.0 && h.packets_in_flight() > 40 => h.ack(20),
+                    _ => h.ack_after(RTT),
+                }
+                seen.insert(h.scheme.state());
+            }
+        }
+        assert_eq!(seen.len(), states, "{scheme}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_transition_that_the_draft_does_not_know_is_noticed() {
+    for state in [State::ProbeUp, State::Drain, State::ProbeRefill] {
+        let mut flow = model();
+        flow.state = State::ProbeRtt;
+        let went = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| flow.transition_to(state)));
+        assert!(went.is_err(), "{state:?}");
+    }
+}
+
 #[test]
 fn gains_of_each_state() {
     let mut flow = model();
@@ -96,28 +135,8 @@ fn window_caps_of_each_state() {
 
 /// Nothing but one packet acknowledged.
 fn acknowledgement(host: &MockTransport) -> ccgym_core::AckEvent<'_> {
-    ccgym_core::AckEvent {
-        now: host.now,
-        acked_packets: 1,
-        acked_bytes: MSS,
-        counted_bytes: MSS,
-        acked: &[],
-        lost: &[],
-        lost_bytes: 0,
-        rtt_sample: None,
-        rtt: &host.rtt,
-        rate_sample: None,
-        prior_in_flight: 40 * MSS,
-        in_flight: 39 * MSS,
-        delivered: 1_000 * MSS,
-        largest_acked: 0,
-        next_packet_number: 100,
-        entered_recovery: false,
-        in_recovery: false,
-        cwnd_limited: true,
-        ack_delayed: false,
-        ce_packets: 0,
-    }
+    let of = crate::testing::acknowledgement(host.now, 1, &host.rtt);
+    ccgym_core::AckEvent { prior_in_flight: 40 * MSS, in_flight: 39 * MSS, delivered: 1_000 * MSS, ..of }
 }
 
 #[test]
@@ -142,6 +161,7 @@ fn the_wait_before_a_probe_is_two_to_three_seconds_and_none_or_one_round() {
     let mut flow = model();
     let (mut waits, mut rounds) = (Vec::new(), [0; 2]);
     for _ in 0..200 {
+        flow.state = State::ProbeUp;
         flow.start_down(Timestamp::ZERO);
         waits.push(flow.probe_wait.as_secs_f64());
         rounds[flow.rounds_since_probe as usize] += 1;

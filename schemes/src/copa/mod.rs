@@ -13,7 +13,7 @@ mod paper;
 
 use ccgym_core::TimeSpan;
 
-use crate::registry::{Parameter, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, SchemeEntry, SchemeInfo};
 
 pub use pantheon::PantheonCopa;
 pub use paper::PaperCopa;
@@ -24,27 +24,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Copa",
         reference: "Arun and Balakrishnan, NSDI 2018; genericCC d0153f8 for mode pantheon",
         summary: "Targets a rate inverse to the queueing delay; competes harder when the queue never empties.",
-        style: Some(("red", "o")),
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["pantheon", "paper"],
-                "pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.",
-            ),
-            Parameter::number(
-                "delta",
-                0.0,
-                (0.0, 10.0),
-                "1/packets",
-                "Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.1 in pantheon \
-                 (reports before March 2020: 0.5), 0.5 in paper.",
-            ),
-            Parameter::choice(
-                "competitive",
-                &["auto", "off"],
-                "auto: lower delta while others keep the queue full. off: never.",
-            ),
-        ],
+        parameters: parameters! {
+            /// pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.
+            mode: choice(&["pantheon", "paper"]);
+            /// Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.1 in pantheon (reports before
+            /// March 2020: 0.5), 0.5 in paper.
+            delta: number(0.0, (0.0, 10.0), "1/packets");
+            /// auto: lower delta while others keep the queue full. off: never.
+            competitive: choice(&["auto", "off"]);
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| {

@@ -12,7 +12,7 @@ use self::inverse::Inverse;
 use crate::loss_based::{classic_ecn, Reductions, Verdict};
 use crate::ns3_delay::Ns3Delay;
 use crate::pacing;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeInfo};
 use crate::slow_start::{HyStart, Input, SlowStart};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -21,43 +21,26 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TCP Cubic",
         reference: "RFC 9438",
         summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
-        style: Some(("black", "*")),
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["rfc", "linux", "ns3"],
-                "rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of \
-                 ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.",
-            ),
-            Parameter::number("beta", 0.7, (0.1, 0.99), "", "Share of the window kept at a loss."),
-            Parameter::number("c", 0.4, (0.001, 100.0), "packets/s³", "Steepness of the cubic function."),
-            Parameter::flag(
-                "fast_convergence",
-                true,
-                "Remember less than the window at a loss that comes below the last maximum, to make room.",
-            ),
-            Parameter::choice(
-                "tcp_friendliness",
-                &["auto", "on", "off"],
-                "Never grow slower than Reno would; auto: on, except in mode ns3.",
-            ),
-            Parameter::choice(
-                "start_up",
-                &["auto", "none", "hystart++", "hystart"],
-                "How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that \
-                 stack's constants.",
-            ),
-            Parameter::flag(
-                "pacing",
-                false,
-                "Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.",
-            ),
-            Parameter::flag(
-                "ecn",
-                false,
-                "Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).",
-            ),
-        ],
+        parameters: parameters! {
+            /// rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of
+            /// ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.
+            mode: choice(&["rfc", "linux", "ns3"]);
+            /// Share of the window kept at a loss.
+            beta: number(0.7, (0.1, 0.99), "");
+            /// Steepness of the cubic function.
+            c: number(0.4, (0.001, 100.0), "packets/s³");
+            /// Remember less than the window at a loss that comes below the last maximum, to make room.
+            fast_convergence: flag(true);
+            /// Never grow slower than Reno would; auto: on, except in mode ns3.
+            tcp_friendliness: choice(&["auto", "on", "off"]);
+            /// How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
+            /// constants.
+            start_up: choice(&["auto", "none", "hystart++", "hystart"]);
+            /// Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.
+            pacing: flag(false);
+            /// Mark packets ECN-capable; a mark cuts the window as a loss does (RFC 9438 §4.6).
+            ecn: flag(false);
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Cubic::new(p))),

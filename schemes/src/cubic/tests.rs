@@ -1,10 +1,9 @@
-use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
-use ccgym_core::{InitContext, TimeSpan};
+use crate::testing::{context, ms, MockTransport, TestEvent, MSS};
+use ccgym_core::TimeSpan;
 use serde_json::{json, Value};
 
 fn host(packets: u64, params: &Value) -> MockTransport {
-    let context = InitContext { initial_window: packets * MSS, ..context() };
-    MockTransport::with_context(scheme("cubic", params), context)
+    MockTransport::with_window("cubic", packets, params)
 }
 /// A loss at a window of `packets` and the recovery after it: an epoch has begun.
 fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> MockTransport {

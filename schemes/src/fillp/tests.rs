@@ -4,7 +4,7 @@ use ccgym_core::{AckEvent, CongestionControl, FeedbackReceiver, RttEstimator, Ti
 use serde_json::json;
 
 use super::tack::{header, Report, TackReceiver};
-use crate::testing::{context, ms, scheme, MSS};
+use crate::testing::{acknowledgement, context, ms, scheme, MSS};
 
 /// A receiver that packets reach, and the reports that it sent: time in ms and content.
 struct Road {
@@ -141,26 +141,13 @@ impl Reports {
         let lost: Vec<LostPacket> =
             (0..lost).map(|number| LostPacket { number, bytes: MSS, sent: self.now, in_flight_at_send: MSS }).collect();
         self.scheme.on_ack(&AckEvent {
-            now: self.now,
-            acked_packets: 10,
-            acked_bytes: 10 * MSS,
-            counted_bytes: 10 * MSS,
-            acked: &[],
             lost: &lost,
             lost_bytes: lost.len() as u64 * MSS,
             rtt_sample: Some(self.round_trip),
-            rtt: &self.rtt,
-            rate_sample: None,
             prior_in_flight: self.in_flight,
             in_flight: self.in_flight,
-            delivered: 0,
-            largest_acked: 0,
             next_packet_number: 100,
-            entered_recovery: false,
-            in_recovery: false,
-            cwnd_limited: true,
-            ack_delayed: false,
-            ce_packets: 0,
+            ..acknowledgement(self.now, 10, &self.rtt)
         });
         self.scheme.control().pacing_rate.as_mbps()
     }

@@ -3,11 +3,11 @@
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-use super::look::{Look, Reason, DEEP};
+use super::probe::{Probe, Reason, DEEP_PROBE_FACTOR};
 use super::recent::Recent;
 use super::round::{Next, Seen};
 
-/// Too few packets wait below this part of what is wanted without a boost: the flow asks for more and more, …
+/// Too few packets wait below this part of what is wanted without a queue raise: the flow asks for more and more, …
 const TOO_FEW: f64 = 0.5;
 const VELOCITY_STEP: f64 = 1.5;
 /// … faster where next to none wait, …
@@ -21,7 +21,7 @@ const EMPTY_ROUNDS: u32 = 3;
 /// queue of more than so many times what is wanted.
 const STEP: f64 = 0.5;
 const STEP_DOWN: f64 = 0.8;
-pub const LONG: f64 = 3.0;
+pub const LONG_QUEUE_FACTOR: f64 = 3.0;
 /// Losses halve what is wanted, down to this part; each good round adds a bit.
 const MIN_PRESSURE: f64 = 0.05;
 const PRESSURE_STEP: f64 = 1.0 / 64.0;
@@ -40,7 +40,7 @@ const STANDING_ON_PROBATION: f64 = 1.5;
 const NOISE: f64 = 2.0;
 /// … and a queue that shrinks by this part per round is on its way.
 const SHRINKS: f64 = 0.95;
-/// Rounds and seconds before the flow looks whose queue it is; on probation, rounds before it competes again.
+/// Rounds and seconds before the flow probes whose queue it is; on probation, rounds before it competes again.
 const PATIENCE_ROUNDS: u32 = 8;
 const PATIENCE: TimeSpan = TimeSpan::from_millis(1000);
 const PROBATION_ROUNDS: u32 = 3;
@@ -168,7 +168,7 @@ impl Alone {
         if seconds(seen.now.since(*base_seen)) > self.age.max(AGE_ROUNDS * seen.base) {
             self.age = (2.0 * self.age).min(MAX_AGE_S);
             *base_seen = seen.now;
-            return Next::Look(Look::new(Reason::Age, DEEP * window, window, seen.queue, seen.rtt));
+            return Next::Probe(Probe::new(Reason::Age, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt));
         }
         self.law(seen, window, keep)
     }
@@ -187,7 +187,7 @@ impl Alone {
             self.velocity = 1.0;
             self.empty_rounds = 0;
         }
-        let step = if seen.waiting > LONG * seen.wants.own { STEP_DOWN } else { STEP };
+        let step = if seen.waiting > LONG_QUEUE_FACTOR * seen.wants.own { STEP_DOWN } else { STEP };
         Next::Window(window + step * (target - window))
     }
 
@@ -210,9 +210,9 @@ impl Alone {
         }
         if self.standing_rounds >= PATIENCE_ROUNDS && seen.now.since(self.standing_since) >= PATIENCE {
             let kept = window.min(seen.without_queue());
-            return Some(Next::Look(Look::new(
+            return Some(Next::Probe(Probe::new(
                 Reason::Standing,
-                DEEP * kept,
+                DEEP_PROBE_FACTOR * kept,
                 kept + seen.wants.now,
                 seen.queue,
                 seen.rtt,

@@ -3,16 +3,16 @@
 //! Ours. Once per round trip the flow removes from its window what waits in the queue and adds what it wants to wait there,
 //! as FAST TCP does (Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006). What it wants grows with the square root of the
 //! rate, so that equal queues mean equal rates whatever the round trips. Whether others fill the queue is not guessed: the
-//! flow removes packets of its own and looks. docs/schemes/kestrel.md has the rules.
+//! flow removes packets of its own and probes. docs/schemes/kestrel.md has the rules.
 
 mod alone;
-mod boost;
-mod company;
-mod crowd;
+mod competition;
 mod drain;
 mod latest;
-mod look;
 mod losses;
+mod many_flows;
+mod probe;
+mod queue_raise;
 mod recent;
 mod round;
 #[cfg(test)]
@@ -22,19 +22,19 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 use serde_json::Map;
 
-use self::alone::{Alone, LONG};
-use self::boost::Boost;
-use self::company::Company;
-use self::crowd::Crowd;
+use self::alone::{Alone, LONG_QUEUE_FACTOR};
+use self::competition::Competition;
 use self::drain::Drain;
 use self::latest::Latest;
-use self::look::{Look, Reason, Verdict, DEEP};
 use self::losses::Losses;
+use self::many_flows::ManyFlows;
+use self::probe::{Probe, Reason, Verdict, DEEP_PROBE_FACTOR};
+use self::queue_raise::QueueRaise;
 use self::recent::Recent;
 use self::round::{Next, Round, Seen, Wants};
 use crate::cubic::{self, Cubic};
 use crate::pacing;
-use crate::registry::{Parameter, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -42,14 +42,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Kestrel",
         reference: "ours",
         summary: "Keeps a short queue, and competes as Cubic where others keep the queue filled.",
-        style: None,
-        parameters: &[Parameter::number(
-            "appetite",
-            0.2,
-            (0.001, 100.0),
-            "s^½",
-            "Packets to keep waiting in the queue, over the square root of the rate in packets/s.",
-        )],
+        parameters: parameters! {
+            /// Packets to keep waiting in the queue, over the square root of the rate in packets/s.
+            appetite: number(0.2, (0.001, 100.0), "s^½");
+        },
         ..SchemeInfo::DEFAULT
     },
     build: |p, _| Ok(Box::new(Kestrel::new(p)?)),
@@ -87,7 +83,7 @@ const NOISE_WEIGHT: f64 = 1.0 / 8.0;
 enum Mode {
     Startup,
     Alone,
-    Company,
+    Competition,
 }
 
 #[derive(Clone)]
@@ -95,8 +91,8 @@ pub struct Kestrel {
     appetite: f64,
     /// Multiple of the appetite that another has set.
     gain: f64,
-    boost: Boost,
-    crowd: Crowd,
+    queue_raise: QueueRaise,
+    many_flows: ManyFlows,
     /// Wire bytes of a packet.
     mss: f64,
     mode: Mode,
@@ -117,9 +113,9 @@ pub struct Kestrel {
     noise: f64,
     last_rtt: f64,
     losses: Losses,
-    look: Option<Look>,
+    probe: Option<Probe>,
     alone: Alone,
-    company: Company,
+    competition: Competition,
     pacing_rate: Rate,
     srtt: TimeSpan,
 }
@@ -130,8 +126,8 @@ impl Kestrel {
         Ok(Self {
             appetite: p.number("appetite"),
             gain: 1.0,
-            boost: Boost::default(),
-            crowd: Crowd::default(),
+            queue_raise: QueueRaise::default(),
+            many_flows: ManyFlows::default(),
             mss: 1.0,
             mode: Mode::Startup,
             window: 0.0,
@@ -147,9 +143,9 @@ impl Kestrel {
             noise: 0.0,
             last_rtt: 0.0,
             losses: Losses::default(),
-            look: None,
+            probe: None,
             alone: Alone::default(),
-            company: Company::new(cubic),
+            competition: Competition::new(cubic),
             pacing_rate: Rate::ZERO,
             srtt: TimeSpan::ZERO,
         })
@@ -168,15 +164,15 @@ impl Kestrel {
 
     /// Compete from this window, after a slow start up to a threshold that is larger.
     fn compete(&mut self, now: Timestamp, window: f64, ssthresh: f64, queue: f64) {
-        self.mode = Mode::Company;
+        self.mode = Mode::Competition;
         self.window = window.max(MIN_WINDOW);
         self.before = self.window;
         self.cut_from = None;
-        self.company.enter(now, self.window, ssthresh.max(self.window), queue);
+        self.competition.enter(now, self.window, ssthresh.max(self.window), queue);
     }
 
-    /// It seems that nobody fills the queue. For a while that may be wrong.
-    fn leave_company(&mut self, now: Timestamp, rate: f64, window: f64) {
+    /// It seems that no other flow fills the queue. For a while that may be wrong.
+    fn leave_competition(&mut self, now: Timestamp, rate: f64, window: f64) {
         self.enter_alone(now, rate);
         self.alone.on_probation(now, window);
     }
@@ -187,9 +183,9 @@ impl Kestrel {
         self.base_seen = now;
     }
 
-    fn begin(&mut self, look: Look) {
-        self.set(look.reduced);
-        self.look = Some(look);
+    fn begin(&mut self, probe: Probe) {
+        self.set(probe.reduced);
+        self.probe = Some(probe);
     }
 
     /// Whether start-up shall end, by the round trip of packets that left with half of the window.
@@ -204,16 +200,16 @@ impl Kestrel {
     /// What the flow wants in the queue at this rate in packets/s.
     fn wants(&self, now: Timestamp, rate: f64) -> Wants {
         let own = self.appetite * rate.sqrt();
-        let gain = self.crowd.gain(now, self.gain);
+        let gain = self.many_flows.gain(now, self.gain);
         let packets = |gain: f64| (gain * self.alone.pressure * own).max(1.0);
-        Wants { own, lasting: packets(gain), now: packets(gain.max(self.boost.gain)) }
+        Wants { own, lasting: packets(gain), now: packets(gain.max(self.queue_raise.gain)) }
     }
 
     /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
     fn cut(&mut self, now: Timestamp, rtt: f64) {
         let base = self.base.get();
         let wanted = self.wants(now, self.before / rtt).now;
-        let window = (self.before * base / rtt + LONG * wanted).max(MIN_WINDOW);
+        let window = (self.before * base / rtt + LONG_QUEUE_FACTOR * wanted).max(MIN_WINDOW);
         if rtt - base > (VISIBLE * base).max(VISIBLE_S) && window < SUDDEN * self.window {
             self.cut_from.get_or_insert(self.window);
             self.window = window;
@@ -223,13 +219,13 @@ impl Kestrel {
     fn see(&mut self, now: Timestamp, round: &Round) -> Seen {
         self.base.update(now, round.min);
         let base = self.base.get();
-        let settled = self.mode == Mode::Alone && self.look.is_none();
+        let settled = self.mode == Mode::Alone && self.probe.is_none();
         let rtt = if settled { round.standing(base) } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
         let wants = self.wants(now, rate);
         let (waiting, spread) = (self.before * queue / rtt, round.max - round.min);
         if self.mode == Mode::Alone {
-            self.boost.pass(rate, self.alone.is_empty());
+            self.queue_raise.pass(rate, self.alone.is_empty());
         }
         if round.min - base < (SEEN * base).max(SEEN_S) {
             self.base_seen = now;
@@ -240,7 +236,7 @@ impl Kestrel {
         if !excess && waiting < wants.now / 2.0 {
             self.losses.learn(round.lost, sent);
         }
-        if self.look.is_none() && self.mode != Mode::Startup {
+        if self.probe.is_none() && self.mode != Mode::Startup {
             if self.last_rtt > 0.0 {
                 self.noise += NOISE_WEIGHT * ((rtt - self.last_rtt).abs() - self.noise);
             }
@@ -254,40 +250,40 @@ impl Kestrel {
 
     fn on_round(&mut self, now: Timestamp, round: &Round) {
         let seen = self.see(now, round);
-        if let Some(mut look) = self.look.take() {
-            look.rounds += 1;
-            if look.is_over() {
-                self.conclude(&look, &seen);
-                if self.look.is_none() {
+        if let Some(mut probe) = self.probe.take() {
+            probe.rounds += 1;
+            if probe.is_over() {
+                self.conclude(&probe, &seen);
+                if self.probe.is_none() {
                     self.before = self.window;
                 }
             } else {
-                // To empty the queue for a moment is enough where that is all that a look is for.
-                let back = if look.reason == Reason::Age { look.back } else { self.window };
+                // To empty the queue for a moment is enough where that is all that a probe is for.
+                let back = if probe.reason == Reason::Age { probe.back } else { self.window };
                 self.set(back);
-                self.look = Some(look);
+                self.probe = Some(probe);
             }
             return;
         }
         let next = match self.mode {
             Mode::Startup => self.start(&seen),
             Mode::Alone => self.alone.next(&seen, self.window, self.appetite, &mut self.base_seen),
-            Mode::Company => {
-                self.window = self.company.cubic.control().cwnd as f64 / self.mss;
+            Mode::Competition => {
+                self.window = self.competition.cubic.control().cwnd as f64 / self.mss;
                 self.before = self.window;
-                self.company.next(&seen, self.window)
+                self.competition.next(&seen, self.window)
             }
         };
         match next {
             Next::Hold => self.set(self.window),
             Next::Window(window) => self.set(window),
-            Next::Look(look) => self.begin(look),
+            Next::Probe(probe) => self.begin(probe),
             Next::Compete(window) => self.compete(now, window, window, seen.queue),
             Next::Leave { longer } => {
                 if longer {
                     self.restart_base(now, seen.rtt);
                 }
-                self.leave_company(now, seen.rate, self.window);
+                self.leave_competition(now, seen.rate, self.window);
             }
         }
     }
@@ -304,60 +300,60 @@ impl Kestrel {
         // What was acknowledged last had left a round trip earlier, with half of the window.
         let window = if blocked { self.window / 2.0 } else { self.window };
         self.drain = Drain::new(seen.now, seen.excess);
-        Next::Look(Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt))
+        Next::Probe(Probe::new(Reason::Started, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt))
     }
 
-    fn conclude(&mut self, look: &Look, seen: &Seen) {
+    fn conclude(&mut self, probe: &Probe, seen: &Seen) {
         let now = seen.now;
         let few = seen.waiting < 0.5 * seen.wants.own;
-        let verdict = look.judge(seen, self.alone.span(), few, self.company.floor, self.window);
-        match (look.reason, verdict) {
+        let verdict = probe.judge(seen, self.alone.span(), few, self.competition.floor, self.window);
+        match (probe.reason, verdict) {
             (Reason::Started, Verdict::Own) => {
                 self.enter_alone(now, seen.rate);
-                self.set(self.drain.window(seen.base, look.back));
+                self.set(self.drain.window(seen.base, probe.back));
             }
             (Reason::Started, Verdict::Again(window)) => {
-                let again = Look::new(Reason::Started, DEEP * window, window, seen.queue, seen.rtt);
-                self.begin(Look { tries: look.tries + 1, company: look.company, ..again });
+                let again = Probe::new(Reason::Started, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt);
+                self.begin(Probe { tries: probe.tries + 1, competition: probe.competition, ..again });
             }
             (Reason::Started, _) => {
                 // A newcomer, as Cubic's; lumps of acknowledgements only look like others.
-                let ssthresh = if seen.spread < seen.queue { f64::INFINITY } else { look.company };
-                self.compete(now, look.company, ssthresh, look.queue);
+                let ssthresh = if seen.spread < seen.queue { f64::INFINITY } else { probe.competition };
+                self.compete(now, probe.competition, ssthresh, probe.queue);
             }
             (Reason::Standing, Verdict::Own) => {
-                self.enter_alone(now, look.back / seen.base);
-                self.set(look.back);
+                self.enter_alone(now, probe.back / seen.base);
+                self.set(probe.back);
             }
             (Reason::Standing, Verdict::Longer) => {
                 self.restart_base(now, seen.rtt);
                 self.enter_alone(now, seen.rate);
                 self.set(self.alone.standing_window);
             }
-            (Reason::Standing, _) if look.queue <= self.alone.short => self.set(look.back),
+            (Reason::Standing, _) if probe.queue <= self.alone.short => self.set(probe.back),
             (Reason::Standing, _) => {
                 let window = self.alone.standing_window;
-                self.compete(now, window, window, look.queue);
+                self.compete(now, window, window, probe.queue);
             }
             (Reason::Age, verdict) => {
                 if verdict == Verdict::Longer {
                     self.restart_base(now, seen.rtt);
                     self.enter_alone(now, seen.rate);
                 } else {
-                    self.crowd.look(now, seen.queue, look.queue);
+                    self.many_flows.probe(now, seen.queue, probe.queue);
                 }
-                self.set(look.back);
+                self.set(probe.back);
             }
             (Reason::Competing, Verdict::Own | Verdict::Longer) => {
                 if verdict == Verdict::Longer {
                     self.restart_base(now, seen.rtt);
                 }
-                self.leave_company(now, look.back / look.rtt, look.back);
+                self.leave_competition(now, probe.back / probe.rtt, probe.back);
                 self.set(self.window + seen.wants.now);
             }
             (Reason::Competing, _) => {
-                self.company.stay(seen.rtt);
-                self.window = look.back;
+                self.competition.stay(seen.rtt);
+                self.window = probe.back;
             }
         }
     }
@@ -373,7 +369,7 @@ impl Kestrel {
             Mode::Startup => pacing::SLOW_START_GAIN,
             Mode::Alone if self.is_even() => 1.0,
             Mode::Alone => PACING_GAIN,
-            Mode::Company => pacing::AVOIDANCE_GAIN,
+            Mode::Competition => pacing::AVOIDANCE_GAIN,
         };
         self.pacing_rate = pacing::rate(self.window * self.mss, self.srtt.max(MIN_RTT), gain);
     }
@@ -391,7 +387,7 @@ impl CongestionControl for Kestrel {
         self.initial_window = self.window;
         self.base_seen = context.now;
         self.round = Round::new(context.now, 0);
-        self.company.cubic.init(context);
+        self.competition.cubic.init(context);
         self.publish();
     }
 
@@ -409,24 +405,24 @@ impl CongestionControl for Kestrel {
             self.drain.count(event.now, event.acked_packets);
         }
         self.round.limited |= self.is_even() && event.prior_in_flight as f64 >= EVEN_LIMITED * self.window * self.mss;
-        let starting = self.mode == Mode::Startup && self.look.is_none();
+        let starting = self.mode == Mode::Startup && self.probe.is_none();
         if starting && event.cwnd_limited {
             self.window = (self.window + event.acked_bytes as f64 / self.mss).min(self.ssthresh.max(self.window));
         }
-        if self.mode == Mode::Company {
-            self.company.cubic.on_ack(event);
-            // A loss decides what a look was to find out.
-            if event.entered_recovery && self.look.take().is_some() {
-                self.before = self.company.cubic.control().cwnd as f64 / self.mss;
+        if self.mode == Mode::Competition {
+            self.competition.cubic.on_ack(event);
+            // A loss decides what a probe was to find out.
+            if event.entered_recovery && self.probe.take().is_some() {
+                self.before = self.competition.cubic.control().cwnd as f64 / self.mss;
             }
-            if self.look.is_none() {
-                self.window = self.company.cubic.control().cwnd as f64 / self.mss;
+            if self.probe.is_none() {
+                self.window = self.competition.cubic.control().cwnd as f64 / self.mss;
             }
         }
         // Within the round: a queue that grows would be seen a round later, and be much longer.
         match (latest, self.mode) {
             (Some(rtt), Mode::Startup) if starting && self.overshoots(rtt) => self.round.cut(rtt),
-            (Some(rtt), Mode::Alone) if self.look.is_none() => self.cut(event.now, rtt),
+            (Some(rtt), Mode::Alone) if self.probe.is_none() => self.cut(event.now, rtt),
             _ => {}
         }
         if let Some(round) = self.round.ended_by(event, self.mode == Mode::Startup) {
@@ -440,17 +436,17 @@ impl CongestionControl for Kestrel {
             self.ssthresh = (self.window / 2.0).max(MIN_WINDOW);
         }
         self.mode = Mode::Startup;
-        self.look = None;
+        self.probe = None;
         self.window = 1.0;
         self.before = 1.0;
         self.cut_from = None;
-        self.company.cubic.on_timeout(event);
+        self.competition.cubic.on_timeout(event);
         self.publish();
     }
 
     fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        if self.mode == Mode::Company {
-            self.company.cubic.on_spurious_loss(event);
+        if self.mode == Mode::Competition {
+            self.competition.cubic.on_spurious_loss(event);
         }
     }
 
@@ -460,11 +456,11 @@ impl CongestionControl for Kestrel {
     }
 
     fn state(&self) -> &'static str {
-        match (self.mode, self.look) {
+        match (self.mode, self.probe) {
             (_, Some(_)) => "look",
             (Mode::Startup, None) => "startup",
             (Mode::Alone, None) => "alone",
-            (Mode::Company, None) => "company",
+            (Mode::Competition, None) => "company",
         }
     }
 

@@ -124,9 +124,9 @@ impl Round {
 /// Packets that a flow wants in the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Wants {
-    /// With its gain and the boost.
+    /// With its gain and the queue raise.
     pub now: f64,
-    /// When the boost is over.
+    /// When the queue raise is over.
     pub lasting: f64,
     /// With a gain of 1, before any loss.
     pub own: f64,
@@ -177,7 +177,7 @@ pub enum Next {
     /// Go to this window, packets.
     Window(f64),
     /// Remove packets to see whose queue it is.
-    Look(super::look::Look),
+    Probe(super::probe::Probe),
     /// Compete, from this window.
     Compete(f64),
     /// Compete no longer; with `longer`, the base RTT has become the present round trip.

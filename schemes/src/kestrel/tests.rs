@@ -2,12 +2,12 @@ use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::json;
 
 use super::alone::Alone;
-use super::boost::Boost;
-use super::crowd::Crowd;
 use super::drain::Drain;
 use super::latest::Latest;
-use super::look::{Look, Reason, Verdict};
 use super::losses::Losses;
+use super::many_flows::ManyFlows;
+use super::probe::{Probe, Reason, Verdict};
+use super::queue_raise::QueueRaise;
 use super::recent::Recent;
 use super::round::{Next, Round, Seen, Wants};
 use crate::testing::{ms, scheme, MockTransport, MSS};
@@ -99,15 +99,15 @@ fn an_unused_window_stays() {
     assert!(matches!(alone().next(&unused, 20.0, 0.2, &mut unused.now.clone()), Next::Hold));
 }
 
-/// Eight rounds and a second of a queue that does not get shorter: it looks.
+/// Eight rounds and a second of a queue that does not get shorter: it probes.
 #[test]
 fn a_standing_queue_makes_it_look() {
     let mut alone = alone();
     for round in 1..60 {
         let now = seen(60 * round, 60.0, 60.0);
-        if let Next::Look(look) = alone.next(&now, 60.0, 0.2, &mut now.now.clone()) {
-            assert_eq!(look.reason, Reason::Standing);
-            assert!(look.reduced < 0.71 * 40.0 && look.back < 50.0, "{look:?}");
+        if let Next::Probe(probe) = alone.next(&now, 60.0, 0.2, &mut now.now.clone()) {
+            assert_eq!(probe.reason, Reason::Standing);
+            assert!(probe.reduced < 0.71 * 40.0 && probe.back < 50.0, "{probe:?}");
             assert!((16..=18).contains(&round), "{round}");
             return;
         }
@@ -135,8 +135,8 @@ fn it_competes_where_others_take_all() {
 }
 
 fn verdict(reason: Reason, before_ms: f64, after_ms: f64, span_ms: f64) -> Verdict {
-    let look = Look::new(reason, 30.0, 40.0, (before_ms - 40.0) / 1e3, before_ms / 1e3);
-    look.judge(&seen(1, 30.0, after_ms), span_ms / 1e3, false, 0.0, 30.0)
+    let probe = Probe::new(reason, 30.0, 40.0, (before_ms - 40.0) / 1e3, before_ms / 1e3);
+    probe.judge(&seen(1, 30.0, after_ms), span_ms / 1e3, false, 0.0, 30.0)
 }
 
 #[test]
@@ -154,19 +154,19 @@ fn what_looks_show() {
     assert_eq!(verdict(Reason::Age, 60.0, 50.0, 0.1), Verdict::Nothing);
     assert!(matches!(verdict(Reason::Started, 60.0, 58.0, 5.0), Verdict::Again(window) if window < 30.0));
     // Twice the same round trip is left, far below the one before: the path itself.
-    let look = Look::new(Reason::Competing, 30.0, 90.0, 0.05, 0.09);
-    assert_eq!(look.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
+    let probe = Probe::new(Reason::Competing, 30.0, 90.0, 0.05, 0.09);
+    assert_eq!(probe.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
 }
 
-/// The boost lasts while others make room, and no longer; on an empty link they do not.
+/// The queue raise lasts while others make room, and no longer; on an empty link they do not.
 #[test]
 fn a_boost_lasts_while_the_rate_grows() {
     let rounds = |growth: f64, empty: bool| {
-        let (mut boost, mut rate) = (Boost::default(), 1000.0);
+        let (mut queue_raise, mut rate) = (QueueRaise::default(), 1000.0);
         (1..200).find(|_| {
-            boost.pass(rate, empty);
+            queue_raise.pass(rate, empty);
             rate *= growth;
-            boost.gain < 1.0
+            queue_raise.gain < 1.0
         })
     };
     let (alone, growing) = (rounds(1.0, false).unwrap(), rounds(1.03, false).unwrap());
@@ -280,13 +280,16 @@ fn timeouts_leave_one_packet() {
 #[test]
 fn a_crowd_asks_for_a_gain() {
     let at = |s: u64| Timestamp(s * 1_000_000_000);
-    let mut crowd = Crowd::default();
-    assert_eq!(crowd.gain(at(1), 0.5), 0.5);
-    crowd.look(at(1), 0.006, 0.01);
-    assert_eq!([crowd.gain(at(2), 0.5), crowd.gain(at(2), 2.0), crowd.gain(at(21), 0.5)], [1.5, 2.0, 0.5]);
-    crowd.look(at(30), 0.006, 0.01);
-    crowd.look(at(33), 0.004, 0.01);
-    assert_eq!(crowd.gain(at(34), 0.5), 0.5);
+    let mut many_flows = ManyFlows::default();
+    assert_eq!(many_flows.gain(at(1), 0.5), 0.5);
+    many_flows.probe(at(1), 0.006, 0.01);
+    assert_eq!(
+        [many_flows.gain(at(2), 0.5), many_flows.gain(at(2), 2.0), many_flows.gain(at(21), 0.5)],
+        [1.5, 2.0, 0.5]
+    );
+    many_flows.probe(at(30), 0.006, 0.01);
+    many_flows.probe(at(33), 0.004, 0.01);
+    assert_eq!(many_flows.gain(at(34), 0.5), 0.5);
 }
 
 /// What waits is a multiple of the gain; by what the flow knows others does not change.

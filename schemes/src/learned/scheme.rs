@@ -20,7 +20,6 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Learned",
         reference: "the card of its policy",
         summary: "Decides by a learned policy, on the clock and through the features and actions of the policy's card.",
-        style: Some(("chocolate", "*")),
         parameters: &[
             Parameter::text(
                 "policy",

@@ -12,7 +12,7 @@ mod tests;
 use ccgym_core::{AckEvent, TimeSpan};
 
 use crate::base_delay::between;
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use libutp::Libutp;
 use rfc::Rfc;
@@ -23,50 +23,24 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "LEDBAT",
         reference: "RFC 6817; libutp b3465b9 for mode libutp",
         summary: "Steers the queueing delay toward 100 ms by one-way delay and gives way to other traffic.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["libutp", "rfc"],
-                "libutp: the rules of the uTP library, which Pantheon runs. rfc: those of RFC 6817.",
-            ),
-            Parameter::number("target", 100.0, (1.0, 1000.0), "ms", "Queueing delay that the flow steers toward."),
-            Parameter::number(
-                "increase",
-                3000.0,
-                (1.0, 1e6),
-                "bytes",
-                "With libutp: what the window gains per round trip without a queue.",
-            ),
-            Parameter::number(
-                "gain",
-                1.0,
-                (0.01, 1.0),
-                "packets",
-                "With rfc: what the window gains per round trip without a queue.",
-            ),
-            Parameter::integer(
-                "allowed_increase",
-                1,
-                (1, 1000),
-                "packets",
-                "With rfc: how far the window may exceed what was in flight.",
-            ),
-            Parameter::integer(
-                "current_filter",
-                0,
-                (0, 100),
-                "samples",
-                "The current delay is the minimum of so many; 0 takes the mode's own: 3 in libutp, 4 in rfc.",
-            ),
-            Parameter::integer(
-                "base_history",
-                0,
-                (0, 1000),
-                "minutes",
-                "The base delay is the minimum of so many minutes; 0 takes the mode's own: 13 in libutp, 10 in rfc.",
-            ),
-            Parameter::integer("send_buffer", 1_048_576, (1_500, 1 << 30), "bytes", "With libutp: maximum window."),
-        ],
+        parameters: parameters! {
+            /// libutp: the rules of the uTP library, which Pantheon runs. rfc: those of RFC 6817.
+            mode: choice(&["libutp", "rfc"]);
+            /// Queueing delay that the flow steers toward.
+            target: number(100.0, (1.0, 1000.0), "ms");
+            /// With libutp: what the window gains per round trip without a queue.
+            increase: number(3000.0, (1.0, 1e6), "bytes");
+            /// With rfc: what the window gains per round trip without a queue.
+            gain: number(1.0, (0.01, 1.0), "packets");
+            /// With rfc: how far the window may exceed what was in flight.
+            allowed_increase: integer(1, (1, 1000), "packets");
+            /// The current delay is the minimum of so many; 0 takes the mode's own: 3 in libutp, 4 in rfc.
+            current_filter: integer(0, (0, 100), "samples");
+            /// The base delay is the minimum of so many minutes; 0 takes the mode's own: 13 in libutp, 10 in rfc.
+            base_history: integer(0, (0, 1000), "minutes");
+            /// With libutp: maximum window.
+            send_buffer: integer(1_048_576, (1_500, 1 << 30), "bytes");
+        },
         role: Role::OnRequest,
         implementation: "libutp, MIT",
         // Without a path's word libutp takes 1402 bytes of UDP payload, of which its own header has 20.

@@ -6,8 +6,7 @@ use serde_json::{json, Value};
 const RTT_MS: u64 = 40;
 
 fn host(packets: u64, params: &Value) -> MockTransport {
-    let context = InitContext { initial_window: packets * MSS, ..context() };
-    MockTransport::with_context(scheme("ledbat", params), context)
+    MockTransport::with_window("ledbat", packets, params)
 }
 
 fn bytes(host: &MockTransport) -> f64 {

@@ -44,6 +44,7 @@ impl MarkedShare {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::acknowledgement;
     use ccgym_core::RttEstimator;
 
     use super::*;
@@ -57,27 +58,12 @@ mod tests {
         next: u64,
         min_ms: u64,
     ) -> bool {
+        let (now, rtt) = (Timestamp::from_millis(ms), RttEstimator::default());
         let event = AckEvent {
-            now: Timestamp::from_millis(ms),
-            acked_packets: acked,
-            acked_bytes: acked * 1500,
-            counted_bytes: acked * 1500,
-            acked: &[],
-            lost: &[],
-            lost_bytes: 0,
-            rtt_sample: None,
-            rtt: &RttEstimator::default(),
-            rate_sample: None,
-            prior_in_flight: 0,
-            in_flight: 0,
-            delivered: 0,
             largest_acked: largest,
             next_packet_number: next,
-            entered_recovery: false,
-            in_recovery: false,
-            cwnd_limited: true,
-            ack_delayed: false,
             ce_packets: marked,
+            ..acknowledgement(now, acked, &rtt)
         };
         of.observe(&event, TimeSpan::from_millis(min_ms))
     }

@@ -2,6 +2,7 @@ use ccgym_core::congestion_control::{AckedPacket, LostPacket, SentEvent};
 use ccgym_core::{AckEvent, RttEstimator, TimeSpan, Timestamp};
 
 use super::{Intervals, Length};
+use crate::testing::acknowledgement;
 
 const LENGTH: Length = Length { packets: 4, span: TimeSpan::ZERO };
 
@@ -29,28 +30,8 @@ fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
         let now = sent + TimeSpan::from_millis(rtt);
         let acked = [AckedPacket { number, bytes: 1500, sent, received: Some(now) }];
         let lost = if i == 0 { &lost[..] } else { &[] };
-        let event = AckEvent {
-            now,
-            acked_packets: 1,
-            acked_bytes: 1500,
-            counted_bytes: 1500,
-            acked: &acked,
-            lost,
-            lost_bytes: 0,
-            rtt_sample: None,
-            rtt: &RttEstimator::default(),
-            rate_sample: None,
-            prior_in_flight: 0,
-            in_flight: 0,
-            delivered: 0,
-            largest_acked: number,
-            next_packet_number: 0,
-            entered_recovery: false,
-            in_recovery: false,
-            cwnd_limited: false,
-            ack_delayed: false,
-            ce_packets: 0,
-        };
+        let rtt = RttEstimator::default();
+        let event = AckEvent { acked: &acked, lost, largest_acked: number, ..acknowledgement(now, 1, &rtt) };
         intervals.on_ack(&event, true);
     }
 }

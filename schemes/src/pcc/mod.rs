@@ -8,7 +8,7 @@ mod allegro;
 mod utility;
 
 use crate::monitor_interval::sender::PccSender;
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use allegro::{Allegro, Rules};
 
@@ -18,23 +18,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "PCC-Allegro",
         reference: "Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015; modong/pcc 1afc958 for mode pantheon",
         summary: "Tries rates slightly above and below its own and moves to the one with the higher utility.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["pantheon", "paper"],
-                "pantheon: the program that Pantheon runs, whose utility falls with a growing round trip. paper: the \
-                 published rules, whose utility knows throughput and loss alone.",
-            ),
-            Parameter::number(
-                "loss_limit",
-                0.05,
-                (0.001, 0.9),
-                "",
-                "Share of lost packets around which the utility collapses.",
-            ),
-            Parameter::number("step", 0.01, (0.001, 0.1), "", "Unit of all trials and moves, as a share of the rate."),
-            Parameter::integer("max_trial", 5, (1, 10), "steps", "The widest trial."),
-        ],
+        parameters: parameters! {
+            /// pantheon: the program that Pantheon runs, whose utility falls with a growing round trip. paper: the
+            /// published rules, whose utility knows throughput and loss alone.
+            mode: choice(&["pantheon", "paper"]);
+            /// Share of lost packets around which the utility collapses.
+            loss_limit: number(0.05, (0.001, 0.9), "");
+            /// Unit of all trials and moves, as a share of the rate.
+            step: number(0.01, (0.001, 0.1), "");
+            /// The widest trial.
+            max_trial: integer(5, (1, 10), "steps");
+        },
         role: Role::OnRequest,
         implementation: "modong/pcc, BSD-3-Clause",
         transport: Transport::UDP,

@@ -4,6 +4,7 @@ use ccgym_core::{AckEvent, CongestionControl, InitContext, Rng, RttEstimator, Ti
 use super::{Allegro, Phase, Rules};
 use crate::monitor_interval::sender::{Controller, Next, PccSender, View};
 use crate::monitor_interval::Interval;
+use crate::testing::acknowledgement;
 
 const MBPS: f64 = 1e6;
 
@@ -131,26 +132,11 @@ fn utility_after(acked: u64, rtt_of_35: u64, rtt_of_39: u64) -> f64 {
         let now = left(number) + rtt;
         let packet = AckedPacket { number, bytes: 1500, sent: left(number), received: Some(now) };
         sender.on_ack(&AckEvent {
-            now,
-            acked_packets: 1,
-            acked_bytes: 1500,
-            counted_bytes: 1500,
             acked: &[packet],
-            lost: &[],
-            lost_bytes: 0,
             rtt_sample: Some(rtt),
-            rtt: &RttEstimator::default(),
-            rate_sample: None,
-            prior_in_flight: 0,
-            in_flight: 0,
-            delivered: 0,
             largest_acked: number,
             next_packet_number: 60,
-            entered_recovery: false,
-            in_recovery: false,
-            cwnd_limited: false,
-            ack_delayed: false,
-            ce_packets: 0,
+            ..acknowledgement(now, 1, &RttEstimator::default())
         });
     }
     sender.observables().iter().find(|o| o.0 == "utility").unwrap().1

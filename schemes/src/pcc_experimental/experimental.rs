@@ -245,8 +245,5 @@ impl Controller for Experimental {
 }
 
 #[cfg(test)]
-#[path = "recorded.rs"]
-mod recorded;
-#[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

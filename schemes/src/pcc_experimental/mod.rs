@@ -5,7 +5,7 @@ mod experimental;
 mod utility;
 
 use crate::monitor_interval::sender::PccSender;
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use experimental::Experimental;
 
@@ -15,24 +15,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "PCC-Expr",
         reference: "PCC-Uspace cd43e34, src/pcc",
         summary: "Climbs the gradient of a utility that collapses when the round trip grows by 2 % within an interval.",
-        parameters: &[
-            Parameter::number("latency_weight", 1.0, (0.0, 1e3), "", "Weight of growing round trips in the utility."),
-            Parameter::number("loss_weight", 11.35, (0.0, 1e4), "", "Weight of the share of lost packets."),
-            Parameter::number(
-                "probe_step",
-                0.05,
-                (0.001, 0.5),
-                "",
-                "Half the distance of two trials, as a share of the rate.",
-            ),
-            Parameter::number(
-                "min_rate_mbps",
-                2.097_152,
-                (0.1, 1000.0),
-                "Mbit/s",
-                "The rate is never chosen below this, whatever is lost.",
-            ),
-        ],
+        parameters: parameters! {
+            /// Weight of growing round trips in the utility.
+            latency_weight: number(1.0, (0.0, 1e3), "");
+            /// Weight of the share of lost packets.
+            loss_weight: number(11.35, (0.0, 1e4), "");
+            /// Half the distance of two trials, as a share of the rate.
+            probe_step: number(0.05, (0.001, 0.5), "");
+            /// The rate is never chosen below this, whatever is lost.
+            min_rate_mbps: number(2.097_152, (0.1, 1000.0), "Mbit/s");
+        },
         role: Role::OnRequest,
         implementation: "PCC-Uspace cd43e34, BSD-3-Clause",
         transport: Transport::UDP,

@@ -1,14 +1,16 @@
 use ccgym_core::{Rng, TimeSpan, Timestamp};
 use serde_json::json;
 
-use super::recorded::{DECISIONS, MODES, UTILITIES};
 use super::{Experimental, Mode, Sample, MEBIBIT};
 use crate::monitor_interval::sender::{Controller, Next, View};
 use crate::monitor_interval::Interval;
 use crate::pcc_experimental::utility::{utility, Outcome, Weights};
-use crate::testing::MockTransport;
+use crate::testing::{recorded, MockTransport};
 
 const WEIGHTS: Weights = Weights { latency: 1.0, loss: 11.35 };
+
+/// The states in the program's order.
+const MODES: [Mode; 3] = [Mode::Starting, Mode::Probing, Mode::DecisionMade];
 
 fn sender() -> Experimental {
     Experimental::new(WEIGHTS, 0.05, 2.0 * MEBIBIT)
@@ -19,17 +21,20 @@ fn close(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-5 * expected.abs().max(1.0)
 }
 
+/// Intervals of PCC-Uspace cd43e34 (`tests/recorders/pcc_uspace.cpp`), with round trips of 40 ms that grow by a share.
 #[test]
 fn utilities_of_the_program() {
-    for (packets, lost, micros, growth, expected) in UTILITIES {
+    for [packets, lost, micros, growth, expected] in recorded("pcc_uspace_utilities") {
+        let loss = lost / packets;
+        let (packets, lost) = (packets as u64, lost as u64);
         let acked = packets - lost;
         let rtt = |k: u64| (40_000.0 * (1.0 + growth * k as f64 / packets as f64)).trunc();
         let half = acked / 2;
         let outcome = Outcome {
             packets,
             bytes: packets * 1400,
-            loss: lost as f64 / packets as f64,
-            seconds: micros as f64 / 1e6,
+            loss,
+            seconds: micros / 1e6,
             rtt_halves: ((0..half).map(rtt).sum(), (half..2 * half).map(rtt).sum()),
         };
         let found = utility(&WEIGHTS, &outcome);
@@ -37,14 +42,17 @@ fn utilities_of_the_program() {
     }
 }
 
+/// A flow whose best rate is 100 and then 20 Mbit/s (of 2²⁰ bits), with noisy utilities.
 #[test]
 fn decisions_of_the_program() {
     let mut sender = sender();
-    for (i, (results, mode, rate)) in DECISIONS.iter().enumerate() {
-        sender.useful = results.iter().map(|&(rate, utility)| Sample { id: 0, rate, utility: Some(utility) }).collect();
+    for (i, row) in recorded::<10>("pcc_uspace_decisions").into_iter().enumerate() {
+        let (results, [mode, rate]) = (&row[..8], [row[8], row[9]]);
+        let results = results.chunks(2).filter(|one| !one[0].is_nan());
+        sender.useful = results.map(|one| Sample { id: 0, rate: one[0], utility: Some(one[1]) }).collect();
         sender.conclude();
-        assert_eq!(sender.mode, MODES[*mode], "decision {i}");
-        assert!(close(sender.rate, *rate), "decision {i}: {} {rate}", sender.rate);
+        assert_eq!(sender.mode, MODES[mode as usize], "decision {i}");
+        assert!(close(sender.rate, rate), "decision {i}: {} {rate}", sender.rate);
     }
 }
 

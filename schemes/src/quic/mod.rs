@@ -10,7 +10,7 @@ use ccgym_core::{AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, T
 use self::curve::{Constants, Curve};
 use crate::loss_based::{Reductions, Verdict};
 use crate::pacing;
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use crate::slow_start::{HyStart, Input, SlowStart};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -19,31 +19,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "QUIC Cubic",
         reference: "Chromium's QUIC of 2017 (google/proto-quic), Ha, Rhee and Xu 2008",
         summary: "Cubic that stands in for two connections, as Chromium's QUIC has it.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["chromium2017", "quiche"],
-                "chromium2017: whole packets, a window looked at every 30 ms. quiche: with Google's later corrections, \
-                 exact to a byte at each acknowledgement.",
-            ),
-            Parameter::integer(
-                "connections",
-                2,
-                (1, 100),
-                "",
-                "How many connections it stands in for: a loss cuts the part of one of them.",
-            ),
-            Parameter::number(
-                "beta",
-                0.7,
-                (0.1, 0.99),
-                "",
-                "Share of its window that one of these connections keeps at a loss.",
-            ),
-            Parameter::number("c", 0.4, (0.001, 100.0), "packets/s³", "Steepness of the cubic function."),
-            Parameter::integer("max_window", 2000, (2, 1_000_000), "packets", "The window grows no further."),
-            Parameter::flag("pacing", true, "Pace at 1.25 windows per round trip (2 in slow start)."),
-        ],
+        parameters: parameters! {
+            /// chromium2017: whole packets, a window looked at every 30 ms. quiche: with Google's later
+            /// corrections, exact to a byte at each acknowledgement.
+            mode: choice(&["chromium2017", "quiche"]);
+            /// How many connections it stands in for: a loss cuts the part of one of them.
+            connections: integer(2, (1, 100), "");
+            /// Share of its window that one of these connections keeps at a loss.
+            beta: number(0.7, (0.1, 0.99), "");
+            /// Steepness of the cubic function.
+            c: number(0.4, (0.001, 100.0), "packets/s³");
+            /// The window grows no further.
+            max_window: integer(2000, (2, 1_000_000), "packets");
+            /// Pace at 1.25 windows per round trip (2 in slow start).
+            pacing: flag(true);
+        },
         role: Role::OnRequest,
         implementation: "google/proto-quic, BSD-3-Clause",
         transport: Transport { initial_window: 32, ..Transport::UDP },
@@ -205,12 +195,11 @@ impl CongestionControl for Quic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
+    use crate::testing::{ms, MockTransport, TestEvent, MSS};
     use serde_json::{json, Map, Value};
 
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("quic", params), context)
+        MockTransport::with_window("quic", packets, params)
     }
 
     /// β_N = (N−1+0.7)/N of the window, min. two packets, once per recovery.

@@ -17,7 +17,7 @@ use ccgym_core::{
 };
 
 use crate::base_delay::between;
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use delay::{DelayTarget, QueueDelay};
 use media::{Meter, Network, Target, BETA_RATE};
 use receiver::ScreamReceiver;
@@ -30,65 +30,29 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "SCReAM",
         reference: "RFC 8298; EricssonResearch/scream c3370fd for mode pantheon",
         summary: "Holds the queueing delay near a target by its window, and tells a video encoder its rate.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["pantheon", "rfc"],
-                "pantheon: the rules of the library that Pantheon runs, with its arguments: 0.2 Mbit/s at most. rfc: \
-                 those of RFC 8298.",
-            ),
-            Parameter::number("target", 100.0, (1.0, 1000.0), "ms", "Queueing delay that the window steers toward."),
-            Parameter::number(
-                "max_target",
-                400.0,
-                (1.0, 10_000.0),
-                "ms",
-                "With rfc: maximum of that target, which rises beside flows that fill the queue.",
-            ),
-            Parameter::number(
-                "start_rate",
-                0.0,
-                (0.0, 10_000.0),
-                "Mbit/s",
-                "Target of the encoder at the start; 0 takes the mode's own: 0.3 in rfc, 100 in pantheon.",
-            ),
-            Parameter::number(
-                "min_rate",
-                0.0,
-                (0.0, 1000.0),
-                "Mbit/s",
-                "Minimum of that target; 0 takes the mode's own: 0.05 in rfc, 0.064 in pantheon.",
-            ),
-            Parameter::number(
-                "max_rate",
-                0.0,
-                (0.0, 10_000.0),
-                "Mbit/s",
-                "Maximum of that target; 0 takes the mode's own: 30 in rfc, 0.2 in pantheon.",
-            ),
-            Parameter::number(
-                "ramp_up",
-                0.0,
-                (0.0, 1e6),
-                "kbit/s per s",
-                "Maximum growth of that target; 0 takes the mode's own: 200 in rfc, 0.002 in pantheon.",
-            ),
-            Parameter::number(
-                "beta_loss",
-                0.0,
-                (0.0, 1.0),
-                "",
-                "What a loss leaves of the window; 0 takes the mode's own: 0.8 in rfc, 0.6 in pantheon.",
-            ),
-            Parameter::number(
-                "feedback",
-                0.0,
-                (0.0, 1000.0),
-                "ms",
-                "Time between two feedbacks; 0 takes the mode's own: 20 to 100 by the rate in rfc, 5 in pantheon.",
-            ),
-            Parameter::flag("ecn", false, "With rfc: mark packets ECN-capable; a mark leaves 0.9 of the window."),
-        ],
+        parameters: parameters! {
+            /// pantheon: the rules of the library that Pantheon runs, with its arguments: 0.2 Mbit/s at most. rfc:
+            /// those of RFC 8298.
+            mode: choice(&["pantheon", "rfc"]);
+            /// Queueing delay that the window steers toward.
+            target: number(100.0, (1.0, 1000.0), "ms");
+            /// With rfc: maximum of that target, which rises beside flows that fill the queue.
+            max_target: number(400.0, (1.0, 10_000.0), "ms");
+            /// Target of the encoder at the start; 0 takes the mode's own: 0.3 in rfc, 100 in pantheon.
+            start_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");
+            /// Minimum of that target; 0 takes the mode's own: 0.05 in rfc, 0.064 in pantheon.
+            min_rate: number(0.0, (0.0, 1000.0), "Mbit/s");
+            /// Maximum of that target; 0 takes the mode's own: 30 in rfc, 0.2 in pantheon.
+            max_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");
+            /// Maximum growth of that target; 0 takes the mode's own: 200 in rfc, 0.002 in pantheon.
+            ramp_up: number(0.0, (0.0, 1e6), "kbit/s per s");
+            /// What a loss leaves of the window; 0 takes the mode's own: 0.8 in rfc, 0.6 in pantheon.
+            beta_loss: number(0.0, (0.0, 1.0), "");
+            /// Time between two feedbacks; 0 takes the mode's own: 20 to 100 by the rate in rfc, 5 in pantheon.
+            feedback: number(0.0, (0.0, 1000.0), "ms");
+            /// With rfc: mark packets ECN-capable; a mark leaves 0.9 of the window.
+            ecn: flag(false);
+        },
         role: Role::OnRequest,
         implementation: "EricssonResearch/scream c3370fd, BSD-2-Clause",
         // RTP packets of 1200 bytes of payload; 20 bytes of RTP and its payload format, 28 of UDP and IP.

@@ -169,8 +169,8 @@ fn hold_back(cwnd: u64, srtt: TimeSpan) -> TimeSpan {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{context, scheme, MockTransport, MSS};
-    use ccgym_core::{InitContext, TimeSpan};
+    use crate::testing::MockTransport;
+    use ccgym_core::TimeSpan;
     use serde_json::{json, Value};
 
     const SEARCHING: f64 = 3.0;
@@ -182,8 +182,7 @@ mod tests {
         TimeSpan::from_secs_f64(value / 1e3)
     }
     fn host(packets: u64, params: &Value) -> MockTransport {
-        let context = InitContext { initial_window: packets * MSS, ..context() };
-        MockTransport::with_context(scheme("cubic", params), context)
+        MockTransport::with_window("cubic", packets, params)
     }
     fn phase(host: &MockTransport) -> f64 {
         host.observable("slow_start_phase")

@@ -15,7 +15,7 @@ use ccgym_core::{
     Timestamp,
 };
 
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use model::{Forecast, TICK, TICKS};
 use receiver::{Forecaster, Header, Report, SproutReceiver};
 
@@ -25,20 +25,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Sprout",
         reference: "Winstein et al., NSDI 2013; keithw/sprout c838669",
         summary: "Sends what a cautious forecast of the receiver says will be through within 100 ms.",
-        parameters: &[
-            Parameter::choice(
-                "forecast",
-                &["bayes", "ewma"],
-                "The model of a wandering rate and its 5th percentile, or the mean rate (Sprout-EWMA).",
-            ),
-            Parameter::choice(
-                "mode",
-                &["pantheon", "paper"],
-                "What drains per tick without a newer forecast: by the program's quirk all of the forecast so far, or, in \
-                 paper, its share of the forecast.",
-            ),
-            Parameter::integer("lookahead", 5, (1, 7), "ticks", "Time within which what is sent is to arrive, in ticks of 20 ms."),
-        ],
+        parameters: parameters! {
+            /// The model of a wandering rate and its 5th percentile, or the mean rate (Sprout-EWMA).
+            forecast: choice(&["bayes", "ewma"]);
+            /// What drains per tick without a newer forecast: by the program's quirk all of the forecast so far,
+            /// or, in paper, its share of the forecast.
+            mode: choice(&["pantheon", "paper"]);
+            /// Time within which what is sent is to arrive, in ticks of 20 ms.
+            lookahead: integer(5, (1, 7), "ticks");
+        },
         role: Role::OnRequest,
         implementation: "keithw/sprout, GPL-3.0 (its behavior)",
         transport: Transport::UDP,

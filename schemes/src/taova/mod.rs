@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeError, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeError, SchemeInfo, Transport};
 use crate::send_gate::SendGate;
 use memory::{Axis, Memory};
 use table::Table;
@@ -23,16 +23,12 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "TaoVA-100x (own table)",
         reference: "Sivaraman et al., SIGCOMM 2014; Winstein and Balakrishnan, SIGCOMM 2013; genericCC d0153f8",
         summary: "Looks up window and spacing in a table that a search made for link rates within a factor of 100.",
-        parameters: &[
-            Parameter::file("table", "Rule table in the format of Remy's dna files; none: the one built in, our own."),
-            Parameter::number(
-                "silence",
-                2.0,
-                (0.1, 60.0),
-                "s",
-                "Without an acknowledgement for this long the flow begins again.",
-            ),
-        ],
+        parameters: parameters! {
+            /// Rule table in the format of Remy's dna files; none: the one built in, our own.
+            table: file();
+            /// Without an acknowledgement for this long the flow begins again.
+            silence: number(2.0, (0.1, 60.0), "s");
+        },
         role: Role::OnRequest,
         implementation: "genericCC, GPL-2.0",
         // Datagrams of 1440 bytes with a header of 32 of its own (`packet_size` and `TCPHeader` in ctcp.hh).

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use ccgym_core::congestion_control::{AckedPacket, Capabilities, Observables, SentEvent};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, PacketNumber, TimeSpan, TimeoutEvent, Timestamp};
 
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use departures::Departures;
 use profile::DelayProfile;
 
@@ -22,34 +22,24 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "Verus",
         reference: "Zaki et al., SIGCOMM 2015; yzaki/verus d4b447e",
         summary: "Learns the delay of each window and steers along that curve in epochs of 5 ms.",
-        parameters: &[
-            Parameter::number("epoch", 5.0, (1.0, 100.0), "ms", "Time between two decisions."),
-            Parameter::number(
-                "delta_down",
-                1.0,
-                (0.01, 100.0),
-                "ms",
-                "Step down of the delay aimed for, when delay rises.",
-            ),
-            Parameter::number(
-                "delta_up",
-                2.0,
-                (0.01, 100.0),
-                "ms",
-                "Step up when delay does not rise, and down when it is beyond the ratio.",
-            ),
-            Parameter::number("ratio", 6.0, (1.1, 100.0), "", "Largest delay tolerated over the smallest."),
-            Parameter::number("decrease", 0.7, (0.1, 0.99), "", "What the window is multiplied by at a loss."),
-            Parameter::number("refit", 1.0, (0.01, 60.0), "s", "Time between two fits of the curve."),
-            Parameter::number(
-                "smoothing",
-                2.0,
-                (-8.0, 8.0),
-                "",
-                "Penalty on bends of the curve over the weight of the points, as a power of ten.",
-            ),
-            Parameter::number("exit_delay", 500.0, (1.0, 10_000.0), "ms", "Slow start ends above this delay."),
-        ],
+        parameters: parameters! {
+            /// Time between two decisions.
+            epoch: number(5.0, (1.0, 100.0), "ms");
+            /// Step down of the delay aimed for, when delay rises.
+            delta_down: number(1.0, (0.01, 100.0), "ms");
+            /// Step up when delay does not rise, and down when it is beyond the ratio.
+            delta_up: number(2.0, (0.01, 100.0), "ms");
+            /// Largest delay tolerated over the smallest.
+            ratio: number(6.0, (1.1, 100.0), "");
+            /// What the window is multiplied by at a loss.
+            decrease: number(0.7, (0.1, 0.99), "");
+            /// Time between two fits of the curve.
+            refit: number(1.0, (0.01, 60.0), "s");
+            /// Penalty on bends of the curve over the weight of the points, as a power of ten.
+            smoothing: number(2.0, (-8.0, 8.0), "");
+            /// Slow start ends above this delay.
+            exit_delay: number(500.0, (1.0, 10_000.0), "ms");
+        },
         role: Role::OnRequest,
         implementation: "yzaki/verus, MIT",
         // Pantheon's packets: 1414 bytes of UDP payload, of which the header of Verus has 36.

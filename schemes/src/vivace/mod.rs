@@ -8,7 +8,7 @@ mod paper;
 mod utility;
 
 use crate::monitor_interval::sender::PccSender;
-use crate::registry::{Parameter, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use pantheon::Pantheon;
 use paper::Paper;
@@ -22,29 +22,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             "Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018; StanfordSNR/vivace 2baf862 for mode \
                     pantheon",
         summary: "Climbs the gradient of a utility of throughput, latency growth and loss.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["pantheon", "paper"],
-                "pantheon: the authors' program, which Pantheon runs. paper: the published rules.",
-            ),
-            Parameter::choice(
-                "utility",
-                &["latency", "loss"],
-                "latency: growth of the round trip lowers the utility. loss: only throughput and loss count.",
-            ),
-            Parameter::number("throughput_exponent", 0.9, (0.1, 0.999), "", "Exponent of the rate in the utility."),
-            Parameter::number("latency_weight", 900.0, (0.0, 1e6), "", "Weight of the slope of the round trip."),
-            Parameter::number("loss_weight", 11.35, (0.0, 1e4), "", "Weight of the share of lost packets."),
-            Parameter::number(
-                "min_rate_mbps",
-                0.0,
-                (0.0, 1000.0),
-                "Mbit/s",
-                "The rate is never chosen below this, whatever is lost; 0 takes the mode's own: 1.3 in pantheon, 0.5 in \
-                 paper.",
-            ),
-        ],
+        parameters: parameters! {
+            /// pantheon: the authors' program, which Pantheon runs. paper: the published rules.
+            mode: choice(&["pantheon", "paper"]);
+            /// latency: growth of the round trip lowers the utility. loss: only throughput and loss count.
+            utility: choice(&["latency", "loss"]);
+            /// Exponent of the rate in the utility.
+            throughput_exponent: number(0.9, (0.1, 0.999), "");
+            /// Weight of the slope of the round trip.
+            latency_weight: number(900.0, (0.0, 1e6), "");
+            /// Weight of the share of lost packets.
+            loss_weight: number(11.35, (0.0, 1e4), "");
+            /// The rate is never chosen below this, whatever is lost; 0 takes the mode's own: 1.3 in pantheon, 0.5
+            /// in paper.
+            min_rate_mbps: number(0.0, (0.0, 1000.0), "Mbit/s");
+        },
         role: Role::OnRequest,
         implementation: "PCC-Uspace NSDI-2018, BSD-3-Clause",
         transport: Transport::UDP,

@@ -396,8 +396,5 @@ impl Pantheon {
 }
 
 #[cfg(test)]
-#[path = "recorded.rs"]
-mod recorded;
-#[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

@@ -1,8 +1,8 @@
 use ccgym_core::Rng;
 
-use super::recorded::INTERVALS;
 use super::{Controller, Next, Pantheon, State, View, Weights, MEGABIT};
 use crate::monitor_interval::Interval;
+use crate::testing::recorded;
 
 /// A controller and its intervals: results come when the test says so.
 struct Host {
@@ -208,15 +208,18 @@ fn doubt() {
     assert!(host.rate() > 20.0, "believed");
 }
 
-/// Interval by interval as the program, whose order of trials is taken over.
+/// Interval by interval as the binary that Pantheon runs (`tests/recorders/vivace_binary.cpp`), whose order of trials is
+/// taken over. Of each row loss and slope are the result of the interval before the last, and state and base rate
+/// follow from it.
 #[test]
 fn decisions_of_the_program() {
     let mut host = Host::new();
-    for (i, &(rate, lost, slope, state, base)) in INTERVALS.iter().enumerate() {
+    let rows: Vec<[f64; 5]> = recorded("vivace_binary");
+    for (i, &[rate, lost, slope, state, base]) in rows.iter().enumerate() {
         let (_, mut begun) = host.begin();
         if let State::Recording { trials, begun: 1 } = &mut host.vivace.state {
             for (k, pair) in trials.chunks_exact_mut(2).enumerate() {
-                let up = INTERVALS.get(i + 2 * k).is_some_and(|other| other.0 > host.vivace.base / MEGABIT);
+                let up = rows.get(i + 2 * k).is_some_and(|other| other[0] > host.vivace.base / MEGABIT);
                 if pair[0].up != up {
                     (pair[0].up, pair[1].up) = (up, !up);
                     (pair[0].rate, pair[1].rate) = (pair[1].rate, pair[0].rate);
@@ -226,9 +229,9 @@ fn decisions_of_the_program() {
         }
         assert!((begun / rate - 1.0).abs() < 1e-6, "interval {i}: {begun}, expected {rate}");
         if i >= 2 {
-            host.end(i as u64 - 2, INTERVALS[i - 2].0, 1000 - lost, slope);
+            host.end(i as u64 - 2, rows[i - 2][0], 1000 - lost as u64, slope);
         }
-        assert_eq!(host.vivace.observables()[1], ("state", f64::from(state)), "after interval {i}");
+        assert_eq!(host.vivace.observables()[1], ("state", state), "after interval {i}");
         assert!((host.rate() / base - 1.0).abs() < 1e-6, "after interval {i}: {}, expected {base}", host.rate());
     }
 }

@@ -121,8 +121,8 @@ impl Kalman {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recorded_aiortc;
     use super::*;
+    use crate::testing::recorded;
 
     fn variation(place: u32, delay: f64) -> Variation {
         Variation { send_gap: 20.0, delay, arrived: f64::from(place) * 20.0 }
@@ -161,8 +161,8 @@ mod tests {
     fn kalman_mean_is_the_offset_of_aiortc() {
         // aiortc's noise begins elsewhere and follows another formula: with no time between departures neither moves.
         let mut filter = Kalman { noise: 50.0, ..Kalman::default() };
-        for (place, (delay, offset)) in recorded_aiortc::OFFSETS.into_iter().enumerate() {
-            let seen = filter.add(&Variation { send_gap: 0.0, delay: f64::from(delay), arrived: 0.0 });
+        for (place, [delay, offset]) in recorded("aiortc_offsets").into_iter().enumerate() {
+            let seen = filter.add(&Variation { send_gap: 0.0, delay, arrived: 0.0 });
             assert!((seen.trend - offset).abs() < 1e-12, "group {place}: {}, not {offset}", seen.trend);
         }
         assert_eq!(filter.noise, 50.0);

@@ -12,16 +12,12 @@ mod loss;
 mod rate_control;
 mod received_rate;
 #[cfg(test)]
-mod recorded_aiortc;
-#[cfg(test)]
-mod recorded_str0m;
-#[cfg(test)]
 mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Media, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeoutEvent, Timestamp};
 
-use crate::registry::{Parameter, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use arrival::Arrivals;
 use detector::{Detector, Usage};
@@ -36,25 +32,21 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         label: "WebRTC media",
         reference: "draft-ietf-rmcat-gcc-02; libwebrtc for mode libwebrtc",
         summary: "Tells a video encoder its rate from the growth of the one-way delay and from loss.",
-        parameters: &[
-            Parameter::choice(
-                "mode",
-                &["libwebrtc", "draft"],
-                "libwebrtc: a trend line, as deployed, which Pantheon's browser runs. draft: the Kalman filter of \
-                 draft-ietf-rmcat-gcc-02.",
-            ),
-            Parameter::number("start_rate", 0.3, (0.01, 1000.0), "Mbit/s", "Target at the start."),
-            Parameter::number("min_rate", 0.03, (0.001, 1000.0), "Mbit/s", "Minimum of the target."),
-            Parameter::number("max_rate", 30.0, (0.01, 10_000.0), "Mbit/s", "Maximum of the target."),
-            Parameter::number("feedback", 100.0, (10.0, 1000.0), "ms", "Time between two updates of the target."),
-            Parameter::number(
-                "pacing",
-                2.5,
-                (1.0, 10.0),
-                "",
-                "Pacing rate over the target, so that a large frame leaves fast.",
-            ),
-        ],
+        parameters: parameters! {
+            /// libwebrtc: a trend line, as deployed, which Pantheon's browser runs. draft: the Kalman filter of
+            /// draft-ietf-rmcat-gcc-02.
+            mode: choice(&["libwebrtc", "draft"]);
+            /// Target at the start.
+            start_rate: number(0.3, (0.01, 1000.0), "Mbit/s");
+            /// Minimum of the target.
+            min_rate: number(0.03, (0.001, 1000.0), "Mbit/s");
+            /// Maximum of the target.
+            max_rate: number(30.0, (0.01, 10_000.0), "Mbit/s");
+            /// Time between two updates of the target.
+            feedback: number(100.0, (10.0, 1000.0), "ms");
+            /// Pacing rate over the target, so that a large frame leaves fast.
+            pacing: number(2.5, (1.0, 10.0), "");
+        },
         role: Role::OnRequest,
         implementation: "aiortc 1.16.0, BSD-3-Clause; str0m 0.25.0, MIT or Apache-2.0",
         // RTP packets of 1200 bytes, and 28 of UDP and IP.

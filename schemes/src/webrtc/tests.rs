@@ -11,41 +11,47 @@ use super::filter::{Filter, Growth, TrendLine};
 use super::loss::LossControl;
 use super::rate_control::RateControl;
 use super::received_rate::ReceivedRate;
-use super::{recorded_aiortc, recorded_str0m, Mode};
-use crate::testing::{MockTransport, TestEvent};
+use super::Mode;
+use crate::testing::{recorded, MockTransport, TestEvent};
 
+/// Usages by their number in recordings.
 const USAGES: [Usage; 3] = [Usage::Normal, Usage::Under, Usage::Over];
+
+fn ms(value: f64) -> Timestamp {
+    Timestamp::from_millis(value as u64)
+}
 
 #[test]
 fn groups_are_those_of_aiortc() {
     let mut arrivals = Arrivals::default();
-    for (place, (sent, arrived, expected)) in recorded_aiortc::ARRIVALS.into_iter().enumerate() {
-        let seen = arrivals.add(Timestamp::from_millis(sent), Timestamp::from_millis(arrived));
-        let seen = seen.map(|one| (one.send_gap.round() as i64, (one.delay + one.send_gap).round() as i64));
-        assert_eq!(seen, expected, "packet {place}");
+    for (place, [sent, arrived, send_gap, gap]) in recorded("aiortc_arrivals").into_iter().enumerate() {
+        let seen = arrivals.add(ms(sent), ms(arrived));
+        let seen = seen.map(|one| (one.send_gap.round(), (one.delay + one.send_gap).round()));
+        assert_eq!(seen, (!gap.is_nan()).then_some((send_gap, gap)), "packet {place}");
     }
 }
 
 #[test]
 fn detector_is_that_of_aiortc() {
     let mut detector = Detector::new((0.0087, 0.039));
-    for (place, (offset, usage, threshold)) in recorded_aiortc::DETECTIONS.into_iter().enumerate() {
+    let rows = recorded("aiortc_detections");
+    for (place, &[offset, usage, threshold]) in rows.iter().enumerate() {
         let growth = Growth { value: 60.0 * offset, trend: offset };
         detector.detect(growth, 20.0, 20.0 * (place + 1) as f64);
         assert_eq!(detector.usage, USAGES[usage as usize], "group {place}");
         assert!((detector.threshold - threshold).abs() < 1e-9, "group {place}: {} ms", detector.threshold);
     }
-    let seen = |usage| recorded_aiortc::DETECTIONS.iter().any(|one| one.1 == usage);
-    assert!(seen(1) && seen(2));
+    let seen = |usage| rows.iter().any(|row| row[1] == usage);
+    assert!(seen(1.0) && seen(2.0));
 }
 
 #[test]
 fn rate_is_that_of_aiortc() {
     let mut control = RateControl::new(Mode::Libwebrtc, 300_000.0);
-    for (place, (usage, received, rate)) in recorded_aiortc::RATES.into_iter().enumerate() {
-        control.update(USAGES[usage as usize], Some(received as f64), 100.0, 1100.0 + 100.0 * place as f64);
+    for (place, [usage, received, rate]) in recorded("aiortc_rates").into_iter().enumerate() {
+        control.update(USAGES[usage as usize], Some(received), 100.0, 1100.0 + 100.0 * place as f64);
         // aiortc counts whole bits.
-        assert!((control.rate - rate as f64).abs() < 1e-3 * rate as f64, "{place}: {}, not {rate}", control.rate);
+        assert!((control.rate - rate).abs() < 1e-3 * rate, "{place}: {}, not {rate}", control.rate);
     }
 }
 
@@ -111,29 +117,29 @@ fn target_is_the_lower_rate_and_pacing_is_above_it() {
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(30_000));
 }
 
-const PATTERNS: [(&str, &[recorded_str0m::Packet], &[recorded_str0m::Update]); 4] = [
-    ("steady", &recorded_str0m::STEADY_PACKETS, &recorded_str0m::STEADY_RATES),
-    ("growing", &recorded_str0m::GROWING_PACKETS, &recorded_str0m::GROWING_RATES),
-    ("draining", &recorded_str0m::DRAINING_PACKETS, &recorded_str0m::DRAINING_RATES),
-    ("noisy", &recorded_str0m::NOISY_PACKETS, &recorded_str0m::NOISY_RATES),
-];
+/// Arrivals that were shown to str0m: packets, and the rate each 100 ms from 1150 ms on.
+const PATTERNS: [&str; 4] = ["steady", "growing", "draining", "noisy"];
+
+fn packets(pattern: &str) -> Vec<[f64; 6]> {
+    recorded(&format!("str0m_{pattern}_packets"))
+}
 
 #[test]
 fn trend_line_and_detector_are_those_of_str0m() {
     let mut seen = BTreeSet::new();
-    for (name, packets, _) in PATTERNS {
+    for name in PATTERNS {
         let mut arrivals = Arrivals::default();
         let mut filter = Filter::TrendLine(TrendLine::default());
         let mut detector = Detector::new((0.0087, 0.039));
         let mut deployed = detector.clone();
         let mut groups = 0;
-        for (sent, arrived, expected) in packets {
-            let variation = arrivals.add(Timestamp::from_millis(*sent), Timestamp::from_millis(*arrived));
+        for [sent, arrived, trend, value, threshold, usage] in packets(name) {
+            let variation = arrivals.add(ms(sent), ms(arrived));
             groups += usize::from(variation.is_some());
-            assert_eq!(expected.is_some(), variation.is_some() && groups >= 20, "{name}, {arrived} ms");
+            assert_eq!(!trend.is_nan(), variation.is_some() && groups >= 20, "{name}, {arrived} ms");
             let Some(variation) = variation else { continue };
             let Some(growth) = filter.add(&variation) else { continue };
-            if let Some((trend, value, threshold, usage)) = *expected {
+            if !trend.is_nan() {
                 let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1e-3);
                 assert!(close(growth.trend, trend), "{name}, {arrived} ms: trend {}, not {trend}", growth.trend);
                 assert!(close(growth.value, value), "{name}, {arrived} ms: {}, not {value}", growth.value);
@@ -145,7 +151,7 @@ fn trend_line_and_detector_are_those_of_str0m() {
                 }
                 detector.detect(growth, variation.send_gap, variation.arrived);
                 assert_eq!(detector.usage, USAGES[usage as usize], "{name}, {arrived} ms");
-                seen.insert((name, usage));
+                seen.insert((name, usage as usize));
             }
             deployed.detect(growth, variation.send_gap, variation.arrived);
         }
@@ -156,36 +162,37 @@ fn trend_line_and_detector_are_those_of_str0m() {
 #[test]
 fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
     let mut seen = BTreeSet::new();
-    for (name, packets, updates) in PATTERNS {
+    for name in PATTERNS {
         let mut received = ReceivedRate::weighted();
         let mut control = RateControl::new(Mode::Libwebrtc, 500_000.0);
-        let mut packets = packets.iter().peekable();
+        let mut packets = packets(name).into_iter().peekable();
         let mut before = 500_000.0;
         // When either changed its rate; whether str0m refused to cut, and whether libwebrtc holds its rate.
         let (mut changed, mut changed_here, mut refused, mut held) = (None, None, false, true);
         let mut cuts = 0;
-        for (place, (usage, arriving, rate)) in updates.iter().enumerate() {
+        for (place, [usage, arriving, rate]) in recorded(&format!("str0m_{name}_rates")).into_iter().enumerate() {
+            let usage = usage as usize;
             let now = 1150.0 + 100.0 * place as f64;
-            while let Some((_, arrived, _)) = packets.next_if(|one| (one.1 as f64) < now) {
-                received.add(*arrived as f64, 1200.0);
+            while let Some([_, arrived, ..]) = packets.next_if(|one| one[1] < now) {
+                received.add(arrived, 1200.0);
             }
             let at = format!("{name}, {now} ms");
             let Some(bps) = received.bps() else {
                 // str0m does not update its rate yet.
-                assert_eq!((*arriving, *rate), (0, before), "{at}");
+                assert_eq!((arriving, rate), (0.0, before), "{at}");
                 continue;
             };
             // str0m counts whole bits.
-            assert!((bps - *arriving as f64).abs() < 1e-5 * bps, "{at}: {bps} bit/s arrive, not {arriving}");
+            assert!((bps - arriving).abs() < 1e-5 * bps, "{at}: {bps} bit/s arrive, not {arriving}");
             let growth = |ms: f64| (before * (1.08f64.powf(ms.min(1000.0) / 1e3) - 1.0)).max(1000.0);
             let since = |then: Option<f64>| then.map_or(0.0, |then: f64| now - then);
             control.rate = before;
-            control.update(USAGES[*usage as usize], Some(bps), 150.0, now);
-            let too_early = *usage == 2 && changed.is_some() && since(changed) < 150.0;
+            control.update(USAGES[usage], Some(bps), 150.0, now);
+            let too_early = usage == 2 && changed.is_some() && since(changed) < 150.0;
             let here = control.rate - before;
-            let kind = if *usage != 0 || cuts == 0 {
+            let kind = if usage != 0 || cuts == 0 {
                 assert!((control.rate - rate).abs() < 1e-5 * rate, "{at}: {}, not {rate}", control.rate);
-                ["growth", "under", "over"][*usage as usize]
+                ["growth", "under", "over"][usage]
             } else {
                 // The rules of libwebrtc: growth begins where the hold ends, additive near the mean of the maxima.
                 let since_here = if held { 0.0 } else { since(changed_here) };
@@ -205,16 +212,16 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
                 }
             };
             seen.insert(kind);
-            cuts += usize::from(*usage == 2 && !too_early);
-            if *usage == 0 && !refused || *usage == 2 && !too_early {
+            cuts += usize::from(usage == 2 && !too_early);
+            if usage == 0 && !refused || usage == 2 && !too_early {
                 changed = Some(now);
             }
-            if *usage == 0 || *usage == 2 && !too_early {
+            if usage == 0 || usage == 2 && !too_early {
                 changed_here = Some(now);
             }
-            held = *usage == 1 || *usage == 2 && (!too_early || held);
+            held = usage == 1 || usage == 2 && (!too_early || held);
             refused = too_early;
-            before = *rate;
+            before = rate;
         }
     }
     assert_eq!(seen.len(), 5, "{seen:?}");

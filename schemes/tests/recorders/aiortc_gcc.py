@@ -1,11 +1,12 @@
-"""Prints the tables of schemes/src/webrtc/recorded_aiortc.rs: what aiortc's Google congestion control makes of inputs
-that this program makes up. No part of the build.
+"""Writes schemes/tests/recorded/aiortc_*.csv: what aiortc's Google congestion control makes of inputs that this program
+makes up. Usage 0 is normal, 1 under, 2 over. No part of the build.
 
     pip download aiortc==1.16.0 --no-deps && unzip aiortc-*.whl aiortc/rate.py aiortc/utils.py && python aiortc_gcc.py
 """
 
 import sys
 import types
+from pathlib import Path
 
 # The package itself would import its media codecs.
 package = types.ModuleType("aiortc")
@@ -23,12 +24,9 @@ def uniform() -> float:
     return (state >> 33) / 2147483648.0
 
 
-def table(name: str, kind: str, rows: list[str]) -> None:
-    """Print the rows as a constant of Rust."""
-    sys.stdout.write(f"#[rustfmt::skip]\npub const {name}: [{kind}; {len(rows)}] = [\n")
-    for start in range(0, len(rows), 5):
-        sys.stdout.write("    " + " ".join(f"{row}," for row in rows[start : start + 5]) + "\n")
-    sys.stdout.write("];\n\n")
+def table(name: str, heading: str, rows: list[str]) -> None:
+    """Write the rows as a file."""
+    Path(f"aiortc_{name}.csv").write_text("\n".join([heading, *rows, ""]), encoding="ascii")
 
 
 def arrivals() -> None:
@@ -39,9 +37,9 @@ def arrivals() -> None:
         sent += 0 if uniform() < 0.5 else 1 + int(uniform() * 30)
         free = max(free, sent + int(uniform() * 12)) + 1
         delta = groups.compute_deltas(sent, 50 + free, 1200)
-        seen = "None" if delta is None else f"Some(({delta.timestamp}, {delta.arrival_time}))"
-        rows.append(f"({sent}, {50 + free}, {seen})")
-    table("ARRIVALS", "Arrival", rows)
+        seen = "," if delta is None else f"{delta.timestamp},{delta.arrival_time}"
+        rows.append(f"{sent},{50 + free},{seen}")
+    table("arrivals", "sent_ms,arrived_ms,send_gap_ms,arrival_gap_ms", rows)
 
 
 def detector() -> None:
@@ -51,8 +49,8 @@ def detector() -> None:
         offset = 0.97 * offset + 0.25 * (uniform() - 0.5)
         now += 20
         usage = one.detect(offset, 20.0, 60, now)
-        rows.append(f"({offset!r}, {usage.value}, {float(one.threshold)!r})")
-    table("DETECTIONS", "Detection", rows)
+        rows.append(f"{offset!r},{usage.value},{float(one.threshold)!r}")
+    table("detections", "growth_ms,usage,threshold_ms", rows)
 
 
 def control() -> None:
@@ -71,8 +69,8 @@ def control() -> None:
         share = 0.5 if place >= 80 else 0.9 + 0.1 * uniform()
         received = int(one.current_bitrate * share)
         rate = one.update(usage, received, now)
-        rows.append(f"({usage.value}, {received}, {rate})")
-    table("RATES", "Control", rows)
+        rows.append(f"{usage.value},{received},{rate}")
+    table("rates", "usage,received_bps,rate_bps", rows)
 
 
 def kalman() -> None:
@@ -82,8 +80,8 @@ def kalman() -> None:
     for place in range(100):
         delay = int(12 * (uniform() - 0.5)) + (2 if 40 <= place < 70 else 0)
         one.update(delay, 0.0, 0, BandwidthUsage.NORMAL, 20 * place)
-        rows.append(f"({delay}, {one.offset()!r})")
-    table("OFFSETS", "Offset", rows)
+        rows.append(f"{delay},{one.offset()!r}")
+    table("offsets", "delay_ms,offset_ms", rows)
 
 
 arrivals()

@@ -1,5 +1,6 @@
-// Prints the tables of schemes/src/pcc_experimental/recorded.rs: utilities and decisions of PCC-Uspace for intervals
-// that this program makes up. No part of the build.
+// Prints schemes/tests/recorded/pcc_uspace_utilities.csv and pcc_uspace_decisions.csv: utilities and decisions of
+// PCC-Uspace for intervals that this program makes up (g++ 12.2). Of a decision: up to four results, and the state and the
+// rate after them. No part of the build.
 //
 //     git clone https://github.com/PCCproject/PCC-Uspace && git -C PCC-Uspace checkout cd43e34
 //     g++ -std=c++11 -O1 -I PCC-Uspace/src/core -I PCC-Uspace/src/pcc pcc_uspace.cpp \
@@ -28,6 +29,7 @@ static double uniform() {
 }
 
 static void utilities(PccSender& sender) {
+    printf("packets,lost,us,growth,utility\n");
     for (int i = 0; i < 10; ++i) {
         MonitorInterval interval(1e6, true, 0, 40000, 0);
         int packets = 10 + (int)(uniform() * 90);
@@ -42,11 +44,12 @@ static void utilities(PccSender& sender) {
         for (int k = 0; k < packets - lost; ++k)
             interval.packet_rtt_samples.push_back(PacketRttSample(k, (long)(40000 * (1 + growth * k / packets))));
         sender.interval_queue_.CalculateUtility(&interval);
-        printf("(%d, %d, %d, %.9g, %.9g),\n", packets, lost, micros, growth, (double)interval.utility);
+        printf("%d,%d,%d,%.9g,%.9g\n", packets, lost, micros, growth, (double)interval.utility);
     }
 }
 
 static void decisions(PccSender& sender) {
+    printf("rate_1,utility_1,rate_2,utility_2,rate_3,utility_3,rate_4,utility_4,mode,rate_after\n");
     int up = 1;
     for (int i = 0; i < 40; ++i) {
         std::vector<UtilityInfo> results;
@@ -60,9 +63,9 @@ static void decisions(PccSender& sender) {
             results.push_back(UtilityInfo(rate, utility));
         }
         sender.OnUtilityAvailable(results);
-        printf("(&[");
-        for (auto& r : results) printf("(%.15g, %.9g), ", (double)r.sending_rate, (double)r.utility);
-        printf("], %d, %.15g),\n", (int)sender.mode_, (double)sender.sending_rate_);
+        for (auto& r : results) printf("%.15g,%.9g,", (double)r.sending_rate, (double)r.utility);
+        for (int k = trials; k < 4; ++k) printf(",,");
+        printf("%d,%.15g\n", (int)sender.mode_, (double)sender.sending_rate_);
     }
 }
 

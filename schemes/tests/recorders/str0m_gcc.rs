@@ -1,4 +1,4 @@
-//! Prints the tables of schemes/src/webrtc/recorded_str0m.rs: what str0m's delay-based estimator, made after the one
+//! Writes schemes/tests/recorded/str0m_*.csv: what str0m's delay-based estimator, made after the one
 //! deployed in libwebrtc, finds in arrivals that this program makes up. No part of the build.
 //!
 //!     cargo init --bin str0m_gcc && cd str0m_gcc && cp ../str0m_gcc.rs src/main.rs
@@ -164,7 +164,7 @@ fn record(pattern: &str, seed: u64) {
         while arrived >= feedback {
             let rate = delay.update(&[], bwe::received::rate(&received), None, time(feedback)).unwrap();
             let known = bwe::received::rate(&received).map_or(0, |rate| rate.as_u64());
-            rates.push(format!("({}, {known}, {:?})", bwe::delay::control::usage(&delay), rate.as_f64()));
+            rates.push(format!("{},{known},{:?}", bwe::delay::control::usage(&delay), rate.as_f64()));
             feedback += 100;
         }
         bwe::received::add(&mut received, time(arrived), 1200);
@@ -181,25 +181,22 @@ fn record(pattern: &str, seed: u64) {
         let logged = LOGGED.take();
         let find = |name| logged.iter().find(|(of, _)| *of == name).map(|(_, value)| *value);
         let seen = find("trend").map_or_else(
-            || "None".to_owned(),
+            || ",,,".to_owned(),
             |trend| {
                 let (modified, threshold) = (find("modified").unwrap(), find("threshold").unwrap());
-                format!("Some(({trend:?}, {modified:?}, {threshold:?}, {}))", bwe::delay::control::usage(&delay))
+                format!("{trend:?},{modified:?},{threshold:?},{}", bwe::delay::control::usage(&delay))
             },
         );
-        groups.push(format!("({sent}, {arrived}, {seen})"));
+        groups.push(format!("{sent},{arrived},{seen}"));
     }
-    table(&format!("{pattern}_PACKETS"), "Packet", &groups, 2);
-    table(&format!("{pattern}_RATES"), "Update", &rates, 5);
+    table(pattern, "packets", "sent_ms,arrived_ms,trend,compared_ms,threshold_ms,usage", &groups);
+    table(pattern, "rates", "usage,received_bps,rate_bps", &rates);
 }
 
-/// Print the rows as a constant of Rust.
-fn table(name: &str, kind: &str, rows: &[String], columns: usize) {
-    println!("#[rustfmt::skip]\npub const {name}: [{kind}; {}] = [", rows.len());
-    for line in rows.chunks(columns) {
-        println!("    {},", line.join(", "));
-    }
-    println!("];\n");
+/// Write the rows as a file.
+fn table(pattern: &str, what: &str, heading: &str, rows: &[String]) {
+    let text = format!("{heading}\n{}\n", rows.join("\n"));
+    std::fs::write(format!("str0m_{}_{what}.csv", pattern.to_lowercase()), text).unwrap();
 }
 
 fn main() {

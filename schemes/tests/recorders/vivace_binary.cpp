@@ -1,5 +1,5 @@
-// Prints the table of schemes/src/vivace/recorded.rs: what the binary that Pantheon runs decides on results that this
-// file makes up. No part of the build, and no packet is sent: the file is loaded before the binary's own library, and
+// Prints schemes/tests/recorded/vivace_binary.csv: what the binary that Pantheon runs decides on results that this file
+// makes up (g++ 12.2). No part of the build, and no packet is sent: the file is loaded before the binary's own library, and
 // runs where the binary starts its transport.
 //
 //     git clone https://github.com/StanfordSNR/vivace && git -C vivace checkout 2baf862
@@ -32,6 +32,7 @@ int startup() {
     srand(1);
     const int packets = 1000, bytes = 1400, lag = 2, last = 160;
     std::vector<double> rates;
+    printf("rate_mbps,lost_of_1000,slope,state,base_mbps\n");
     for (int i = 0; i < last; ++i) {
         int length = 0, mss = 0;
         double amplifier = 0;
@@ -55,7 +56,7 @@ int startup() {
             if (i >= 90 && over > 0) slope += 0.04;
             on_monitor_ends(pcc, packets, lost, packets * bytes * 8 / (sent * 1e6), i, ended, 40000, slope);
         }
-        printf("(%.15g, %d, %.3f, %d, %.15g),\n", rates[i], lost, slope, *(int *)(pcc + state),
+        printf("%.15g,%d,%.3f,%d,%.15g\n", rates[i], lost, slope, *(int *)(pcc + state),
                *(double *)(pcc + base_rate));
     }
     exit(0);

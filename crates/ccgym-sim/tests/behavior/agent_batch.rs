@@ -3,16 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_agent::AgentSpec;
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
-use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::{create_with, Resources};
+use ccgym_run::RunSpec;
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended, Now, RolloutArrays};
-use ccgym_sim::{Activation, Actor, Simulator, Stopped};
+use ccgym_sim::{Activation, Actor, Stopped};
 use serde_json::{json, Value};
 
+use crate::common::{learners as simulator, Net};
+
 fn agent() -> AgentSpec {
-    let spec: AgentSpec = serde_json::from_value(json!({
+    crate::common::agent(&json!({
         "name": "aurora-like",
         "clock": {"kind": "rtt", "multiple": 0.5, "of": "mean", "warm_up_rtts": 3.0, "first_rtts": 1.5},
         "observation": {"history": 3, "features": [
@@ -27,32 +28,14 @@ fn agent() -> AgentSpec {
         ]},
         "startup": {"kind": "rate", "rate": 2_400_000},
     }))
-    .expect("valid JSON");
-    spec.validate().expect("a valid agent");
-    spec
 }
 
 fn spec(flows: Value, seconds: u64, seed: u64) -> RunSpec {
-    serde_json::from_value(json!({
-        "seed": seed,
-        "duration": seconds * 1_000_000_000,
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 3_600_000},
-             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
-            {"kind": "loss", "probability": 0.02},
-            {"kind": "delay", "delay": 30_000_000},
-        ],
-        "downlink": [{"kind": "delay", "delay": 30_000_000}],
-        "flows": flows,
-        "facts": {"capacity": [[0, 3_600_000]], "base_rtt": 60_000_000},
-    }))
-    .expect("valid JSON")
-}
-
-fn simulator(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
-    Simulator::new(spec, &|_| None, &scheme).expect("a valid specification")
+    let lossy = vec![json!({"kind": "loss", "probability": 0.02})];
+    let net = Net { behind: lossy, record: json!({}), ..Net::new(3.6, 60.0, 100) };
+    let mut spec = RunSpec { seed, ..net.spec(&flows, seconds as f64) };
+    spec.facts = serde_json::from_value(json!({"capacity": [[0, 3_600_000]], "base_rtt": 60_000_000})).expect("facts");
+    spec
 }
 
 /// The arrays of a batch, owned.

@@ -1,14 +1,13 @@
 //! What experts say of simulated flows, and that asking them changes nothing.
 
-use std::sync::Arc;
-
-use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_agent::AgentSpec;
 use ccgym_run::columns::COLUMNS;
-use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::{create_with, Resources};
+use ccgym_run::RunSpec;
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
+
+use crate::common::{learners, Net};
 
 /// Indigo's clock, actions and start, on a window.
 fn agent(expert: Value) -> AgentSpec {
@@ -22,32 +21,17 @@ fn agent(expert: Value) -> AgentSpec {
     if !expert.is_null() {
         json["expert"] = expert;
     }
-    let spec: AgentSpec = serde_json::from_value(json).expect("valid JSON");
-    spec.validate().expect("a valid agent");
-    spec
+    crate::common::agent(&json)
 }
 
 /// 12 Mbit/s, 40 ms and 100 packets, some lost.
-fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Result<Simulator, String> {
+fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Simulator {
     let mut flows = vec![json!({"scheme": "learned", "params": params, "profile": "udp"})];
     flows.extend(others.iter().map(|scheme| json!({"scheme": scheme})));
-    let spec: RunSpec = serde_json::from_value(json!({
-        "seed": 7,
-        "duration": 10_000_000_000u64,
-        "uplink": [
-            {"kind": "loss", "probability": 0.002},
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
-             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
-            {"kind": "delay", "delay": 20_000_000},
-        ],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": flows,
-        "facts": {"capacity": [[0, 12_000_000]], "base_rtt": 40_000_000},
-    }))
-    .expect("valid JSON");
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
-    Simulator::new(&spec, &|_| None, &scheme).map_err(|e| e.to_string())
+    let net = Net { loss: json!(0.002), record: json!({}), ..Net::new(12.0, 40.0, 100) };
+    let mut spec = RunSpec { seed: 7, ..net.spec(&json!(flows), 10.0) };
+    spec.facts = serde_json::from_value(json!({"capacity": [[0, 12_000_000]], "base_rtt": 40_000_000})).expect("facts");
+    learners(agent, &spec)
 }
 
 /// A batch of one, and what a step of it writes.
@@ -64,7 +48,7 @@ impl One {
     fn new(agent: &AgentSpec, params: Value, others: &[&str]) -> Self {
         let mut batch = AgentBatch::new(agent, 1, 1, 1).expect("no threads");
         let mut observation = [0.0];
-        let simulator = simulator(agent, params, others).expect("a valid specification");
+        let simulator = simulator(agent, params, others);
         batch.reset(0, simulator, 0, &mut observation).expect("an episode");
         Self { batch, observation, stats: [0.0; COLUMNS.len()], reward: [0.0], due: [0], ended: [0] }
     }

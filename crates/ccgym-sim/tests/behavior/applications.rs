@@ -1,24 +1,14 @@
 //! Sources, send buffers, and what leaves during fast recovery.
 
-use crate::common::{run, secs, spec};
+use crate::common::{run, Net};
 use ccgym_core::Timestamp;
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
 /// 10 Mbit/s, 40 ms and a buffer of 50 packets.
 fn path(flows: &Value, seconds: f64) -> RunSpec {
-    spec(json!({
-        "seed": 3,
-        "duration": secs(seconds),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 10_000_000},
-             "queue": {"kind": "droptail", "limit": {"packets": 50}}},
-            {"kind": "delay", "delay": 20_000_000},
-        ],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": flows,
-        "record": {"packets": true, "series": 1_000_000},
-    }))
+    let record = json!({"packets": true, "series": 1_000_000});
+    RunSpec { seed: 3, ..Net { record, ..Net::new(10.0, 40.0, 50) }.spec(flows, seconds) }
 }
 
 fn with_source(source: &Value, seconds: f64) -> Outcome {

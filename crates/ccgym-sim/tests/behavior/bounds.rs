@@ -10,7 +10,7 @@ use ccgym_run::RunSpec;
 use ccgym_sim::{Holding, SimError, Simulator, Stopped};
 use serde_json::{json, Value};
 
-use crate::common::{create, run, simulator, spec};
+use crate::common::{create, run, simulator, spec, Net};
 
 const MS: u64 = 1_000_000;
 
@@ -173,6 +173,16 @@ fn acknowledgements_are_logged_only_if_wanted() {
     let (both, one) = (logged(json!({"packets": true})), logged(json!({"packets": true, "acks": false})));
     assert!(both.acks.is_some() && one.acks.is_none());
     assert_eq!((both.hash, both.data.map(|d| d.left)), (one.hash, one.data.map(|d| d.left)));
+}
+
+/// Without any acknowledgement the start of PCC doubles until the flow window of the authors' programs is full, and no farther.
+#[test]
+fn nothing_heard_at_the_start() {
+    let net = Net { ack_loss: json!(1.0), ..Net::new(12.0, 40.0, 40) };
+    let mut sim = simulator(&net.spec(&json!([{"scheme": "pcc", "profile": "udp"}]), 3.0));
+    sim.run().unwrap();
+    let stats = sim.sender(0).stats();
+    assert_eq!(stats.sent_packets - stats.probes, 100_000 - 1000, "{stats:?}");
 }
 
 /// A scheme whose timer is always due.

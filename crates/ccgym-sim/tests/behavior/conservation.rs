@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{create, secs, spec, Seen, Watched};
+use crate::common::{create, secs, simulator, spec, Net, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_link::{DeliveryTrace, ElementSpec, QueueSpec};
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
@@ -326,54 +326,23 @@ const CASES: u32 = 500;
 
 // ---- progress -------------------------------------------------------------------------------------------------------
 
-/// Acknowledged packets of a lone flow at the given seconds.
-fn progress(up: &Value, down: &Value, scheme: &str, profile: &str, at: &[f64]) -> Vec<u64> {
-    let spec = spec(json!({
-        "seed": 9, "duration": secs(200.0),
-        "uplink": [up, {"kind": "link", "schedule": {"kind": "rate", "rate": 4_000_000},
-                        "queue": {"kind": "droptail", "limit": {"packets": 30}}}, {"kind": "delay", "delay": 20_000_000}],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}, down],
-        "flows": [{"scheme": scheme, "profile": profile}],
-    }));
-    let mut sim = crate::common::simulator(&spec);
-    at.iter()
-        .map(|&s| {
-            sim.run_until(Timestamp(secs(s))).unwrap();
-            sim.sender(0).stats().acked_packets
-        })
-        .collect()
-}
-
-/// After a blackout of 10 s, of data or of acknowledgements, a flow is back within a minute and recovers.
-#[test]
-fn flows_survive_a_blackout() {
-    let blackout =
-        json!({"kind": "loss", "probability": [[0, 0.0], [5_000_000_000u64, 1.0], [15_000_000_000u64, 0.0]]});
-    let clear = json!({"kind": "loss", "probability": 0.0});
-    for scheme in SCHEMES {
-        for profile in ["tcp", "udp"] {
-            for (up, down) in [(&blackout, &clear), (&clear, &blackout), (&blackout, &blackout)] {
-                let p = progress(up, down, scheme, profile, &[5.0, 6.0, 15.0, 75.0, 135.0]);
-                let name = format!("{scheme}, {profile}, {}", if up == &blackout { "data" } else { "receipts" });
-                assert!(p[0] > 100 && p[2] == p[1], "{name}: {p:?}");
-                assert!(p[3] > p[2], "{name}: no progress within a minute: {p:?}");
-                assert!(p[4] - p[3] > 1_000, "{name}: no recovery: {p:?}");
-            }
-        }
-    }
-}
-
 /// On a path that comes and goes, but is there most of the time, a flow moves in every minute. (With 30 % of the time
 /// on, eight backed-off timeouts in a row may fall into gaps, and the ninth comes minutes later: RFC 6298. And a timer
 /// of 60 s meets the same phase of a one-second cycle forever; these periods are out of step.)
 #[test]
 fn flows_survive_an_intermittent_path() {
-    let clear = json!({"kind": "loss", "probability": 0.0});
     for (on, off) in [(903, 104), (730, 311), (3_100, 2_000)] {
         let path = json!({"kind": "intermittent", "on": on * 1_000_000u64, "off": off * 1_000_000u64});
+        let net = Net { record: json!({}), ..Net::new(4.0, 40.0, 30) };
         for scheme in SCHEMES {
             for profile in ["tcp", "udp"] {
-                let p = progress(&path, &clear, scheme, profile, &[0.0, 60.0, 120.0, 180.0]);
+                let mut spec = net.spec(&json!([{"scheme": scheme, "profile": profile}]), 200.0);
+                spec.uplink.insert(0, serde_json::from_value(path.clone()).expect("an element"));
+                let mut sim = simulator(&spec);
+                let p = [0, 60, 120, 180].map(|seconds| {
+                    sim.run_until(Timestamp::from_millis(1000 * seconds)).unwrap();
+                    sim.sender(0).stats().acked_packets
+                });
                 assert!(p.windows(2).all(|w| w[1] > w[0] + 10), "{scheme}, {profile}, {on}/{off} ms: {p:?}");
             }
         }

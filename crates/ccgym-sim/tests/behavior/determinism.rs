@@ -1,7 +1,7 @@
 //! One seed, one outcome: whatever the number of threads, the size of the steps, snapshots on the way, and whether
 //! packets are carried eagerly or through the event heap.
 
-use crate::common::{run, simulator, spec};
+use crate::common::{run, simulator, spec, Net};
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::recorder::PacketLog;
 use ccgym_run::{Outcome, RunSpec};
@@ -48,19 +48,8 @@ fn busy(seed: u64, seconds: u64) -> RunSpec {
 
 /// A lone flow on the short way: nothing waits in the heap, and the flow runs on alone between samples.
 fn lone(seed: u64, scheme: &str, loss: f64) -> RunSpec {
-    spec(json!({
-        "seed": seed,
-        "duration": 8_000_000_000u64,
-        "uplink": [
-            {"kind": "loss", "probability": loss},
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
-             "queue": {"kind": "droptail", "limit": {"packets": 40}}},
-            {"kind": "delay", "delay": 20_000_000},
-        ],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": [{"scheme": scheme}],
-        "record": {"packets": true},
-    }))
+    let net = Net { loss: json!(loss), record: json!({"packets": true}), ..Net::new(12.0, 40.0, 40) };
+    RunSpec { seed, ..net.spec(&json!([{"scheme": scheme}]), 8.0) }
 }
 
 #[test]

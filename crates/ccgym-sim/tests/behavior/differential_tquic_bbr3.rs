@@ -7,7 +7,7 @@ use ccgym_core::TimeSpan;
 use serde_json::json;
 
 use crate::common::assert_close;
-use crate::common::road::Road;
+use crate::common::test_path::TestPath;
 
 const PACKET: f64 = 1500.0;
 const MBPS: f64 = 12.0;
@@ -47,19 +47,19 @@ fn cleared_longer() -> Vec<Row> {
 
 /// The same from ours, on a path that becomes `added` longer after two seconds.
 fn ours(added: TimeSpan) -> Vec<Row> {
-    let mut road = Road::new("bbr3", &json!({}), MBPS, 160);
+    let mut path = TestPath::new("bbr3", &json!({}), MBPS, 160);
     let mut rows = Vec::new();
     while rows.len() <= 20 * ROWS_PER_SECOND {
         if rows.len() == 2 * ROWS_PER_SECOND {
-            road.detour = added;
+            path.detour = added;
         }
         rows.push(Row {
-            pacing_mbps: road.sender.control().pacing_rate.as_mbps(),
-            in_flight: road.in_flight(),
-            acked: road.sender.stats().acked_packets as f64,
+            pacing_mbps: path.sender.control().pacing_rate.as_mbps(),
+            in_flight: path.in_flight(),
+            acked: path.sender.stats().acked_packets as f64,
         });
         let next = rows.len() as u64 * 10;
-        road.until("time passes", 1.0, |r| r.now.as_millis() >= next);
+        path.until("time passes", 1.0, |r| r.now.as_millis() >= next);
     }
     rows
 }

@@ -1,13 +1,13 @@
-//! What BBRv3 does in the long run: on fast and slow paths, under loss, next to its own and to Cubic. Thresholds that the
-//! draft does not give are ours, calibrated once.
+//! What BBRv3 does in the long run: on fast and slow paths, and under loss. Thresholds that the draft
+//! does not give are ours, calibrated once.
 
 use std::collections::BTreeMap;
 
 use ccgym_core::TimeSpan;
 use serde_json::json;
 
-use crate::common::road::Road;
-use crate::common::{assert_close, flow, l1, run, Steady};
+use crate::common::assert_close;
+use crate::common::test_path::TestPath;
 
 /// Rate of L1, and packets that fill it.
 const MBPS: f64 = 12.0;
@@ -27,12 +27,12 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
         (1000.0, 10, 1.0, 3.0, 0.97),
     ] {
         let product = (mbps * 1e3 * rtt as f64 / 12_000.0) as usize;
-        let mut road = Road::new("bbr3", &json!({}), mbps, (4 * product).max(40));
-        road.one_way = TimeSpan::from_micros(500 * rtt);
-        road.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
-        let bandwidth = road.observable("max_bw_mbps") / mbps;
+        let mut path = TestPath::new("bbr3", &json!({}), mbps, (4 * product).max(40));
+        path.one_way = TimeSpan::from_micros(500 * rtt);
+        path.until("the end of STARTUP", limit, |r| r.observable("full_bw_reached") == 1.0);
+        let bandwidth = path.observable("max_bw_mbps") / mbps;
         assert!((bandwidth - 1.0).abs() < 0.02, "{mbps} Mbit/s, {rtt} ms: {bandwidth}");
-        let used = road.watch(seconds, |_| {}) / mbps;
+        let used = path.watch(seconds, |_| {}) / mbps;
         assert!(used > share, "{mbps} Mbit/s, {rtt} ms: {used}");
     }
 }
@@ -47,13 +47,13 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
 /// PROBE_DOWN costs nothing: it ends when the queue of the probe is gone, and no loss has set a bound to keep headroom below.
 #[test]
 fn ninety_eight_percent_of_the_bandwidth() {
-    let mut road = Road::new("bbr3", &json!({}), MBPS, 160);
-    road.watch(10.0, |_| {});
-    let (mut state, mut before, mut at) = (road.state(), road.bottleneck_idle(), road.now);
+    let mut path = TestPath::new("bbr3", &json!({}), MBPS, 160);
+    path.watch(10.0, |_| {});
+    let (mut state, mut before, mut at) = (path.state(), path.bottleneck_idle(), path.now);
     // Seconds in each state, and of these how long the bottleneck was idle.
     let (mut spent, mut idle) = (BTreeMap::<_, f64>::new(), BTreeMap::<_, f64>::new());
     let (mut looks, mut excess) = (0.0, 0.0);
-    let used = road.watch(60.0, |r| {
+    let used = path.watch(60.0, |r| {
         *spent.entry(state).or_default() += r.now.since(at).as_secs_f64();
         *idle.entry(state).or_default() += TimeSpan(r.bottleneck_idle().0 - before.0).as_secs_f64();
         (before, at) = (r.bottleneck_idle(), r.now);
@@ -82,28 +82,10 @@ fn ninety_eight_percent_of_the_bandwidth() {
 #[test]
 fn one_percent_loss_is_tolerated_and_three_are_not() {
     for (lose_every, low, high) in [(1000, 0.8, 1.0), (100, 0.75, 1.0), (33, 0.0, 0.3)] {
-        let mut road = Road::new("bbr3", &json!({}), 100.0, 340);
-        road.lose_every = lose_every;
-        road.watch(5.0, |_| {});
-        let used = road.watch(20.0, |_| {}) / 100.0;
+        let mut path = TestPath::new("bbr3", &json!({}), 100.0, 340);
+        path.lose_every = lose_every;
+        path.watch(5.0, |_| {});
+        let used = path.watch(20.0, |_| {}) / 100.0;
         assert!((low..high).contains(&used), "one of {lose_every}: {used}");
-    }
-}
-
-/// Two flows of it share equally whatever the buffer, and next to Cubic each gets its part. The draft promises neither in
-/// numbers: these are ours.
-#[test]
-fn sharing_with_its_own_and_with_cubic() {
-    let p = json!({});
-    for buffer in [0.5, 1.0, 4.0] {
-        for (rival, low, high) in [("bbr3", 0.45, 0.55), ("cubic", 0.3, 0.6)] {
-            let steady = Steady::of(&run(&l1(buffer, &json!([flow("bbr3", &p), flow(rival, &p)]), 60.0)));
-            let share = steady.rates[0] / steady.total();
-            assert!((low..high).contains(&share), "{rival}, {buffer} products of buffer: {share} of {steady:?}");
-            assert!(steady.total() > 0.96 * MBPS, "{rival}, {buffer}: {steady:?}");
-            if rival == "bbr3" {
-                assert!(steady.jain() > 0.99, "{buffer}: {steady:?}");
-            }
-        }
     }
 }

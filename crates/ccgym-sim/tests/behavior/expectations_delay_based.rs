@@ -1,69 +1,14 @@
-//! What LEDBAT and Verus must do on the base link L1 (12 Mbit/s, 40 ms, packets of 1500 bytes): rows 24–26 and 34 of the
-//! table of expectations of published and derived results. Rows are cited above each test.
-//!
-//! One packet takes 1 ms at the bottleneck: packets in its queue are milliseconds of queueing delay. Where the table names
-//! no number the thresholds are ours: calibrated once, then frozen.
+//! What Verus must do on the base link L1 (12 Mbit/s, 40 ms): row 34 of the expectations. Where that names no number the
+//! thresholds are ours: calibrated once, then frozen.
 
 use ccgym_core::Timestamp;
 use ccgym_run::RunSpec;
 use serde_json::{json, Value};
 
-use crate::common::{assert_close, l1, run, simulator, spec, Steady};
+use crate::common::{l1, observable, secs, simulator, Net};
 
-/// What is known before steady state: LEDBAT grows by two packets per round trip, or one, to about 140.
-const START_S: f64 = 20.0;
-
-fn udp(scheme: &str, params: &Value) -> Value {
-    json!({"scheme": scheme, "params": params, "profile": "udp"})
-}
-
-/// L1 with a buffer of so many milliseconds; the start-up is cut off.
-fn steady(buffer_ms: f64, flows: &Value, seconds: f64) -> Steady {
-    Steady::since(&run(&l1(buffer_ms / 40.0, flows, START_S + seconds)), START_S)
-}
-
-/// Row 24: with a buffer of 200 ms the queue settles at the target, 100 ± 10 ms.
-#[test]
-fn ledbat_settles_at_its_target() {
-    for mode in ["libutp", "rfc"] {
-        for target in [100.0, 50.0] {
-            let flows = json!([udp("ledbat", &json!({"mode": mode, "target": target}))]);
-            let steady = steady(200.0, &flows, 20.0);
-            assert_close(&format!("{mode}, target {target} ms: ms in queue"), steady.mean_queue, target, 10.0 / target);
-            assert!(steady.total() > 11.9 && steady.drops == 0, "{mode}, {target} ms: {steady:?}");
-        }
-    }
-}
-
-/// Row 25: with a buffer of 50 ms the target is out of reach: the flow fills the buffer and loses.
-#[test]
-fn ledbat_overflows_a_buffer_below_its_target() {
-    for mode in ["libutp", "rfc"] {
-        let steady = steady(50.0, &json!([udp("ledbat", &json!({"mode": mode}))]), 40.0);
-        // The packet on the link is not in the queue.
-        assert!(steady.max_queue >= 49 && steady.drops > 0, "{mode}: {steady:?}");
-        assert!(steady.total() > 11.0, "{mode}: {steady:?}");
-    }
-}
-
-/// Row 26: next to Reno with a buffer of 200 ms less than 20 %.
-#[test]
-fn ledbat_gives_way_to_reno() {
-    for mode in ["libutp", "rfc"] {
-        let flows = json!([udp("ledbat", &json!({"mode": mode})), {"scheme": "reno"}]);
-        let steady = steady(200.0, &flows, 60.0);
-        let share = steady.rates[0] / steady.total();
-        assert!(share < 0.2, "{mode}: share {share:.3}, {steady:?}");
-        assert!(steady.total() > 11.5, "{mode}: {steady:?}");
-    }
-}
-
-/// L1 whose rate falls to a tenth at 20 s and comes back at 40 s.
-fn step_change(flows: &Value) -> RunSpec {
-    let mut value = serde_json::to_value(l1(20.0, flows, 60.0)).unwrap();
-    value["uplink"][0]["schedule"]["rate"] =
-        json!([[0, 12_000_000], [20_000_000_000u64, 1_200_000], [40_000_000_000u64, 12_000_000]]);
-    spec(value)
+fn verus() -> Value {
+    json!([{"scheme": "verus", "profile": "udp"}])
 }
 
 /// Largest over smallest delay as Verus sees them, and what was acknowledged, each 100 ms.
@@ -73,11 +18,8 @@ fn watch_verus(spec: &RunSpec) -> Vec<(f64, f64)> {
     (1..=spec.duration.as_millis() / 100)
         .map(|tenth| {
             sim.run_until(Timestamp::from_millis(tenth * 100)).unwrap();
-            let sender = sim.sender(0);
-            let all = sender.cca().observables();
-            let value = |name: &str| all.iter().find(|(key, _)| *key == name).unwrap().1;
-            let before = std::mem::replace(&mut acked, sender.stats().acked_bytes);
-            (value("d_max_ms") / value("d_min_ms"), (acked - before) as f64 * 8.0 / 1e5)
+            let before = std::mem::replace(&mut acked, sim.sender(0).stats().acked_bytes);
+            (observable(&sim, "d_max_ms") / observable(&sim, "d_min_ms"), (acked - before) as f64 * 8.0 / 1e5)
         })
         .collect()
 }
@@ -90,7 +32,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 /// Row 34, steady link with a buffer of 800 ms: dMax/dMin stays about the ratio of 6.
 #[test]
 fn verus_holds_its_ratio() {
-    let samples = watch_verus(&l1(20.0, &json!([udp("verus", &json!({}))]), 60.0));
+    let samples = watch_verus(&l1(20.0, &verus(), 60.0));
     let steady = &samples[100..];
     let ratio = mean(steady.iter().map(|s| s.0));
     let largest = steady.iter().map(|s| s.0).fold(0.0, f64::max);
@@ -102,7 +44,9 @@ fn verus_holds_its_ratio() {
 /// link is used.
 #[test]
 fn verus_recovers_from_a_step() {
-    let samples = watch_verus(&step_change(&json!([udp("verus", &json!({}))])));
+    let rate = json!([[0, 12_000_000], [secs(20.0), 1_200_000], [secs(40.0), 12_000_000]]);
+    let net = Net { rate, ..Net::new(12.0, 40.0, 800) };
+    let samples = watch_verus(&net.spec(&verus(), 60.0));
     let after = |from: usize, to: usize| &samples[from * 10..to * 10];
     let back = after(20, 40).iter().skip_while(|s| s.0 < 10.0).position(|s| s.0 < 6.0);
     let rate = |from, to| mean(after(from, to).iter().map(|s| s.1));

@@ -6,7 +6,7 @@ use ccgym_core::Timestamp;
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
-use crate::common::{assert_close, l1, run, secs, simulator, spec};
+use crate::common::{assert_close, l1, observable, run, secs, simulator, Net};
 
 /// A flow with a video encoder of 30 frames per second, at most `max_mbps`.
 fn video(scheme: &str, params: &Value, max_mbps: f64) -> Value {
@@ -18,18 +18,8 @@ fn video(scheme: &str, params: &Value, max_mbps: f64) -> Value {
 
 /// A path of 40 ms whose rate steps from 3 to 1 Mbit/s after 40 s.
 fn step_down(flow: &Value) -> RunSpec {
-    let delay = json!({"kind": "delay", "delay": 20_000_000});
-    spec(json!({
-        "seed": 1,
-        "duration": secs(60.0),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": [[0, 3_000_000], [secs(40.0), 1_000_000]]},
-             "queue": {"kind": "droptail", "limit": {"packets": 100}}},
-            delay,
-        ],
-        "downlink": [delay],
-        "flows": [flow],
-    }))
+    let rate = json!([[0, 3_000_000], [secs(40.0), 1_000_000]]);
+    Net { rate, record: json!({}), ..Net::new(3.0, 40.0, 100) }.spec(&json!([flow]), 60.0)
 }
 
 fn owd_p95_ms(outcome: &Outcome) -> f64 {
@@ -41,10 +31,6 @@ fn owd_p95_ms(outcome: &Outcome) -> f64 {
     delays[delays.len() * 95 / 100] as f64 / 1e6
 }
 
-fn observed(sim: &ccgym_sim::Simulator, name: &str) -> f64 {
-    sim.sender(0).cca().observables().iter().find(|(key, _)| *key == name).unwrap().1
-}
-
 /// Row 36: over-use is seen within a second of the step, and the rate falls to 0.85 of what arrives.
 #[test]
 fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() {
@@ -53,13 +39,13 @@ fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() 
         let mut sim = simulator(&step_down(&flow));
         let at = |ms: u64| Timestamp::from_millis(40_000 + ms);
         sim.run_until(at(0)).unwrap();
-        let mut rate = observed(&sim, "delay_based_mbps");
+        let mut rate = observable(&sim, "delay_based_mbps");
         let mut found = None;
         for ms in 1..=1000 {
             sim.run_until(at(ms)).unwrap();
-            let now = observed(&sim, "delay_based_mbps");
+            let now = observable(&sim, "delay_based_mbps");
             if now < rate && found.is_none() {
-                found = Some((ms, now, observed(&sim, "received_mbps")));
+                found = Some((ms, now, observable(&sim, "received_mbps")));
             }
             rate = now;
         }
@@ -74,7 +60,7 @@ fn webrtc_grows_by_8_per_cent_per_second() {
     let mut sim = simulator(&l1(1.0, &json!([video("webrtc", &json!({}), 20.0)]), 30.0));
     let mut target = |seconds: f64| {
         sim.run_until(Timestamp(secs(seconds))).unwrap();
-        observed(&sim, "target_mbps")
+        observable(&sim, "target_mbps")
     };
     let (early, late) = (target(5.0), target(20.0));
     let growth = (late / early).powf(1.0 / 15.0);
@@ -104,13 +90,8 @@ fn webrtc_stays_below_2_5_mbps_and_100_ms() {
 /// A link of 1 Mbit/s and a buffer of 1.2 s: the delay-based rate keeps the queue short, and the link in use.
 #[test]
 fn webrtc_shares_a_narrow_link_with_its_own_queue() {
-    let mut path = step_down(&video("webrtc", &json!({"start_rate": 0.8}), 2.5));
-    path.uplink = step_down(&json!({"scheme": "webrtc"})).uplink;
-    let narrow = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 1_000_000},
-                        "queue": {"kind": "droptail", "limit": {"packets": 100}}});
-    path.uplink[0] = serde_json::from_value(narrow).unwrap();
-    path.record.packets = true;
-    let outcome = run(&path);
+    let net = Net { record: json!({"packets": true}), ..Net::new(1.0, 40.0, 100) };
+    let outcome = run(&net.spec(&json!([video("webrtc", &json!({"start_rate": 0.8}), 2.5)]), 60.0));
     let mbps = outcome.flows[0].received.bytes as f64 * 8.0 / 60.0 / 1e6;
     assert!(mbps > 0.7, "{mbps:.3} Mbit/s");
     let p95 = owd_p95_ms(&outcome);
@@ -119,12 +100,8 @@ fn webrtc_shares_a_narrow_link_with_its_own_queue() {
 
 /// L1 with another rate.
 fn at_rate(mbps: f64, flow: &Value, seconds: f64) -> RunSpec {
-    let mut path = l1(5.0, &json!([flow]), seconds);
-    let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
-                      "queue": {"kind": "droptail", "limit": {"packets": 200}}});
-    path.uplink[0] = serde_json::from_value(link).unwrap();
-    path.record.packets = true;
-    path
+    let record = json!({"packets": true, "series": 1_000_000});
+    Net { record, ..Net::new(mbps, 40.0, 200) }.spec(&json!([flow]), seconds)
 }
 
 fn received_mbps(outcome: &Outcome, seconds: f64) -> f64 {
@@ -167,7 +144,7 @@ fn scream_ramps_up_by_0_2_mbps_per_second() {
     let mut sim = simulator(&at_rate(20.0, &video("scream", &json!({"mode": "rfc"}), 20.0), 30.0));
     let mut target = |seconds: f64| {
         sim.run_until(Timestamp(secs(seconds))).unwrap();
-        observed(&sim, "target_mbps")
+        observable(&sim, "target_mbps")
     };
     let (early, late) = (target(5.0), target(25.0));
     // Updates come with frames, 33 ms apart, so that there are 20 in 4.67 s rather than in 4.
@@ -179,12 +156,10 @@ fn scream_ramps_up_by_0_2_mbps_per_second() {
 #[test]
 fn scream_answers_marks() {
     let loss_and_delay = |ecn: bool| {
-        let mut path =
-            at_rate(5.0, &video("scream", &json!({"mode": "rfc", "ecn": ecn, "start_rate": 4.0}), 20.0), 60.0);
-        let codel = json!({"kind": "link", "schedule": {"kind": "rate", "rate": 5_000_000},
-                           "queue": {"kind": "codel", "limit": {"packets": 200}, "ecn": true}});
-        path.uplink[0] = serde_json::from_value(codel).unwrap();
-        let outcome = run(&path);
+        let queue = json!({"kind": "codel", "limit": {"packets": 200}, "ecn": true});
+        let flow = video("scream", &json!({"mode": "rfc", "ecn": ecn, "start_rate": 4.0}), 20.0);
+        let net = Net { queue, record: json!({"packets": true}), ..Net::new(5.0, 40.0, 200) };
+        let outcome = run(&net.spec(&json!([flow]), 60.0));
         (outcome.flows[0].sender.lost_packets, received_mbps(&outcome, 60.0), owd_p95_ms(&outcome))
     };
     let (lost, mbps, p95) = loss_and_delay(true);
@@ -200,7 +175,7 @@ fn scream_follows_a_step_down() {
     let mut sim = simulator(&step_down(&video("scream", &json!({"mode": "rfc", "start_rate": 2.0}), 2.7)));
     let mut after = |seconds: f64| {
         sim.run_until(Timestamp(secs(40.0 + seconds))).unwrap();
-        (observed(&sim, "target_mbps"), observed(&sim, "queueing_delay_ms"))
+        (observable(&sim, "target_mbps"), observable(&sim, "queueing_delay_ms"))
     };
     // The encoder leaves the target behind: it may be up to twice what the encoder makes.
     assert!(after(0.0).0 > 2.7);

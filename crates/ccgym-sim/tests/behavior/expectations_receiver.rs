@@ -1,23 +1,13 @@
-//! Schemes with a half at the receiver: what their feedback costs, that it survives loss and silence, and what Sprout must
-//! do on the base link L1 (row 33 of the table of expectations). One packet takes 1 ms at the bottleneck: packets in its
-//! queue are milliseconds of queueing delay. Thresholds without a published number are ours: calibrated once, then frozen.
+//! Schemes with a half at the receiver: what their feedback costs, and that it survives loss and silence. Thresholds without a
+//! published number are ours: calibrated once, then frozen.
 
-use ccgym_run::{Outcome, RunSpec};
+use ccgym_run::RunSpec;
 use serde_json::{json, Value};
 
-use crate::common::{l1, run, secs, spec, Steady};
+use crate::common::{l1, run, secs, spec, Net};
 
 fn sprout(params: &Value) -> Value {
     json!({"scheme": "sprout", "params": params, "profile": "udp"})
-}
-
-/// The 95th percentile of packets that wait at the bottleneck, after the first 10 s.
-fn p95_queue(outcome: &Outcome) -> u64 {
-    let series = outcome.series.as_ref().expect("series are recorded");
-    let from = series.t.iter().position(|t| *t >= secs(10.0)).expect("the run outlasts the warm-up");
-    let mut queue = series.links[0].queue_packets[from..].to_vec();
-    queue.sort_unstable();
-    queue[queue.len() * 95 / 100]
 }
 
 /// L1 with a buffer of 10 BDP, everything logged, and something in the way of the feedback.
@@ -26,31 +16,6 @@ fn logged(flow: Value, seconds: f64, downlink: Value) -> RunSpec {
     run["downlink"] = downlink;
     run["record"]["packets"] = json!(true);
     spec(run)
-}
-
-/// Row 33: with any buffer the 95th percentile of queueing is below 100 ms. The rate is as
-/// high as the model's rates go, so that the forecast may be believed in full; looking less far ahead, caution shows.
-#[test]
-fn sprout_keeps_queueing_below_100_ms() {
-    for (params, least) in [
-        (json!({}), 11.5),
-        (json!({"mode": "paper"}), 11.5),
-        (json!({"forecast": "ewma"}), 11.5),
-        (json!({"lookahead": 4}), 4.0),
-    ] {
-        let outcome = run(&l1(10.0, &json!([sprout(&params)]), 40.0));
-        let (queue, steady) = (p95_queue(&outcome), Steady::of(&outcome));
-        assert!(queue < 100, "{params}: {queue} ms");
-        assert!(steady.total() > least && steady.drops == 0, "{params}: {steady:?}");
-    }
-}
-
-/// Two flows share a link, and their queue.
-#[test]
-fn two_sprouts_share() {
-    let outcome = run(&l1(10.0, &json!([sprout(&json!({})), sprout(&json!({}))]), 60.0));
-    let steady = Steady::of(&outcome);
-    assert!(steady.jain() > 0.9 && steady.total() > 8.0, "{steady:?}");
 }
 
 /// A packet each 20 and 21 ms in turn, in silence too, which is as long as what it says.
@@ -105,4 +70,18 @@ fn a_limited_application_keeps_its_rate() {
     let series = outcome.series.as_ref().expect("series are recorded");
     let payload = series.flows[0].received_unique_bytes.last().copied().unwrap_or_default() as f64 * 8.0 / 30.0 / 1e6;
     assert!(payload > 0.95, "{payload} Mbit/s of 1 arrived");
+}
+
+/// TACK's point: a report each 20 ms, and a few at once for losses, instead of one for every second packet.
+#[test]
+fn acknowledgements_of_fillp_are_thin() {
+    for scheme in ["fillp", "fillp_sheep"] {
+        let net = Net { record: json!({"packets": true}), ..Net::new(12.0, 40.0, 2000) };
+        let outcome = run(&net.spec(&json!([{"scheme": scheme, "profile": "udp"}]), 24.0));
+        let (acks, data) = (outcome.acks.expect("logged"), outcome.data.expect("logged"));
+        let within = |times: &[u64]| times.iter().filter(|t| (secs(2.0)..secs(24.0)).contains(t)).count() as f64;
+        let (acks, data) = (within(&acks.entered), within(&data.left));
+        assert!((acks / 22.0 - 50.0).abs() < 2.0, "{scheme}: {acks} in 22 s");
+        assert!(acks < 0.06 * data, "{scheme}: {acks} for {data} packets");
+    }
 }

@@ -1,27 +1,18 @@
 //! What TaoVA (RemyCC) must do: row 35 of the table of expectations of published and derived results.
 
 use ccgym_core::Timestamp;
+use ccgym_run::RunSpec;
 use serde_json::{json, Value};
 
-use crate::common::{run, secs, simulator, spec};
+use crate::common::{run, secs, simulator, Net};
 
 const RTT_MS: f64 = 150.0;
 
 /// A path of `mbps` and 150 ms with a drop-tail queue of five times their product, as in Sivaraman et al. (2014).
-fn path(mbps: f64, flows: &Value, seconds: f64, seed: u64) -> ccgym_run::RunSpec {
+fn path(mbps: f64, flows: &Value, seconds: f64, seed: u64) -> RunSpec {
     let packets = (5.0 * mbps * 1e6 * RTT_MS / 1e3 / 12_000.0).ceil() as u64;
-    let delay = json!({"kind": "delay", "delay": 75_000_000});
-    spec(json!({
-        "seed": seed,
-        "duration": secs(seconds),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
-             "queue": {"kind": "droptail", "limit": {"packets": packets}}},
-            delay,
-        ],
-        "downlink": [delay],
-        "flows": flows,
-    }))
+    let net = Net { record: json!({}), ..Net::new(mbps, RTT_MS, packets) };
+    RunSpec { seed, ..net.spec(flows, seconds) }
 }
 
 /// A table of one rule.

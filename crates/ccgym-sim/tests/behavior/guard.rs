@@ -1,13 +1,10 @@
 //! Guarded flows: no disturbance and no policy keeps them down once the path is clear, and where nothing is wrong the
 //! guard does nothing.
 
-use std::sync::Arc;
-
-use crate::common::{all_tests, secs, spec};
+use crate::common::{agent, all_tests, learners as simulator, secs, spec};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{Rng, Timestamp};
-use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::{create_with, Resources};
+use ccgym_run::RunSpec;
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -43,16 +40,6 @@ fn eagle() -> Value {
     })
 }
 
-fn agent(value: &Value) -> AgentSpec {
-    AgentSpec::from_json(&value.to_string()).unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn simulator(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
-    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
-    Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
-}
-
 /// A path and what is wrong with it. Steps in time are `[[from_ns, value], …]`.
 #[derive(Clone)]
 struct Path {
@@ -72,19 +59,15 @@ impl Path {
     }
 
     fn spec(&self, flows: &Value, seconds: f64, seed: u64) -> RunSpec {
-        let limit = json!({"packets": self.queue});
+        let loss = |probability: &Value| json!({"kind": "loss", "probability": probability});
+        let delay = |delay: &Value| json!({"kind": "delay", "delay": delay});
+        let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": self.rate},
+                          "queue": {"kind": "droptail", "limit": {"packets": self.queue}}});
         spec(json!({
-        "seed": seed,
-        "duration": secs(seconds),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": self.rate},
-             "queue": {"kind": "droptail", "limit": limit}},
-            {"kind": "loss", "probability": self.up_loss},
-            {"kind": "delay", "delay": self.up_delay},
-        ],
-        "downlink": [{"kind": "loss", "probability": self.down_loss}, {"kind": "delay", "delay": self.down_delay}],
-        "flows": flows,
-                }))
+            "seed": seed, "duration": secs(seconds), "flows": flows,
+            "uplink": [link, loss(&self.up_loss), delay(&self.up_delay)],
+            "downlink": [loss(&self.down_loss), delay(&self.down_delay)],
+        }))
     }
 }
 

@@ -7,8 +7,8 @@
 #![allow(clippy::print_stderr)] // Says what is skipped.
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
-use crate::complaints::About::{self, InFlight, Progress, Window};
-use crate::complaints::{judge, known, Complaint, Finding, Known};
+use crate::violations::About::{self, InFlight, Progress, Window};
+use crate::violations::{judge, known, Finding, Known, Violation};
 use ccgym_core::{CongestionControl, Timestamp};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::Role;
@@ -270,7 +270,7 @@ fn troubles() -> Vec<Trouble> {
 }
 
 /// What is wrong with a run, if anything.
-fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Complaint> {
+fn violations(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Violation> {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
         Ok(Box::new(Watched::new(create(f)?, Arc::clone(&seen))))
@@ -291,7 +291,7 @@ fn complaints(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Co
         findings.push(Finding { about: About::Progress, found: progress as f64, text });
     }
     let flow = format!("{} ({profile})", contender.name());
-    let place = |finding| Complaint { flow: flow.clone(), trouble: trouble.name.to_owned(), finding };
+    let place = |finding| Violation { flow: flow.clone(), trouble: trouble.name.to_owned(), finding };
     findings.into_iter().map(place).collect()
 }
 
@@ -323,12 +323,12 @@ pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Find
 }
 
 /// Each contender in each trouble, over what `profile` says of it, if anything.
-fn all_complaints(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<Complaint> {
+fn all_violations(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<Violation> {
     let troubles = troubles();
     let mut all = Vec::new();
     for contender in contenders() {
         let Some(profile) = profile(&contender) else { continue };
-        all.extend(troubles.iter().flat_map(|trouble| complaints(trouble, &contender, profile)));
+        all.extend(troubles.iter().flat_map(|trouble| violations(trouble, &contender, profile)));
     }
     all
 }
@@ -381,7 +381,7 @@ const KNOWN: [Known; 26] = [
 
 #[test]
 fn every_scheme_survives_every_trouble() {
-    judge(&all_complaints(|contender| Some(contender.info.transport.profile)), &KNOWN);
+    judge(&all_violations(|contender| Some(contender.info.transport.profile)), &KNOWN);
 }
 
 /// Over the other transport, for the same reasons.
@@ -423,7 +423,7 @@ fn every_scheme_survives_every_trouble_elsewhere() {
         "udp" => Some("tcp"),
         _ => None,
     };
-    judge(&all_complaints(other), &KNOWN_ELSEWHERE);
+    judge(&all_violations(other), &KNOWN_ELSEWHERE);
 }
 
 /// A transfer of one byte, of a packet and a byte, and of a hundred thousand bytes ends, over a bad path, too.
@@ -448,5 +448,5 @@ fn every_scheme_ends_a_transfer() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} violations:\n{}", wrong.len(), wrong.join("\n"));
 }

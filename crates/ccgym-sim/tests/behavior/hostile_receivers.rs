@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
-use crate::complaints::{judge, known, About, Complaint, Finding, Known};
 use crate::hostile::{beyond_bounds, contenders, Contender};
+use crate::violations::{judge, known, About, Finding, Known, Violation};
 use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::{Ack, AckRange, Packet};
 use ccgym_core::{Feedback, FeedbackHost, Receiver, Sender, TimeSpan, Timestamp};
@@ -239,7 +239,7 @@ impl Play {
 }
 
 /// What is wrong with a flow to a receiver that lies, if anything.
-fn complaints(contender: &Contender, lie: Lie) -> Vec<Complaint> {
+fn violations(contender: &Contender, lie: Lie) -> Vec<Violation> {
     let mut play = Play::new(contender, lie);
     play.run_until(LIES_END);
     let mut findings = Vec::new();
@@ -273,7 +273,7 @@ fn complaints(contender: &Contender, lie: Lie) -> Vec<Complaint> {
         let text = format!("{progress} packets acknowledged in 10 s after the lies, expected 300 or more");
         findings.push(Finding { about: About::Progress, found: progress as f64, text });
     }
-    let place = |finding| Complaint { flow: contender.name(), trouble: format!("{lie:?}"), finding };
+    let place = |finding| Violation { flow: contender.name(), trouble: format!("{lie:?}"), finding };
     findings.into_iter().map(place).collect()
 }
 
@@ -286,6 +286,6 @@ const KNOWN: [Known; 2] = [
 
 #[test]
 fn every_scheme_survives_every_lie() {
-    let all: Vec<_> = contenders().iter().flat_map(|c| LIES.map(|lie| complaints(c, lie))).flatten().collect();
+    let all: Vec<_> = contenders().iter().flat_map(|c| LIES.map(|lie| violations(c, lie))).flatten().collect();
     judge(&all, &KNOWN);
 }

@@ -1,24 +1,14 @@
 //! What a host that is not always there does to a flow.
 
-use crate::common::{run, secs, spec};
+use crate::common::{run, Net};
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
 /// A flow of `scheme` over `mbps` and `rtt_ms`, with a queue of two bandwidth-delay products and 100 packets.
 fn one(scheme: &str, params: &Value, host: &Value, (mbps, rtt_ms): (f64, f64), seconds: f64) -> RunSpec {
-    let delay = json!({"kind": "delay", "delay": (rtt_ms * 5e5) as u64});
-    let packets = (mbps * rtt_ms / 6.0) as u64 + 100;
-    spec(json!({
-        "seed": 1, "duration": secs(seconds),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
-             "queue": {"kind": "droptail", "limit": {"packets": packets}}},
-            delay,
-        ],
-        "downlink": [delay],
-        "flows": [{"scheme": scheme, "params": params, "host": host}],
-        "record": {"packets": true, "series": 10_000_000},
-    }))
+    let record = json!({"packets": true, "series": 10_000_000});
+    let net = Net { record, ..Net::new(mbps, rtt_ms, (mbps * rtt_ms / 6.0) as u64 + 100) };
+    net.spec(&json!([{"scheme": scheme, "params": params, "host": host}]), seconds)
 }
 
 fn mbps(outcome: &Outcome) -> f64 {

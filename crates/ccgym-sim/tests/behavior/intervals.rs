@@ -1,42 +1,33 @@
 //! Where intervals end: what arrives at that very time belongs to the next one.
 
-use std::sync::Arc;
-
-use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::Timestamp;
-use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::json;
 
+use crate::common::{agent, learners, secs, uncapped};
+
 /// A window of one packet on a path of 100 ms without a bottleneck: an acknowledgement every 100 ms exactly.
 fn simulator(interval_ms: u64) -> Simulator {
-    let agent = json!({
+    let agent = agent(&json!({
         "name": "still",
         "clock": {"kind": "fixed", "interval": interval_ms * 1_000_000},
         "observation": {"features": [{"signal": "acked_packets", "clip": [0, 100]}]},
         "action": {"map": {"kind": "discrete", "operations": ["+0"]}, "target": "cwnd", "limits": {"window": [1, 1]}},
         "startup": {"kind": "window", "packets": 1},
-    });
-    let agent = Arc::new(AgentSpec::from_json(&agent.to_string()).unwrap_or_else(|e| panic!("{e}")));
-    let resources = Resources { agent: Some(FlowAgent::new(agent)), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
-    let spec: RunSpec = serde_json::from_value(json!({
-        "duration": 2_000_000_000u64,
-        "uplink": [{"kind": "delay", "delay": 50_000_000}],
-        "downlink": [{"kind": "delay", "delay": 50_000_000}],
-        "flows": [{"scheme": "learned"}],
-        "seed": 1,
-    }))
-    .unwrap_or_else(|e| panic!("{e}"));
-    Simulator::new(&spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
+    }));
+    let mut spec = uncapped(0.0, 1, &json!([{"scheme": "learned"}]), 2.0);
+    let delay = json!([{"kind": "delay", "delay": 50_000_000}]);
+    spec.uplink = serde_json::from_value(delay).expect("elements");
+    spec.downlink.clone_from(&spec.uplink);
+    spec.record = serde_json::from_value(json!({})).expect("a record");
+    learners(&agent, &spec)
 }
 
 /// Packets acknowledged in each interval of the first two seconds.
 fn acknowledged(interval_ms: u64) -> Vec<u64> {
     let mut simulator = simulator(interval_ms);
     let mut found = Vec::new();
-    while let Some(flow) = simulator.run_to_decision(Timestamp(crate::common::secs(2.0))).unwrap() {
+    while let Some(flow) = simulator.run_to_decision(Timestamp(secs(2.0))).unwrap() {
         found.push(simulator.sender(flow).last_interval().acked_packets);
         simulator.hold_decision(flow);
     }

@@ -1,6 +1,6 @@
 //! What a receiver gains that misbehaves, beside an honest one of the same scheme.
 
-use crate::common::{create, run, secs, spec};
+use crate::common::{create, run, Net};
 use ccgym_run::RunSpec;
 use ccgym_sim::{SimError, Simulator};
 use serde_json::{json, Value};
@@ -13,17 +13,9 @@ fn beside(lie: &Value) -> RunSpec {
     for (key, value) in lie.as_object().expect("an object") {
         second[key] = value.clone();
     }
-    spec(json!({
-        "seed": 1, "duration": secs(60.0),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
-             "queue": {"kind": "droptail", "limit": {"packets": 40}}},
-            {"kind": "delay", "delay": 20_000_000},
-            {"kind": "jitter", "distribution": {"kind": "uniform", "max": 1_000_000}},
-        ],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": [honest, second],
-    }))
+    let jitter = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": 1_000_000}});
+    let net = Net { behind: vec![jitter], record: json!({}), ..Net::new(12.0, 40.0, 40) };
+    net.spec(&json!([honest, second]), 60.0)
 }
 
 /// Part of the second flow in what both received.

@@ -4,16 +4,19 @@
 // Each test binary uses its own part.
 #![allow(dead_code)]
 
-pub mod road;
+pub mod test_path;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{
     forward_hooks, Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender,
     SenderConfig, TimeSpan, TimeoutEvent, Timestamp,
 };
+use ccgym_link::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
+use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -45,6 +48,24 @@ pub fn simulator(spec: &RunSpec) -> Simulator {
     Simulator::new(spec, &|_| None, &create).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// What the first flow's scheme shows of itself under `name`.
+pub fn observable(sim: &Simulator, name: &str) -> f64 {
+    let all = sim.sender(0).cca().observables();
+    all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
+}
+
+/// An agent's specification.
+pub fn agent(value: &Value) -> AgentSpec {
+    AgentSpec::from_json(&value.to_string()).unwrap_or_else(|e| panic!("the test's own agent: {e}"))
+}
+
+/// A simulator whose flows of scheme `learned` wait for the decisions of `agent`.
+pub fn learners(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
+    let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
+}
+
 pub fn run(spec: &RunSpec) -> Outcome {
     let mut sim = simulator(spec);
     sim.run().unwrap();
@@ -60,34 +81,71 @@ pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
     (0..n).map(|i| json!({"scheme": scheme, "params": params, "start": i * 1_000_000})).collect()
 }
 
+/// A bottleneck and its surroundings, with the same delay on both ways.
+#[derive(Clone)]
+pub struct Net {
+    /// Rate of the link, bit/s, or its steps.
+    pub rate: Value,
+    /// Delay of each way, ns, or its steps.
+    pub delay: Value,
+    pub queue: Value,
+    /// Loss before the link, and of acknowledgements.
+    pub loss: Value,
+    pub ack_loss: Value,
+    /// Elements behind the delay.
+    pub behind: Vec<Value>,
+    pub record: Value,
+}
+
+impl Net {
+    /// A link with a drop-tail of `packets`.
+    pub fn new(mbps: f64, rtt_ms: f64, packets: u64) -> Self {
+        Self {
+            rate: json!((mbps * 1e6) as u64),
+            delay: json!((rtt_ms * 5e5) as u64),
+            queue: json!({"kind": "droptail", "limit": {"packets": packets}}),
+            loss: json!(0.0),
+            ack_loss: json!(0.0),
+            behind: Vec::new(),
+            record: json!({"series": 1_000_000}),
+        }
+    }
+
+    pub fn spec(&self, flows: &Value, seconds: f64) -> RunSpec {
+        let loss = |p: &Value| (*p != json!(0.0)).then(|| json!({"kind": "loss", "probability": p}));
+        let delay = json!({"kind": "delay", "delay": self.delay});
+        let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": self.rate}, "queue": self.queue});
+        let up: Vec<_> = loss(&self.loss).into_iter().chain([link, delay.clone()]).chain(self.behind.clone()).collect();
+        let down: Vec<_> = loss(&self.ack_loss).into_iter().chain([delay]).collect();
+        spec(json!({"seed": 1, "duration": secs(seconds), "uplink": up, "downlink": down, "flows": flows,
+                    "record": self.record}))
+    }
+}
+
 /// L1 with a drop-tail buffer of `buffer` BDP. One packet at least: a link without any buffer would refuse the second
 /// of the two packets that a growing window releases at once.
 pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> RunSpec {
-    let packets = ((buffer * BDP as f64).round() as u64).max(1);
-    spec(json!({
-        "seed": 1,
-        "duration": secs(seconds),
-        "uplink": [
-            {"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000},
-             "queue": {"kind": "droptail", "limit": {"packets": packets}}},
-            {"kind": "delay", "delay": 20_000_000},
-        ],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": flows,
-        "record": {"series": 1_000_000},
-    }))
+    Net::new(12.0, 40.0, ((buffer * BDP as f64).round() as u64).max(1)).spec(flows, seconds)
 }
 
 /// A path without any link: random loss and 40 ms.
 pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> RunSpec {
-    spec(json!({
-        "seed": seed,
-        "duration": secs(seconds),
-        "uplink": [{"kind": "loss", "probability": loss}, {"kind": "delay", "delay": 20_000_000}],
-        "downlink": [{"kind": "delay", "delay": 20_000_000}],
-        "flows": flows,
-        "record": {"series": 10_000_000},
-    }))
+    let net = Net { loss: json!(loss), record: json!({"series": 10_000_000}), ..Net::new(1.0, 40.0, 1) };
+    let mut spec = RunSpec { seed, ..net.spec(flows, seconds) };
+    spec.uplink.retain(|element| !matches!(element, ElementSpec::Link { .. }));
+    spec
+}
+
+/// Milliseconds that each packet of a flow spends in queue and transmission from `start` seconds on, sorted.
+pub fn waits(outcome: &Outcome, flow: u32, rtt_ms: f64, start: f64) -> Vec<f64> {
+    let log = outcome.data.as_ref().expect("packets are recorded");
+    let propagation = secs(rtt_ms / 2e3);
+    let mut waits: Vec<f64> = (0..log.entered.len())
+        .filter(|&i| log.flow[i] == flow && log.left[i] != u64::MAX && log.entered[i] >= secs(start))
+        .map(|i| (log.left[i] - log.entered[i] - propagation) as f64 / 1e6)
+        .collect();
+    waits.sort_by(f64::total_cmp);
+    waits
 }
 
 /// Means after [`WARM_UP_S`].
@@ -142,11 +200,16 @@ pub fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
 
-#[allow(clippy::print_stdout)] // `tools/published.py` reads it
+/// For `tools/published.py`.
+#[allow(clippy::print_stdout)]
+pub fn print_expected(test: &str, what: &str, found: f64, expected: f64, tolerance: f64) {
+    println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
+}
+
 pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = found / expected - 1.0;
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
+    print_expected(&test, what, found, expected, tolerance);
     assert!(
         off.abs() <= tolerance,
         "{what}: found {found:.3}, expected {expected:.3} within {tolerance}, off {off:.3}"
@@ -154,7 +217,7 @@ pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
 }
 
 /// A window of so many bytes is none: pacing alone decides.
-const NO_LIMIT: u64 = 100_000_000;
+pub const NO_LIMIT: u64 = 100_000_000;
 
 // ---- a watched scheme -------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-//! A look: the flow removes packets of its own from the path and sees what happens to the queue.
+//! A probe: the flow removes packets of its own from the path and sees what happens to the queue.
 
-/// Why it looks.
+/// Why it probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Start-up ended.
@@ -13,32 +13,32 @@ pub enum Reason {
     Competing,
 }
 
-/// Part of the window that a look leaves where it shall empty a queue that others hold, too.
-pub const DEEP: f64 = 0.7;
+/// Part of the window that a probe leaves where it shall empty a queue that others hold, too.
+pub const DEEP_PROBE_FACTOR: f64 = 0.7;
 /// A queue that shrinks to this part is gone: it was the flow's own.
 const OWN: f64 = 0.3;
 /// Seconds of queue that are none.
 const EMPTY: f64 = 0.001;
-/// Looks after start-up, at most: others may need a while to make room.
+/// Probes after start-up, at most: others may need a while to make room.
 const MAX_TRIES: u32 = 4;
-/// Others make room if the queue has shrunk to this part since the last look.
+/// Others make room if the queue has shrunk to this part since the last probe.
 const SHRINKING: f64 = 0.75;
-/// A path that became longer shows the same round trip, up to this part of the queue, before and during the look.
+/// A path that became longer shows the same round trip, up to this part of the queue, before and during the probe.
 const STEADY_AGE: f64 = 0.05;
 const STEADY_STANDING: f64 = 0.1;
-/// Two looks that leave the same round trip, up to this part, show the path itself, …
-const SAME: f64 = 0.01;
+/// Two probes that leave the same round trip, up to this part, show the path itself, …
+const SAME_RTT_TOLERANCE: f64 = 0.01;
 /// … if it is well below the one before.
 const WELL_BELOW: f64 = 0.8;
 
 /// The window is reduced for some rounds, since what is acknowledged in the first one had left before.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct Probe {
     pub reason: Reason,
     /// The window meanwhile, packets; one to go on with if the queue is the flow's own; and one to compete with.
     pub reduced: f64,
     pub back: f64,
-    pub company: f64,
+    pub competition: f64,
     /// Seconds of queue, and round trip, before.
     pub queue: f64,
     pub rtt: f64,
@@ -59,13 +59,13 @@ pub enum Verdict {
     Others,
     /// Nothing new.
     Nothing,
-    /// Look once more, with the window reduced from this, packets.
+    /// Probe once more, with the window reduced from this, packets.
     Again(f64),
 }
 
-impl Look {
+impl Probe {
     pub fn new(reason: Reason, reduced: f64, back: f64, queue: f64, rtt: f64) -> Self {
-        Self { reason, reduced, back, company: back, queue, rtt, tries: 0, rounds: 0 }
+        Self { reason, reduced, back, competition: back, queue, rtt, tries: 0, rounds: 0 }
     }
 
     /// Whether it shall end with the round that has just ended, the n-th since it began.
@@ -74,7 +74,7 @@ impl Look {
     }
 
     /// The judgment: `rtt` and `base` are seconds now, `noise` how much round trips differ anyway, `span` how far they
-    /// were apart in the rounds before the look, `unheeded` whether the flow's packets in the queue are few.
+    /// were apart in the rounds before the probe, `unheeded` whether the flow's packets in the queue are few.
     pub fn judge(&self, now: &super::round::Seen, span: f64, unheeded: bool, floor: f64, window: f64) -> Verdict {
         let gone = now.queue <= OWN * self.queue || now.queue < EMPTY.max(now.noise);
         match self.reason {
@@ -94,7 +94,9 @@ impl Look {
                 Verdict::Again(self.back)
             }
             Reason::Standing if span < STEADY_STANDING * self.queue => Verdict::Longer,
-            Reason::Competing if now.rtt < WELL_BELOW * self.rtt && (now.rtt - floor).abs() < SAME * now.rtt => {
+            Reason::Competing
+                if now.rtt < WELL_BELOW * self.rtt && (now.rtt - floor).abs() < SAME_RTT_TOLERANCE * now.rtt =>
+            {
                 Verdict::Longer
             }
             _ => Verdict::Others,

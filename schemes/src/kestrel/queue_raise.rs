@@ -9,7 +9,7 @@ const DECAY: (f64, f64) = (0.02, 0.75);
 const WEIGHT: f64 = 1.0 / 8.0;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Boost {
+pub struct QueueRaise {
     /// The gain is at least this.
     pub gain: f64,
     /// Rate of the last round, packets/s, and by what part it grows per round.
@@ -17,13 +17,13 @@ pub struct Boost {
     growth: f64,
 }
 
-impl Default for Boost {
+impl Default for QueueRaise {
     fn default() -> Self {
         Self { gain: FIRST, last_rate: 0.0, growth: 2.0 * PAYS }
     }
 }
 
-impl Boost {
+impl QueueRaise {
     /// A round has passed, with this rate in packets/s. With an `empty` queue the flow grows into unused capacity, not into
     /// what others give up: that does not count.
     pub fn pass(&mut self, rate: f64, empty: bool) {

@@ -1,6 +1,6 @@
 //! What is wrong with a flow under stress, and which of it is expected.
 
-/// What a complaint is about.
+/// What a violation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum About {
     /// More packets in flight than expected.
@@ -29,14 +29,14 @@ impl Finding {
 
 /// A finding with its flow and the trouble that it was in.
 #[derive(Debug)]
-pub struct Complaint {
+pub struct Violation {
     pub flow: String,
     pub trouble: String,
     pub finding: Finding,
 }
 
-/// A complaint that is expected of one flow in one trouble: by its source the scheme is so. `bound` is the largest number
-/// accepted, and the smallest one where the complaint is about progress.
+/// A violation that is expected of one flow in one trouble: by its source the scheme is so. `bound` is the largest number
+/// accepted, and the smallest one where the violation is about progress.
 #[derive(Debug)]
 pub struct Known {
     pub flow: &'static str,
@@ -50,24 +50,24 @@ pub const fn known(flow: &'static str, trouble: &'static str, about: About, boun
 }
 
 impl Known {
-    fn covers(&self, complaint: &Complaint) -> bool {
-        let Finding { about, found, .. } = complaint.finding;
+    fn covers(&self, violation: &Violation) -> bool {
+        let Finding { about, found, .. } = violation.finding;
         let within = match about {
             About::InFlight | About::Window => found <= self.bound,
             About::Progress => found >= self.bound,
             About::Nonsense => false,
         };
-        within && about == self.about && self.flow == complaint.flow && self.trouble == complaint.trouble
+        within && about == self.about && self.flow == violation.flow && self.trouble == violation.trouble
     }
 }
 
-/// Panics unless each complaint is known, and each known one was made.
-pub fn judge(complaints: &[Complaint], known: &[Known]) {
-    let new = complaints.iter().filter(|complaint| !known.iter().any(|k| k.covers(complaint)));
-    let new = new.map(|Complaint { flow, trouble, finding }| format!("{flow}, {trouble}: {}", finding.text));
-    let over = known.iter().filter(|k| !complaints.iter().any(|complaint| k.covers(complaint)));
+/// Panics unless each violation is known, and each known one was made.
+pub fn judge(violations: &[Violation], known: &[Known]) {
+    let new = violations.iter().filter(|violation| !known.iter().any(|k| k.covers(violation)));
+    let new = new.map(|Violation { flow, trouble, finding }| format!("{flow}, {trouble}: {}", finding.text));
+    let over = known.iter().filter(|k| !violations.iter().any(|violation| k.covers(violation)));
     let over =
-        over.map(|k| format!("KNOWN: {k:?} is no longer needed, expected a complaint that it covers; remove it"));
+        over.map(|k| format!("KNOWN: {k:?} is no longer needed, expected a violation that it covers; remove it"));
     let wrong: Vec<_> = new.chain(over).collect();
-    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} violations:\n{}", wrong.len(), wrong.join("\n"));
 }

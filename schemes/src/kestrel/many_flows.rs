@@ -1,22 +1,22 @@
-//! Whether others hold a queue: the latest look for the base RTT says so.
+//! Whether others hold a queue: the latest probe for the base RTT says so.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
 /// They do if more than this part of it stays; …
 const STAYS: f64 = 0.5;
-/// … that holds for this time, or until a look shows otherwise.
+/// … that holds for this time, or until a probe shows otherwise.
 const LASTS: TimeSpan = TimeSpan::from_millis(20_000);
 /// The gain is then this one at least.
 const GAIN: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Crowd {
+pub struct ManyFlows {
     until: Timestamp,
 }
 
-impl Crowd {
-    /// A look left this queue of the one before, both in seconds.
-    pub fn look(&mut self, now: Timestamp, left: f64, before: f64) {
+impl ManyFlows {
+    /// A probe left this queue of the one before, both in seconds.
+    pub fn probe(&mut self, now: Timestamp, left: f64, before: f64) {
         self.until = if left > STAYS * before { now + LASTS } else { now };
     }
 

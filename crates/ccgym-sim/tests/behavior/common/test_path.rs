@@ -26,7 +26,7 @@ pub struct Policer {
     pub since: Timestamp,
 }
 
-pub struct Road {
+pub struct TestPath {
     pub sender: Sender,
     receiver: Receiver,
     pub now: Timestamp,
@@ -42,7 +42,7 @@ pub struct Road {
     app_next: Timestamp,
     /// Acknowledgements leave together, once per this time.
     pub batch: TimeSpan,
-    /// Acknowledgements wait until [`Road::release`].
+    /// Acknowledgements wait until [`TestPath::release`].
     pub hold: bool,
     held: Vec<Ack>,
     /// Loses one packet of this many, evenly; zero: none.
@@ -59,7 +59,7 @@ pub struct Road {
     pub dropped: u64,
 }
 
-impl Road {
+impl TestPath {
     /// 40 ms there and back, until the test says otherwise.
     pub fn new(scheme: &str, params: &Value, mbps: f64, buffer: usize) -> Self {
         let mut config = SenderConfig::tcp(0, MSS as u32);

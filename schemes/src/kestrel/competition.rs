@@ -2,50 +2,50 @@
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-use super::look::{Look, Reason};
+use super::probe::{Probe, Reason};
 use super::round::{Next, Seen};
 use crate::cubic::Cubic;
 
-/// Rounds without a loss from one look to the next, at first and at most; each one in vain doubles them.
-const BETWEEN: u32 = 16;
-const MAX_BETWEEN: u32 = 64;
-/// It looks where the queue is at least this part of the longest at a loss: a short one may be that of others, too.
-const LONG: f64 = 0.5;
-/// What a look leaves of the window without the flow's own queue.
-const SHALLOW: f64 = 0.95;
-/// Below this part of the longest queue at a loss there is none; nobody else fills it after this time, or so many round
+/// Rounds without a loss from one probe to the next, at first and at most; each one in vain doubles them.
+const ROUNDS_BETWEEN_PROBES: u32 = 16;
+const MAX_ROUNDS_BETWEEN_PROBES: u32 = 64;
+/// It probes where the queue is at least this part of the longest at a loss: a short one may be that of others, too.
+const LONG_QUEUE_SHARE: f64 = 0.5;
+/// What a probe leaves of the window without the flow's own queue.
+const SHALLOW_PROBE_FACTOR: f64 = 0.95;
+/// Below this part of the longest queue at a loss there is none; no other flow fills it after this time, or so many round
 /// trips.
-const SHORT: f64 = 0.1;
+const NO_QUEUE_SHARE: f64 = 0.1;
 const NO_QUEUE: TimeSpan = TimeSpan::from_millis(2000);
 const NO_QUEUE_ROUNDS: f64 = 16.0;
 /// A window that grew so far while round trips stayed the same, up to this part: nothing waits.
 const GREW: f64 = 1.25;
-const SAME: f64 = 0.01;
+const SAME_RTT_TOLERANCE: f64 = 0.01;
 
 #[derive(Clone)]
-pub struct Company {
+pub struct Competition {
     pub cubic: Cubic,
     /// The longest queue at a loss, seconds; an older one counts half.
     peak: f64,
     /// When there was a queue.
     queue_seen: Timestamp,
-    /// Rounds since the latest loss or look.
+    /// Rounds since the latest loss or probe.
     quiet_rounds: u32,
     between: u32,
-    /// The round trip that the latest look left, seconds.
+    /// The round trip that the latest probe left, seconds.
     pub floor: f64,
     /// A round trip, seconds, and the window when it first was so, packets.
     mark: (f64, f64),
 }
 
-impl Company {
+impl Competition {
     pub fn new(cubic: Cubic) -> Self {
         Self {
             cubic,
             peak: 0.0,
             queue_seen: Timestamp::ZERO,
             quiet_rounds: 0,
-            between: BETWEEN,
+            between: ROUNDS_BETWEEN_PROBES,
             floor: 0.0,
             mark: (0.0, 0.0),
         }
@@ -57,13 +57,13 @@ impl Company {
         self.peak = queue;
         self.queue_seen = now;
         self.quiet_rounds = 0;
-        self.between = BETWEEN;
+        self.between = ROUNDS_BETWEEN_PROBES;
     }
 
-    /// A look was in vain, and left this round trip in seconds.
+    /// A probe was in vain, and left this round trip in seconds.
     pub fn stay(&mut self, rtt: f64) {
         self.floor = rtt;
-        self.between = (2 * self.between).min(MAX_BETWEEN);
+        self.between = (2 * self.between).min(MAX_ROUNDS_BETWEEN_PROBES);
         self.quiet_rounds = 0;
     }
 
@@ -74,23 +74,23 @@ impl Company {
             self.peak = seen.queue.max(0.5 * self.peak);
             self.quiet_rounds = 0;
         }
-        if (seen.rtt - self.mark.0).abs() > SAME * seen.rtt {
+        if (seen.rtt - self.mark.0).abs() > SAME_RTT_TOLERANCE * seen.rtt {
             self.mark = (seen.rtt, window);
         } else if !self.cubic.is_in_slow_start() && window > GREW * self.mark.1 && seen.queue > 0.0 {
             return Next::Leave { longer: true };
         }
-        if seen.queue > (0.01 * seen.base).max(0.000_25).max(SHORT * self.peak) {
+        if seen.queue > (0.01 * seen.base).max(0.000_25).max(NO_QUEUE_SHARE * self.peak) {
             self.queue_seen = seen.now;
         } else {
             let patience = NO_QUEUE.max(TimeSpan::from_secs_f64(NO_QUEUE_ROUNDS * seen.base));
-            // A loss without a queue is nobody's.
+            // Loss without a queue is not caused by a competitor.
             if seen.lost > 0 || seen.now.since(self.queue_seen) > patience {
                 return Next::Leave { longer: false };
             }
         }
-        if self.quiet_rounds >= self.between && seen.queue > LONG * self.peak {
-            let reduced = SHALLOW * window * seen.base / seen.rtt;
-            return Next::Look(Look::new(Reason::Competing, reduced, window, seen.queue, seen.rtt));
+        if self.quiet_rounds >= self.between && seen.queue > LONG_QUEUE_SHARE * self.peak {
+            let reduced = SHALLOW_PROBE_FACTOR * window * seen.base / seen.rtt;
+            return Next::Probe(Probe::new(Reason::Competing, reduced, window, seen.queue, seen.rtt));
         }
         Next::Hold
     }
