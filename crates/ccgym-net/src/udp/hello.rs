@@ -12,7 +12,7 @@ use ccgym_run::FlowSpec;
 use ccgym_schemes::create;
 use serde_json::{Map, Value};
 
-use super::codec::{decode, encode_rare, Message, Token, VERSION};
+use super::codec::{decode, encode, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};
 use super::socket::{is_refusal, overhead, prepare, wait};
 use crate::error::{Context, NetError, Result};
@@ -30,7 +30,6 @@ const LONGEST_WAIT: Duration = Duration::from_millis(1600);
 /// The Hello of flow `flow`: what `spec` asks of its receiver.
 fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
     let mut message = datagram::Hello {
-        token: token.0.to_vec(),
         version: VERSION,
         flow,
         ack_every: spec.ack_every,
@@ -43,7 +42,6 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         scheme: String::new(),
         parameters: String::new(),
         cookie,
-        padding: Vec::new(),
     };
     // A scheme that the registry does not make has no half.
     if create(&spec.scheme, &spec.params).is_ok_and(|cca| cca.receiver_half().is_some()) {
@@ -51,12 +49,7 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         message.parameters = Value::Object(spec.params.clone()).to_string();
     }
     let mut out = Vec::new();
-    encode_rare(&mut out, Kind::Hello(message.clone()));
-    if out.len() < HELLO_BYTES {
-        message.padding = vec![0; HELLO_BYTES - out.len()];
-        out.clear();
-        encode_rare(&mut out, Kind::Hello(message));
-    }
+    encode(&mut out, token, Kind::Hello(Box::new(message)), HELLO_BYTES);
     out
 }
 
@@ -201,7 +194,7 @@ impl Connection {
         Err(NetError::new(step(), found)
             .coded("no-answer")
             .expected("a receiver that answers")
-            .hint(format!("start one there: ccgym receiver --listen {peer}")))
+            .hint(format!("start one there, of the same version: ccgym receiver --listen {peer}")))
     }
 
     /// Read what came; the answer to our Hello if it is among it.
@@ -210,7 +203,7 @@ impl Connection {
         loop {
             match self.socket.recv(&mut room) {
                 Ok(length) => match decode(&room[..length], self.overhead) {
-                    Ok(Message::HelloAck(token, answer)) if token == self.token => return Ok(Some(*answer)),
+                    Ok((token, Message::HelloAck(answer))) if token == self.token => return Ok(Some(*answer)),
                     _ => self.rejected += 1,
                 },
                 Err(e) if is_refusal(&e) => *refusals += 1,
@@ -237,20 +230,19 @@ mod tests {
         let token = Token::random().unwrap();
         let spec = spec(r#"{"scheme": "cubic", "ack_every": 2, "quick_acks": 16}"#);
         let bytes = hello(&spec, 3, token, vec![1; 8]);
-        let Ok(Message::Hello(found, message)) = decode(&bytes, 28) else { panic!() };
+        let Ok((found, Message::Hello(message))) = decode(&bytes, 28) else { panic!() };
         assert_eq!((found, message.flow, message.packet_bytes, message.cookie.len()), (token, 3, 1500, 8));
         let config = receiver_config(&message);
         assert_eq!((config.policy.every, config.quick_acks, config.reliable), (2, 16, true));
         let mut answer = Vec::new();
         let longest = datagram::HelloAck {
-            token: token.0.to_vec(),
             version: u32::MAX,
             refusal: "x".repeat(REFUSAL_BYTES),
             seen_from: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".into(),
             clock_ns: u64::MAX,
             cookie: Vec::new(),
         };
-        encode_rare(&mut answer, Kind::HelloAck(longest));
+        encode(&mut answer, token, Kind::HelloAck(Box::new(longest)), 0);
         assert!(answer.len() <= bytes.len(), "{} in answer to {}", answer.len(), bytes.len());
     }
 
@@ -258,7 +250,7 @@ mod tests {
     fn a_hello_names_the_scheme_whose_half_it_wants() {
         let token = Token::random().unwrap();
         let of = |json: &str| {
-            let Ok(Message::Hello(_, message)) = decode(&hello(&spec(json), 0, token, Vec::new()), 28) else {
+            let Ok((_, Message::Hello(message))) = decode(&hello(&spec(json), 0, token, Vec::new()), 28) else {
                 panic!()
             };
             *message
