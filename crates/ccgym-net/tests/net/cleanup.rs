@@ -106,8 +106,9 @@ fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
     let place = Sandbox::new();
     let child = place.spawn(place.shell(Job::new().delay(1).script("echo > ready; sleep 300")));
     place.wait_for("ready");
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
-    let init = fs::read_to_string(children).unwrap();
+    // A child of whichever thread started it.
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    let init: String = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap()).collect();
     tell(init.trim().parse().unwrap(), Signal::SIGKILL);
     let ran = Ran::of(child);
     ran.refused("run-failed", "running the command");
