@@ -97,11 +97,11 @@ pub struct SenderResult {
     pub unavailable: Option<String>,
 }
 
-impl SenderResult {
-    /// A flow that cannot run on this machine.
-    pub fn unavailable(name: &str, reason: String) -> Self {
+impl Default for SenderResult {
+    /// A flow that sent nothing.
+    fn default() -> Self {
         Self {
-            name: name.to_owned(),
+            name: String::new(),
             stats: SenderStats::default(),
             min_rtt: TimeSpan::MAX,
             finished: Timestamp::NEVER,
@@ -111,8 +111,15 @@ impl SenderResult {
             rejected: 0,
             hash: 0,
             extra: BTreeMap::new(),
-            unavailable: Some(reason),
+            unavailable: None,
         }
+    }
+}
+
+impl SenderResult {
+    /// A flow that cannot run on this machine.
+    pub fn unavailable(name: &str, reason: String) -> Self {
+        Self { name: name.to_owned(), unavailable: Some(reason), ..Self::default() }
     }
 }
 
@@ -426,8 +433,7 @@ impl Driver {
             first_sample,
             rejected: self.connection.rejected,
             hash: self.hash,
-            extra: BTreeMap::new(),
-            unavailable: None,
+            ..SenderResult::default()
         })
     }
 }
