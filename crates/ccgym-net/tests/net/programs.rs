@@ -257,7 +257,7 @@ fn a_program_that_is_not_there_is_named() {
 
 #[test]
 fn a_plan_says_what_a_program_is_and_gives_it_no_source() {
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let whole = plan(&place, "receiver", "", "");
     let mut without = whole.clone();
     without["programs"] = json!({});

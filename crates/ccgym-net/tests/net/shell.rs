@@ -414,7 +414,7 @@ fn mistakes_are_explained_before_anything_starts() {
         (job().link("no.trace", false), "reading the trace no.trace"),
         (job().up(on_off), "building the path: uplink[0]"),
         (job().delay(1).log("uplink", "up.log"), "expected: a link"),
-        (job().set("user", "no-such-user-here"), "looking for the user"),
+        (job().set("user", "no-such-user-here"), if root() { "looking for the user" } else { "ccgym shell --user" }),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg(job.document()).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
