@@ -4,33 +4,33 @@
 //! standard output it writes a line when it is ready, and at its end a line with its result. An error goes to its
 //! standard error, as JSON.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::SocketAddrV4;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
-use nix::errno::Errno;
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
+use crate::system::supervise::KeptOutput;
 
 /// How long a process may take to become ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it may take to end once its time is over, or once it is told to give up.
 const GRACE: Duration = Duration::from_secs(10);
-/// `halt` is looked at this often, in milliseconds.
-const HALT_CHECK_MS: u16 = 50;
-/// Bytes kept of what it writes to its standard error, the last ones; and max bytes of a line of its standard output.
+/// `halt` is looked at this often.
+const HALT_CHECK: Duration = Duration::from_millis(50);
+/// Bytes kept of what it writes to its standard error, the last ones; and max bytes of its standard output.
 const KEPT: usize = 1 << 16;
-const MAX_LINE: usize = 1 << 28;
+const MAX_OUTPUT: u64 = 1 << 28;
 /// What a process says when it is ready.
 pub const READY: &str = "ready";
 
@@ -169,11 +169,8 @@ struct Process {
     child: Child,
     /// Closed to make it give up.
     input: Option<ChildStdin>,
-    output: ChildStdout,
-    read: Vec<u8>,
-    /// `None` once it is closed.
-    errors: Option<ChildStderr>,
-    complaints: Vec<u8>,
+    lines: Receiver<String>,
+    errors: KeptOutput,
 }
 
 impl Process {
@@ -187,82 +184,43 @@ impl Process {
             .context(step)
             .map_err(|error| error.hint("build it anew with `make setup`"))?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(mut input), Some(output)) = (input, output) else {
+        let (Some(mut input), Some(output), Some(errors)) = (input, output, errors) else {
             return Err(NetError::new(step(), "a process without pipes"));
         };
-        let mut text =
-            serde_json::to_vec(job).map_err(|error| NetError::new(step(), error).coded("system-call-failed"))?;
-        text.push(b'\n');
-        match input.write_all(&text) {
+        let errors = KeptOutput::listen(errors.into(), 0, KEPT)?;
+        let (tell, lines) = channel();
+        let read = move || {
+            let lines = BufReader::new(output.take(MAX_OUTPUT)).lines().map_while(std::result::Result::ok);
+            lines.take_while(|line| tell.send(line.clone()).is_ok()).for_each(drop);
+        };
+        Builder::new().name("ccgym-lines".into()).spawn(read).context(step)?;
+        let text = serde_json::to_string(job).map_err(|error| NetError::new(step(), error))?;
+        match writeln!(input, "{text}") {
             // It has ended already, and says why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.context(step)?,
         }
-        let (read, complaints) = (Vec::new(), Vec::new());
-        Ok(Self { name: job.name(), child, input: Some(input), output, read, errors, complaints })
+        Ok(Self { name: job.name(), child, input: Some(input), lines, errors })
     }
 
     /// The next line, or `None` if it closed its output. `limit` says, from when it was told to give up if it was,
     /// until when to wait.
     fn line(&mut self, halt: &AtomicBool, limit: impl Fn(Option<Instant>) -> Instant) -> Result<Option<String>> {
-        let name = self.name.clone();
-        let step = || format!("waiting for {name}");
         let mut halted = None;
-        let mut chunk = [0; 1 << 16];
         loop {
-            if let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
-                let line = self.read.drain(..=end).take(end).collect();
-                return Ok(String::from_utf8(line).ok());
-            }
             if halt.load(Ordering::Relaxed) && self.input.take().is_some() {
                 halted = Some(Instant::now());
             }
-            if Instant::now() > limit(halted) {
-                return Err(NetError::new(step(), "no answer in time")
-                    .coded("no-answer")
-                    .expected("the process ccgym-quic at work"));
+            match self.lines.recv_timeout(HALT_CHECK) {
+                Ok(line) => return Ok(Some(line)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > limit(halted) => {
+                    return Err(NetError::new(format!("waiting for {}", self.name), "no answer in time")
+                        .coded("no-answer")
+                        .expected("the process ccgym-quic at work"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.read.len() > MAX_LINE {
-                return Err(NetError::new(step(), "a longer line")
-                    .coded("protocol-error")
-                    .expected(format!("max {MAX_LINE} bytes")));
-            }
-            let said = PollFd::new(self.output.as_fd(), PollFlags::POLLIN);
-            let complained = self.errors.as_ref().map(|errors| PollFd::new(errors.as_fd(), PollFlags::POLLIN));
-            let mut both: Vec<PollFd> = [said].into_iter().chain(complained).collect();
-            match poll(&mut both, PollTimeout::from(HALT_CHECK_MS)) {
-                Ok(0) | Err(Errno::EINTR) => continue,
-                Ok(_) => {}
-                Err(errno) => return Err(NetError::new(step(), errno.desc()).coded("system-call-failed")),
-            }
-            let [said, complained] = [0, 1].map(|i| both.get(i).is_some_and(|fd| fd.any().unwrap_or(true)));
-            if complained {
-                self.hear();
-            }
-            if !said {
-                continue;
-            }
-            match self.output.read(&mut chunk) {
-                Ok(0) => return Ok(None),
-                Ok(count) => self.read.extend_from_slice(&chunk[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
-            }
-        }
-    }
-
-    /// Read some of its standard error, so that it never waits for a reader, and keep the end.
-    fn hear(&mut self) {
-        let mut chunk = [0; KEPT];
-        let Some(errors) = &mut self.errors else { return };
-        match errors.read(&mut chunk) {
-            Ok(count) if count > 0 => {
-                self.complaints.extend_from_slice(&chunk[..count]);
-                self.complaints.drain(..self.complaints.len().saturating_sub(KEPT));
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // What cannot be read is not there.
-            _ => self.errors = None,
         }
     }
 
@@ -270,10 +228,8 @@ impl Process {
     fn failure(&mut self, said: Option<String>) -> NetError {
         self.input = None;
         let _ = self.child.kill();
-        while self.errors.is_some() {
-            self.hear();
-        }
-        let text = String::from_utf8_lossy(&self.complaints);
+        self.errors.wait(GRACE);
+        let text = self.errors.text();
         let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|_| {
             let found =

@@ -227,13 +227,9 @@ impl<'a> Flow<'a> {
             stats,
             min_rtt: if counts.acked_packets == 0 { TimeSpan::MAX } else { TimeSpan(path.min_rtt.as_nanos() as u64) },
             finished: self.finished,
-            frames: Vec::new(),
             series: self.series,
             first_sample: self.times.first(),
-            rejected: 0,
-            hash: 0,
-            extra: [].into(),
-            unavailable: None,
+            ..SenderResult::default()
         }
     }
 }

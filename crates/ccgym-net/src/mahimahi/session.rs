@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +32,8 @@ use super::links::{begun_before, read_link_log, trace_start};
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::system::supervise::{mount_private, private_place, Isolated, KeptOutput, Launch, User};
+use crate::system::endpoints::BASE_VARIABLE;
+use crate::system::supervise::{mount_private, private_place, Group, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Namespace};
 
 /// The device of mahimahi's innermost shell, at the senders.
@@ -52,8 +54,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// What is kept of standard error.
 const KEPT_TEXT: usize = 16 << 10;
-/// The user that owns no files.
-const NOBODY: User = User { uid: 65534, gid: 65534 };
+/// The user and group that own no files.
+const NOBODY: (u32, u32) = (65534, 65534);
 
 /// What runs inside all shells: it reports and then keeps them open. Senders enter its namespace.
 const INNER: [&str; 3] = ["/bin/sh", "-c", "echo \"inside $MAHIMAHI_BASE\" >&0; exec cat >/dev/null"];
@@ -173,22 +175,22 @@ impl Session {
         let said = KeptOutput::listen(reading, 0, KEPT_TEXT)?;
         let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
-        let forgotten = vec!["MAHIMAHI_BASE".to_owned(), "MAHIMAHI_SHELL_PREFIX".to_owned()];
+        let environment =
+            std::env::vars_os().filter(|(name, _)| name != BASE_VARIABLE && name != "MAHIMAHI_SHELL_PREFIX");
         let launch = Launch {
             words: assemble(&shells),
-            forgotten,
-            stdin: theirs.into(),
-            stdout: None,
-            stderr,
+            environment: environment.collect(),
+            streams: [OwnedFd::from(theirs).into(), Stdio::null(), stderr.into()],
             kept,
             network: Arc::clone(&outside),
-            user: Some(ordinary_user()),
-            own_proc: false,
-            prepare,
+            user: ordinary_user(),
+            group: Group::Session,
+            mask: None,
+            prepare: Some(prepare),
         };
         let isolated = Isolated::start(launch).map_err(|error| {
             if error.place.starts_with("executing") {
-                error.hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")
+                error.coded("program-unstartable").hint("install mahimahi (Debian, Ubuntu: the package mahimahi)")
             } else {
                 error
             }
@@ -336,7 +338,8 @@ fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnO
 fn ordinary_user() -> User {
     // mahimahi wants neither to be 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);
-    caller.map_or(NOBODY, |(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() })
+    let (uid, gid) = caller.map_or(NOBODY, |(uid, gid)| (uid.as_raw(), gid.as_raw()));
+    User::Other { uid, gid, groups: Vec::new() }
 }
 
 /// What mahimahi said, and what it means.

@@ -1,7 +1,6 @@
 //! One program: started, watched, ended with all that it started.
 
-use std::fs::File;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use nix::unistd::pipe2;
 
 use crate::error::{Context, NetError, Result};
 use crate::system::capability::present;
-use crate::system::supervise::{Isolated, KeptOutput, Launch, User};
+use crate::system::supervise::{Group, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Capability, Namespace};
 
 /// How long a program has between SIGTERM and SIGKILL.
@@ -41,15 +40,18 @@ impl Process {
         let caller = sudo_caller().filter(|_| present() == Some(Capability::Root));
         let launch = Launch {
             words: words.to_vec(),
-            forgotten: Vec::new(),
-            stdin: File::open("/dev/null").context(context)?.into(),
-            stdout: Some(stdout),
-            stderr,
+            environment: std::env::vars_os().collect(),
+            streams: [Stdio::null(), stdout.into(), stderr.into()],
             kept: Vec::new(),
             network: Arc::clone(network),
-            user: caller.map(|(uid, gid)| User { uid: uid.as_raw(), gid: gid.as_raw() }),
-            own_proc: true,
-            prepare: Box::new(|| Ok(())),
+            user: caller.map_or(User::Ours, |(uid, gid)| User::Other {
+                uid: uid.as_raw(),
+                gid: gid.as_raw(),
+                groups: Vec::new(),
+            }),
+            group: Group::Session,
+            mask: None,
+            prepare: None,
         };
         let isolated = Isolated::start(launch).map_err(|error| {
             NetError::new(format!("{}: {}", context(), error.place), error.found)

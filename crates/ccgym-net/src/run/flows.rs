@@ -343,8 +343,7 @@ impl FlowSender {
             return Ok((SenderResult::unavailable(scheme, reason.into()), None));
         };
         let said = program::carry_out(&task, ready)?;
-        let unknown = SenderResult::unavailable(scheme, String::new());
-        Ok((SenderResult { unavailable: None, ..unknown }, Some(said)))
+        Ok((SenderResult { name: scheme.clone(), ..SenderResult::default() }, Some(said)))
     }
 
     fn run_kernel(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {

@@ -298,11 +298,10 @@ mod tests {
             |times: Vec<u64>| times.into_iter().zip(1..).map(|(at, number)| (number, at)).collect::<Vec<_>>();
         let a_log = log(&sent, &numbered(sent.iter().map(|&at| at + 40 * ms).collect()));
         let b_log = log(&acks, &numbered(acks.clone()));
-        let sender = SenderResult::unavailable("cubic", String::new());
         let senders = HalfResult {
             clock: HalfClock { zero: 1000 * ms, epoch_ms: 1e12 },
             log: a_log,
-            senders: vec![SenderResult { unavailable: None, ..sender }],
+            senders: vec![SenderResult { name: "cubic".into(), ..SenderResult::default() }],
             ..HalfResult::default()
         };
         let receivers = HalfResult {

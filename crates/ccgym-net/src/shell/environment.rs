@@ -1,9 +1,9 @@
 //! The environment of what runs at the ends of a path.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::unistd::User;
 
@@ -31,7 +31,7 @@ pub fn inherited() -> Variables {
 /// The environment at one end: as it was before, with mahimahi's variables.
 ///
 /// `label` is that of this path, for the end inside; the other end has none.
-pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: Option<&User>) -> Vec<CString> {
+pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: Option<&User>) -> Variables {
     let mut variables = inherited;
     set(&mut variables, BASE, base.to_string().into());
     if let Some(label) = label {
@@ -47,13 +47,7 @@ pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: O
         set(&mut variables, "HOME", user.dir.clone().into());
         set(&mut variables, "SHELL", user.shell.clone().into());
     }
-    let joined = variables.into_iter().map(|(mut name, value)| {
-        name.push("=");
-        name.push(value);
-        name.into_vec()
-    });
-    // The kernel hands over no zero bytes, so nothing is lost here.
-    joined.filter_map(|text| CString::new(text).ok()).collect()
+    variables
 }
 
 fn set(variables: &mut Variables, name: &str, value: OsString) {
@@ -77,8 +71,10 @@ mod tests {
     fn the_inner_end_knows_the_base_and_the_labels() {
         let inherited = vec![("A".into(), "1".into()), (PREFIX.into(), "[outer] ".into()), (BASE.into(), "x".into())];
         let base = Ipv4Addr::new(100, 64, 0, 1);
-        let text = |list: Vec<CString>| -> Vec<String> {
-            list.into_iter().map(|entry| entry.into_string().unwrap()).collect()
+        let text = |list: Variables| -> Vec<String> {
+            list.into_iter()
+                .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
+                .collect()
         };
         let inner = text(at_end(inherited.clone(), base, Some("[link] "), None));
         let outer = text(at_end(inherited, base, None, None));

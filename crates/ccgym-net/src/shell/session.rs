@@ -1,26 +1,29 @@
 //! `ccgym shell`: a command behind an emulated path.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::ffi::CString;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
-use nix::unistd::{getgid, getpgrp, getuid, tcgetpgrp, User};
+use nix::unistd::{getgid, getgrouplist, getpgrp, getuid, tcgetpgrp, User};
 
 use super::environment::{at_end, inherited, user_shell};
 use super::job::ShellJob;
 use super::path_emulator::{EmulatorSpec, PathEmulator};
 use super::records::Records;
-use super::watch::{Watch, TAKEN};
+use super::watch::{start, Watch, TAKEN};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::run::plan::load_traces;
 use crate::system::endpoints::BASE_VARIABLE as BASE;
 use crate::system::signals::Signals;
-use crate::system::supervise::{Children, Identity, Output, ProcessSpec, Program};
+use crate::system::supervise::{self, Group, Launch};
 use crate::system::{become_capable, is_listened_on, sudo_caller, Capability, Endpoints, Namespace, Placement};
 
 /// How long the command outside may take until it listens.
@@ -67,38 +70,52 @@ pub fn run(job: &ShellJob) -> Result<i32> {
         say(&format!("note: inside another path: {BASE} is now {base}, not {outer}; one command may nest all tools\n"));
     }
     let identity = match &user {
-        Some(user) => Identity::User { name: user.name.clone(), uid: user.uid, gid: user.gid },
-        None if getuid() != uid => Identity::Before(uid, gid),
-        None => Identity::Ours,
+        Some(user) => supervise::User::Other {
+            uid: user.uid.as_raw(),
+            gid: user.gid.as_raw(),
+            groups: groups(user)?.iter().map(|group| group.as_raw()).collect(),
+        },
+        None if getuid() != uid => supervise::User::Before(uid.as_raw(), gid.as_raw()),
+        None => supervise::User::Ours,
     };
     let words = match &job.command[..] {
         [] => vec![user_shell(user.as_ref())],
         words => words.to_vec(),
     };
     let terminal = io::stdin().is_terminal() && tcgetpgrp(io::stdin()) == Ok(getpgrp());
-    let spec = ProcessSpec {
-        command: Program {
-            words,
-            environment: at_end(inherited(), base, Some(&job.label), user.as_ref()),
-            namespace: Arc::clone(&ends.inside.namespace),
-            output: Output::Ours,
-        },
-        peer: job.outside.as_ref().map(|outside| Program {
-            words: vec!["/bin/sh".into(), "-c".into(), outside.command.clone()],
-            environment: at_end(inherited(), base, None, user.as_ref()),
-            namespace: Arc::clone(&ends.outside.namespace),
-            output: outside_log.map_or(Output::Stderr, Output::File),
-        }),
-        identity,
-        terminal,
-    };
-
     let signals = Signals::take(TAKEN)?;
-    let children = Children::prepare(spec, &signals.mask)?;
-    let mut watch = Watch::new(children, &signals, terminal);
-    if let Some(status) = watch.until_ready()? {
-        return Ok(status);
-    }
+    let launch = |words, label: Option<&str>, namespace: &Arc<Namespace>, streams, group| Launch {
+        words,
+        environment: at_end(inherited(), base, label, user.as_ref()),
+        streams,
+        kept: Vec::new(),
+        network: Arc::clone(namespace),
+        user: identity.clone(),
+        group,
+        mask: Some(signals.mask),
+        prepare: None,
+    };
+    let group = if terminal { Group::Foreground } else { Group::Ours };
+    let inherit = [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()];
+    let command = launch(words, Some(&job.label), &ends.inside.namespace, inherit, group);
+    // It is alone in its namespace; let it ping without being root there.
+    let setting = "/proc/sys/net/ipv4/ping_group_range";
+    let allow = || fs::write(setting, "0 2147483647").or_else(|_| fs::write(setting, "0 0"));
+    let _ = ends.inside.namespace.run(allow)?;
+    let peer = match &job.outside {
+        Some(outside) => {
+            let step = || "redirecting the output of the command outside".to_owned();
+            let (out, err) = match outside_log {
+                Some(log) => (log.try_clone().context(step)?.into(), log.into()),
+                None => (io::stderr().as_fd().try_clone_to_owned().context(step)?.into(), Stdio::inherit()),
+            };
+            let words = vec!["/bin/sh".into(), "-c".into(), outside.command.clone()];
+            let streams = [Stdio::null(), out, err];
+            Some(start(launch(words, None, &ends.outside.namespace, streams, Group::Session))?)
+        }
+        None => None,
+    };
+    let mut watch = Watch::new(peer, &signals, terminal);
     if let Some(port) = job.outside.as_ref().and_then(|outside| outside.port) {
         if let Some(status) = wait_for_port(&mut watch, &ends.outside.namespace, port)? {
             return Ok(status);
@@ -118,7 +135,8 @@ pub fn run(job: &ShellJob) -> Result<i32> {
             packet_memory: job.packet_memory,
         },
     )?;
-    let outcome = watch.until_ended(&clock, ends_at(&job.ends_with, &traces), &|| emulator.is_running());
+    let end = ends_at(&job.ends_with, &traces);
+    let outcome = watch.until_ended(command, &clock, end, &|| emulator.is_running());
     // If the path broke, that is why the command was ended.
     let report = emulator.stop(clock.now())?;
     let status = outcome?;
@@ -181,6 +199,13 @@ fn find_sudo_caller() -> Result<Option<User>> {
             .hint("name one: --user NAME, or --user root")
     })?;
     Ok(Some(User { gid, ..user }))
+}
+
+/// All groups of a user.
+fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
+    let step = || format!("looking for the groups of {}", user.name);
+    let name = CString::new(user.name.as_str()).map_err(|error| NetError::new(step(), error))?;
+    getgrouplist(&name, user.gid).context(step)
 }
 
 fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {

@@ -11,8 +11,8 @@ use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
-use crate::system::signals::Signals;
-use crate::system::supervise::{readable, Children, Order, Report};
+use crate::system::signals::{readable, Signals};
+use crate::system::supervise::{Isolated, Launch};
 
 /// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
 /// the terminal back from the background.
@@ -20,115 +20,108 @@ pub(super) const TAKEN: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCONT, Signal::SIGTTOU];
 /// A command that survives SIGTERM or SIGHUP is ended after this.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long programs have between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
 /// How often it is checked that the path works.
 const CHECK: Duration = Duration::from_secs(1);
 /// `si_code` of signals that the kernel sends, as for Ctrl-C: the command has got them itself.
 const FROM_KERNEL: i32 = 0x80;
 
-/// The children, and what reaches us meanwhile.
+/// The programs at both ends, and what reaches us meanwhile.
 pub(super) struct Watch<'a> {
-    children: Children,
+    command: Option<Isolated>,
+    peer: Option<Isolated>,
     signals: &'a Signals,
     terminal: bool,
-    /// When they are ended, since they would not go.
+    /// When the command is ended, since it would not go.
     deadline: Option<Instant>,
     /// A signal that ended the session before the command had started.
     stopped_by: Option<i32>,
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(children: Children, signals: &'a Signals, terminal: bool) -> Self {
-        Self { children, signals, terminal, deadline: None, stopped_by: None }
-    }
-
-    /// Until the peer runs; a status if a signal ended the session first.
-    pub fn until_ready(&mut self) -> Result<Option<i32>> {
-        loop {
-            match self.next(None)? {
-                Some(Report::Ready) => return Ok(None),
-                Some(Report::Gone) => return Err(lost()),
-                _ => {}
-            }
-            if self.stopped_by.is_some() {
-                return Ok(self.stopped_by);
-            }
-        }
+    pub fn new(peer: Option<Isolated>, signals: &'a Signals, terminal: bool) -> Self {
+        Self { command: None, peer, signals, terminal, deadline: None, stopped_by: None }
     }
 
     /// For a while; a status if a signal ended the session.
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
-        match self.next(Some(time))? {
-            Some(Report::PeerEnded(status)) => {
-                Err(NetError::new("waiting for the command outside", format!("it ended with status {status}"))
-                    .coded("program-failed")
-                    .expected("a program that listens and stays"))
-            }
-            Some(Report::Gone) => Err(lost()),
-            _ => Ok(self.stopped_by),
+        self.next(time);
+        match self.peer.as_ref().and_then(|peer| peer.wait(Duration::ZERO)) {
+            Some(status) => Err(NetError::new("waiting for the command outside", format!("it ended with {status}"))
+                .coded("program-failed")
+                .expected("a program that listens and stays")),
+            None => Ok(self.stopped_by),
         }
     }
 
     /// Start the command and wait for its end, or for `once`, or until the path no longer works. Everything that the
     /// command started is gone then.
-    pub fn until_ended(mut self, clock: &Clock, once: Timestamp, works: &dyn Fn() -> bool) -> Result<i32> {
-        self.children.order(Order::Begin);
-        let mut over = false;
-        let outcome = loop {
-            let wait = if over { None } else { clock.until(once).map(|span| Duration::from_nanos(span.0)) };
-            match self.next(Some(wait.map_or(CHECK, |wait| wait.min(CHECK)))) {
-                Ok(Some(Report::Ended(status))) => break Ok(if over { 0 } else { status }),
-                Ok(Some(Report::Gone)) => break if over { Ok(0) } else { Err(lost()) },
-                Ok(Some(Report::Stopped)) => self.suspend(),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-            if !works() {
-                break Err(NetError::new("carrying packets", "the path broke"));
-            }
-            if !over && once.is_set() && clock.now() >= once {
-                over = true;
-                self.children.order(Order::End);
-            }
-        };
-        let Self { children, terminal, .. } = self;
-        match outcome {
-            Ok(_) => children.wait(),
-            Err(_) => drop(children),
+    pub fn until_ended(
+        mut self,
+        command: Launch,
+        clock: &Clock,
+        once: Timestamp,
+        works: &dyn Fn() -> bool,
+    ) -> Result<i32> {
+        self.command = Some(start(command)?);
+        let outcome = self.watch(clock, once, works);
+        for program in [&self.command, &self.peer].into_iter().flatten().filter(|_| outcome.is_ok()) {
+            program.terminate();
+            let _ = program.wait(GRACE);
         }
+        let terminal = self.terminal;
+        // Kills the rest.
+        drop(self);
         if terminal {
             let _ = tcsetpgrp(io::stdin(), getpgrp());
         }
         outcome
     }
 
-    /// Wait for a report or a signal within `time`, and handle the signals.
-    fn next(&mut self, time: Option<Duration>) -> Result<Option<Report>> {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let wait = match (time, left) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let wait = wait.map_or(PollTimeout::NONE, |wait| {
-            // Rounded up: waking a moment too early would spin.
-            PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
-        });
-        let [report, signal] = readable([self.children.fd(), self.signals.fd.as_fd()], wait);
+    fn watch(&mut self, clock: &Clock, once: Timestamp, works: &dyn Fn() -> bool) -> Result<i32> {
+        let (mut over, mut kill_at) = (false, None);
+        loop {
+            let until_once = if over { None } else { clock.until(once).map(|span| Duration::from_nanos(span.0)) };
+            let left = [self.deadline, kill_at].into_iter().flatten().min();
+            let left = left.map(|at| at.saturating_duration_since(Instant::now()));
+            let changed = self.next([until_once, left].into_iter().flatten().fold(CHECK, Duration::min));
+            let Some(command) = &self.command else { return Err(lost()) };
+            if changed && command.has_stopped() {
+                self.suspend(command);
+            } else if let Some(status) = command.wait(if changed { GRACE } else { Duration::ZERO }) {
+                return if over { Ok(0) } else { status.code().ok_or_else(lost) };
+            }
+            if !works() {
+                return Err(NetError::new("carrying packets", "the path broke"));
+            }
+            let late = self.deadline.is_some_and(|at| at <= Instant::now());
+            if late || (!over && once.is_set() && clock.now() >= once) {
+                over |= !late;
+                self.deadline = None;
+                command.terminate();
+                kill_at = Some(Instant::now() + GRACE);
+            }
+            if kill_at.is_some_and(|at| at <= Instant::now()) {
+                command.signal(Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// Wait for the command to stop or end, or for a signal, within `time`, and handle the signals. Whether it was the
+    /// command.
+    fn next(&mut self, time: Duration) -> bool {
+        // Rounded up: waking a moment too early would spin.
+        let wait = PollTimeout::try_from(time + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
+        let signals = self.signals.fd.as_fd();
+        let [signal, command] =
+            readable([signals, self.command.as_ref().map_or(signals, |command| command.fd())], wait);
         if signal {
             while let Ok(Some(info)) = self.signals.fd.read_signal() {
                 self.got(info.ssi_signo as i32, info.ssi_code);
             }
         }
-        if left == Some(Duration::ZERO) {
-            self.deadline = None;
-            self.children.order(Order::End);
-        }
-        if !report {
-            return Ok(None);
-        }
-        match self.children.report()? {
-            Report::Failed(error) => Err(error),
-            report => Ok(Some(report)),
-        }
+        command && self.command.is_some()
     }
 
     fn got(&mut self, number: i32, code: i32) {
@@ -138,7 +131,7 @@ impl<'a> Watch<'a> {
                 self.stopped_by = Some(128 + number);
                 // The terminal tells its whole foreground group, the command included unless that has its own.
                 if code != FROM_KERNEL || self.terminal || signal == Signal::SIGHUP {
-                    self.children.order(Order::Signal(number));
+                    self.tell(signal);
                 }
                 if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) && self.deadline.is_none() {
                     self.deadline = Some(Instant::now() + PATIENCE);
@@ -149,28 +142,44 @@ impl<'a> Watch<'a> {
     }
 
     /// The command was stopped from the terminal: stop too, so that the shell around us gets the terminal.
-    fn suspend(&self) {
+    fn suspend(&self, command: &Isolated) {
         let group = getpgrp();
         if tcgetpgrp(io::stdin()) == Ok(group) {
             // It wanted the terminal from the background, and meanwhile we were put into the foreground.
-            return self.children.order(Order::Resume);
+            return command.resume();
         }
         let _ = tcsetpgrp(io::stdin(), group);
         let _ = killpg(group, Signal::SIGTSTP);
         // The kernel stops no group that no process could continue. Otherwise SIGCONT tells when to go on.
         let parent = getppid();
         if getsid(Some(parent)) != getsid(None) || getpgid(Some(parent)) == Ok(group) {
-            self.children.order(Order::Resume);
+            command.resume();
         }
     }
 
     fn resume(&self) {
-        if self.terminal && tcgetpgrp(io::stdin()) == Ok(getpgrp()) {
-            self.children.order(Order::Resume);
-        } else if self.terminal {
-            self.children.order(Order::Signal(Signal::SIGCONT as i32));
+        match &self.command {
+            Some(command) if self.terminal && tcgetpgrp(io::stdin()) == Ok(getpgrp()) => command.resume(),
+            _ if self.terminal => self.tell(Signal::SIGCONT),
+            _ => {}
         }
     }
+
+    fn tell(&self, signal: Signal) {
+        if let Some(command) = &self.command {
+            command.signal(signal);
+        }
+    }
+}
+
+/// Start a program at an end of the path.
+pub(super) fn start(launch: Launch) -> Result<Isolated> {
+    let step = format!("starting {:?}", launch.words.first().map_or("", String::as_str));
+    Isolated::start(launch).map_err(|error| {
+        let missing = error.code == "program-missing";
+        let hint = if missing { "give the name of a program in PATH, or its full path" } else { "" };
+        NetError { place: format!("{step}: {}", error.place), hint: hint.to_owned() + &error.hint, ..error }
+    })
 }
 
 fn lost() -> NetError {

@@ -38,11 +38,16 @@ fn read(name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
     use super::*;
+    use crate::system::capability::present;
 
     #[test]
     fn a_namespace_says_what_it_has_and_the_machine_the_rest() {
+        if present().is_none() {
+            return eprintln!("SKIPPED: may not enter namespaces");
+        }
         let lines = system_info(&Namespace::current().unwrap()).unwrap();
         assert!(lines[0].starts_with("Linux "), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("net.ipv4.tcp_rmem = ")), "{lines:?}");

@@ -1,16 +1,16 @@
 //! Signals as something to read, and commands that they end in order.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::poll::PollTimeout;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{pthread_sigmask, raise, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use super::supervise::{readable, reset};
+use super::syscalls::reset;
 use crate::error::{Context, Result};
 
 /// Signals of this process, to be read here as long as this lives. Threads that start meanwhile do not get them.
@@ -103,6 +103,15 @@ fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
         if !interruption.came(info.ssi_signo as i32) || readable([over.as_fd()], patience) == [false] {
             die_of(info.ssi_signo as i32);
         }
+    }
+}
+
+/// Whether one of the descriptors is readable (or closed) within `timeout`.
+pub(crate) fn readable<const N: usize>(fds: [BorrowedFd<'_>; N], timeout: PollTimeout) -> [bool; N] {
+    let mut polled = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    match poll(&mut polled, timeout) {
+        Ok(_) => polled.map(|fd| fd.any().unwrap_or(true)),
+        Err(_) => [false; N],
     }
 }
 

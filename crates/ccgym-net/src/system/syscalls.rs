@@ -1,10 +1,11 @@
-//! System calls without a safe wrapper in the crates that we use. All of the unsafe code of `system` is here.
+//! System calls without a safe wrapper in the crates that we use. The unsafe code of `system` is here and in `supervise::init`.
 #![allow(unsafe_code)] // ioctl, setsockopt and sched_setscheduler take raw pointers to plain structures.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use nix::sys::signal::{sigaction, SaFlags, SigAction, SigHandler, SigSet, Signal};
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 
 nix::ioctl_write_ptr_bad!(tunsetiff, libc::TUNSETIFF, libc::ifreq);
@@ -104,6 +105,13 @@ pub(super) fn schedule_in_slices(nice: i32, slice_ns: u64) -> io::Result<()> {
     // SAFETY: 0 is this thread; the attributes are a valid structure of the size that they state.
     let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
     check(status as libc::c_int)
+}
+
+/// Let a signal do what it does by default.
+pub(super) fn reset(signal: Signal) -> nix::Result<()> {
+    let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed that could run at a bad moment.
+    unsafe { sigaction(signal, &action) }.map(|_| ())
 }
 
 fn check(status: libc::c_int) -> io::Result<()> {

@@ -159,13 +159,10 @@ impl Sampler {
             stats,
             min_rtt,
             finished,
-            frames: Vec::new(),
             series: self.series,
             first_sample: self.times.first(),
-            rejected: 0,
-            hash: 0,
             extra: self.extra,
-            unavailable: None,
+            ..SenderResult::default()
         }
     }
 }

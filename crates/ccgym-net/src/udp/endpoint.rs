@@ -7,9 +7,9 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ccgym_core::{InitContext, Rng, SenderStats, TimeSpan, Timestamp};
+use ccgym_core::{SenderStats, TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
-use ccgym_run::FlowSpec;
+use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::create_with;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -120,6 +120,7 @@ pub fn sender(job: SenderJob) -> Result<i32> {
 fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let SenderJob { name, flow: spec, seed, bind, .. } = job;
     let to = resolve(&job.to, "sender, --to")?;
+    let run = alone(&spec, seed)?;
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
     let resources = load_policies(&job.policies, job.onnx_runtime.as_deref())?;
     let cca = create_with(&spec.scheme, &spec.params, &resources)
@@ -129,15 +130,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             .coded("scheme-unsuitable")
             .expected("a scheme that needs no more than its acknowledgements"));
     }
-    let size = u64::from(spec.mss + spec.header);
-    let context = InitContext {
-        now: Timestamp::ZERO,
-        mss: size,
-        initial_window: size * u64::from(spec.initial_window),
-        flow: 0,
-        rng: Rng::stream(seed, "scheme", 0),
-        path: None,
-    };
+    let context = run.init_context(0, &*cca);
     let socket = bound(bind, to)?;
     let local = socket.local_addr().context(|| "sender".into())?;
     let connection = Connection::open(socket, to, &spec, 0, Duration::from_nanos(job.deadline.0))?;
@@ -197,6 +190,15 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             .hint("give it more time by --duration"));
     }
     Ok(0)
+}
+
+/// The run of this flow alone, which has all limits of one.
+fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
+    let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
+    let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::new("sender", error))?;
+    run.flows.push(flow.clone());
+    run.validate().map_err(|error| NetError::new("sender", &error).coded(error.code_or("description-invalid")))?;
+    Ok(run)
 }
 
 /// A socket at `address`, or at the address from which the way to `peer` begins.
@@ -376,6 +378,22 @@ mod tests {
             ("127.0.0.1:1", "cubic", "no-answer", "handshake with 127.0.0.1:1"),
         ] {
             assert_eq!(error(job(to, scheme)), (code.to_owned(), place.to_owned()));
+        }
+    }
+
+    /// Those of a simulated flow, ns-3's own headers and sums that wrap included.
+    #[test]
+    fn a_flow_has_the_limits_of_a_simulated_one() {
+        for flow in [
+            json!({"scheme": "cubic", "mss": 0}),
+            json!({"scheme": "cubic", "mss": 4_294_967_290_u32}),
+            json!({"scheme": "cubic", "profile": "ns3", "mss": 1, "header": 40}),
+            json!({"scheme": "cubic", "ack_every": 0}),
+            json!({"scheme": "cubic", "initial_window": 0}),
+        ] {
+            let mut job = job("127.0.0.1:1", "cubic");
+            job["flow"] = flow;
+            assert_eq!(error(job.clone()), ("description-invalid".to_owned(), "sender".to_owned()), "{job}");
         }
     }
 

@@ -3,7 +3,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`datagram`] | the datagrams as code generated from `proto/datagram.proto` |
-//! | [`codec`] | the same by hand, for what every packet needs |
+//! | [`codec`] | datagrams to bytes and back, and what of them is refused |
+//! | `fast` | the two datagrams that every packet needs, by hand |
 //! | `cookie` | proof that a sender receives at its address |
 //! | [`hello`] | what a flow asks of its receiver, and the handshake |
 //! | [`sender`] | one flow's sending end |
@@ -19,16 +20,12 @@ mod cookie;
 pub mod datagram;
 mod batch_calls;
 pub mod endpoint;
-mod filter;
-#[cfg(test)]
-#[path = "../../tests/net/udp/fuzz.rs"]
-mod fuzz;
+mod fast;
 pub mod hello;
 pub mod receiver;
 pub mod sender;
 mod series;
 mod socket;
-mod wire;
 
 pub use codec::Token;
 pub use endpoint::{ReceiverJob, SenderJob};

@@ -12,10 +12,9 @@ use ccgym_run::receiver_series::ReceiverSeries;
 use ccgym_run::Received;
 use serde::{Deserialize, Serialize};
 
-use super::codec::{decode, encode_ack, encode_feedback, encode_rare, Message, Token, VERSION};
+use super::codec::{decode, encode, encode_ack, encode_feedback, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
-use super::filter;
 use super::hello::{receiver_config, receiver_half, REFUSAL_BYTES};
 use super::socket::{kernel_drops, overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
@@ -24,8 +23,6 @@ use crate::Clock;
 
 /// Max wait, so that a request to halt is seen.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
-/// After this number of refused datagrams the kernel is asked to refuse the rest.
-const FLOOD: u64 = 1024;
 /// This number of flows may have shaken hands without having sent data; then the oldest is forgotten. They do not count
 /// against the number of flows that is served: that takes data.
 const MAX_WAITING: usize = 64;
@@ -139,8 +136,6 @@ pub fn serve(
         departures: TxBatch::new(),
         cookies: Cookies::new(),
         rejected: 0,
-        suspects: 0,
-        drops_before: None,
         begun: 0,
         ended: 0,
         result: ReceiverResult::default(),
@@ -183,10 +178,6 @@ struct Server<'a> {
     departures: TxBatch,
     cookies: Cookies,
     rejected: u64,
-    /// Refused since the kernel's filter last knew all flows.
-    suspects: u64,
-    /// What the kernel had dropped when it got the filter, if it has.
-    drops_before: Option<u32>,
     begun: usize,
     ended: usize,
     result: ReceiverResult,
@@ -205,9 +196,6 @@ impl Server<'_> {
             let now = arrivals.now();
             let mut due = self.fire_timers(now);
             let clear = self.departures.flush(self.socket.as_fd())?;
-            if self.suspects >= FLOOD {
-                self.raise_filter()?;
-            }
             if now > self.task.end || (self.service.once && self.ended >= self.task.flows) {
                 return Ok(());
             }
@@ -229,15 +217,14 @@ impl Server<'_> {
         let ecn = Ecn::of_traffic_class(incoming.class);
         for bytes in incoming.datagrams() {
             let taken = match decode(bytes, self.overhead) {
-                Ok(Message::Data(token, packet)) => self.take_data(token, incoming.from, at, Packet { ecn, ..packet }),
-                Ok(Message::Hello(token, hello)) => self.take_hello(token, incoming.from, at, &hello, bytes.len()),
-                Ok(Message::Close(token, close)) => self.take_close(token, incoming.from, close.sent_packets),
+                Ok((token, Message::Data(packet))) => {
+                    self.take_data(token, incoming.from, at, Packet { ecn, ..packet })
+                }
+                Ok((token, Message::Hello(hello))) => self.take_hello(token, incoming.from, at, &hello, bytes.len()),
+                Ok((token, Message::Close(close))) => self.take_close(token, incoming.from, close.sent_packets),
                 _ => false,
             };
-            if !taken {
-                self.rejected += 1;
-                self.suspects += 1;
-            }
+            self.rejected += u64::from(!taken);
         }
     }
 
@@ -409,7 +396,6 @@ impl Server<'_> {
     /// Answer unless that takes more than `max` bytes; whether it did.
     fn answer(&mut self, token: Token, to: SocketAddr, refusal: String, cookie: Vec<u8>, max: usize) -> bool {
         let mut answer = datagram::HelloAck {
-            token: token.0.to_vec(),
             version: VERSION,
             refusal,
             seen_from: to.to_string(),
@@ -420,7 +406,7 @@ impl Server<'_> {
             answer.refusal.pop();
         }
         let mut bytes = Vec::new();
-        encode_rare(&mut bytes, Kind::HelloAck(answer));
+        encode(&mut bytes, token, Kind::HelloAck(Box::new(answer)), 0);
         let fits = bytes.len() <= max;
         if fits {
             self.departures.add(Some(to), |out| out.extend_from_slice(&bytes));
@@ -461,10 +447,6 @@ impl Server<'_> {
             }
         }
         self.flows.push(flow);
-        if self.drops_before.is_some() {
-            // The filter does not know this flow yet.
-            self.suspects = FLOOD;
-        }
         Ok(())
     }
 
@@ -477,17 +459,6 @@ impl Server<'_> {
         true
     }
 
-    /// Have the kernel refuse what belongs to no flow.
-    #[cold]
-    fn raise_filter(&mut self) -> Result<()> {
-        self.suspects = 0;
-        let tokens: Vec<Token> = self.flows.iter().map(|f| f.token).collect();
-        if self.drops_before.is_none() {
-            self.drops_before = Some(kernel_drops(self.socket.as_fd()));
-        }
-        filter::attach(&self.socket, &tokens)
-    }
-
     fn look(&mut self, now: Timestamp) {
         let served: Vec<&Served> = self.flows.iter().filter(|f| f.begun).map(|f| &f.served).collect();
         (self.observe)(Event::Goes(now, &served));
@@ -498,14 +469,12 @@ impl Server<'_> {
 
     fn finish(mut self) -> ReceiverResult {
         let end = self.task.clock.now().min(self.task.end);
-        let drops = kernel_drops(self.socket.as_fd());
         for flow in self.flows.iter().filter(|f| f.begun) {
             self.result.take(flow, end);
             (self.observe)(Event::Ended(&flow.served));
         }
-        let before = self.drops_before.unwrap_or(drops);
-        self.result.overflowed = u64::from(before);
-        self.result.rejected = self.rejected + u64::from(drops.wrapping_sub(before));
+        self.result.overflowed = u64::from(kernel_drops(self.socket.as_fd()));
+        self.result.rejected = self.rejected;
         self.result
     }
 }

@@ -23,7 +23,7 @@ use ccgym_run::spec::SourceSpec;
 use ccgym_run::FlowSpec;
 use serde::{Deserialize, Serialize};
 
-use super::codec::{decode, encode_packet, encode_rare, Message};
+use super::codec::{decode, encode, encode_packet, Message};
 use super::datagram::{self, datagram::Kind};
 use super::hello::{refusal, Connection};
 use super::series::SenderSeries;
@@ -97,11 +97,11 @@ pub struct SenderResult {
     pub unavailable: Option<String>,
 }
 
-impl SenderResult {
-    /// A flow that cannot run on this machine.
-    pub fn unavailable(name: &str, reason: String) -> Self {
+impl Default for SenderResult {
+    /// A flow that sent nothing.
+    fn default() -> Self {
         Self {
-            name: name.to_owned(),
+            name: String::new(),
             stats: SenderStats::default(),
             min_rtt: TimeSpan::MAX,
             finished: Timestamp::NEVER,
@@ -111,8 +111,15 @@ impl SenderResult {
             rejected: 0,
             hash: 0,
             extra: BTreeMap::new(),
-            unavailable: Some(reason),
+            unavailable: None,
         }
+    }
+}
+
+impl SenderResult {
+    /// A flow that cannot run on this machine.
+    pub fn unavailable(name: &str, reason: String) -> Self {
+        Self { name: name.to_owned(), unavailable: Some(reason), ..Self::default() }
     }
 }
 
@@ -243,14 +250,14 @@ impl Driver {
         }
         for bytes in incoming.datagrams() {
             match decode(bytes, self.connection.overhead) {
-                Ok(Message::Ack(token, ack)) if token == self.connection.token => {
+                Ok((token, Message::Ack(ack))) if token == self.connection.token => {
                     self.take_ack(at, &ack)?;
                 }
-                Ok(Message::Feedback(token, feedback)) if token == self.connection.token => {
+                Ok((token, Message::Feedback(feedback))) if token == self.connection.token => {
                     self.take_feedback(at, &feedback)?;
                 }
                 // A Hello may be answered more than once; a receiver may refuse what it served before.
-                Ok(Message::HelloAck(token, answer)) if token == self.connection.token => {
+                Ok((token, Message::HelloAck(answer))) if token == self.connection.token => {
                     if let Some(error) = refusal(self.connection.peer, &answer) {
                         return Err(error);
                     }
@@ -412,13 +419,9 @@ impl Driver {
             steering.flow_ended(end, &mut self.sender)?;
         }
         let stats = *self.sender.stats();
-        let close = datagram::Close {
-            token: self.connection.token.0.to_vec(),
-            sent_packets: stats.sent_packets,
-            sent_bytes: stats.sent_bytes,
-        };
+        let close = datagram::Close { sent_packets: stats.sent_packets, sent_bytes: stats.sent_bytes };
         let mut bytes = Vec::new();
-        encode_rare(&mut bytes, Kind::Close(close));
+        encode(&mut bytes, self.connection.token, Kind::Close(close), 0);
         // A courtesy: the receiver would notice by itself.
         let _ = self.connection.socket.send(&bytes);
         let (series, first_sample) = self.series.finish();
@@ -432,8 +435,7 @@ impl Driver {
             first_sample,
             rejected: self.connection.rejected,
             hash: self.hash,
-            extra: BTreeMap::new(),
-            unavailable: None,
+            ..SenderResult::default()
         })
     }
 }
@@ -540,7 +542,7 @@ mod tests {
             let (incoming, at) = arrivals.get(0, Timestamp::ZERO).unwrap();
             // Kernel time stamps on our clock: the answer came after the packet left, and before we looked.
             assert!(sent <= at && at <= arrivals.now() && incoming.arrived_ns > 0, "{sent:?} {at:?}");
-            let Ok(Message::Ack(_, ack)) = decode(incoming.bytes, 28) else { panic!() };
+            let Ok((_, Message::Ack(ack))) = decode(incoming.bytes, 28) else { panic!() };
             assert_eq!((ack.trigger, ack.ce_total), (number, number.div_ceil(2) as u32));
             assert!(ack.received >= sent && ack.received <= at);
         }

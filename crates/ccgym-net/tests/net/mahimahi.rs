@@ -32,6 +32,15 @@ fn usable() -> bool {
     usable
 }
 
+/// Ends a test that cannot run here.
+macro_rules! needs_mahimahi {
+    () => {
+        if !usable() {
+            return;
+        }
+    };
+}
+
 fn words(line: &str) -> Vec<String> {
     line.split_ascii_whitespace().map(str::to_owned).collect()
 }
@@ -70,9 +79,7 @@ fn ping(session: &Session, count: u32) {
 
 #[test]
 fn packets_are_seen_at_both_ends_and_links_log() {
-    if !usable() {
-        return;
-    }
+    needs_mahimahi!();
     let trace = trace("ends");
     let line = format!(
         "mm-delay 10 | mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
@@ -117,9 +124,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
 
 #[test]
 fn sessions_at_once_do_not_meet() {
-    if !usable() {
-        return;
-    }
+    needs_mahimahi!();
     let line = shells("mm-delay 5 | mm-loss uplink 0.0");
     let sessions: Vec<Session> = thread::scope(|scope| {
         let start = || Session::start(&SessionSpec::new(line.clone())).unwrap();
@@ -171,9 +176,7 @@ fn nothing_remains_when_the_starter_is_killed() {
         thread::sleep(Duration::from_secs(60));
         return;
     }
-    if !usable() {
-        return;
-    }
+    needs_mahimahi!();
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "mahimahi::nothing_remains_when_the_starter_is_killed", "--nocapture"])
         .env(HOLD, "1")
@@ -208,9 +211,7 @@ fn nothing_remains_when_the_starter_is_killed() {
 
 #[test]
 fn what_goes_wrong_is_explained() {
-    if !usable() {
-        return;
-    }
+    needs_mahimahi!();
     let trace = trace("wrong");
     fs::write(&trace, "3\n2\n").unwrap();
     let start = |line: &str| Session::start(&SessionSpec::new(shells(line))).unwrap_err();
@@ -234,96 +235,8 @@ fn what_goes_wrong_is_explained() {
 
 #[test]
 fn the_doctor_sees_three_nested_shells_start() {
-    if !usable() {
-        return;
-    }
+    needs_mahimahi!();
     let findings = mahimahi::examine();
     let shells = findings.iter().find(|finding| finding.name == "mahimahi shells").unwrap();
     assert!(shells.status == Status::Ok && shells.found.starts_with("three nested ones start"), "{findings:?}");
-}
-
-/// Thirty seconds of kernel TCP on Pantheon's calibrated path: `--ignored --nocapture` shows what Pantheon would.
-#[test]
-#[ignore = "a measurement of half a minute per scheme"]
-fn kernel_tcp_on_pantheons_path() {
-    use std::sync::atomic::AtomicBool;
-    use std::sync::Arc;
-
-    use ccgym_core::TimeSpan;
-    use ccgym_net::tcp::{run_receiver, run_sender, ReceiverTask, TcpSenderTask};
-    use ccgym_run::spec::SourceSpec;
-
-    let folder = std::env::temp_dir().join(format!("ccgym-test-pantheon-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let trace = folder.join("77.72mbps.trace");
-    let times: Vec<String> = (0..388_600u64).map(|k| (k * 1200 / 7772).to_string()).collect();
-    fs::write(&trace, times.join("\n") + "\n").unwrap();
-    let line = format!(
-        "mm-delay 51 | mm-loss uplink 0.0006 | mm-link {0} {0} --uplink-queue=droptail --uplink-queue-args=packets=94",
-        trace.display()
-    );
-    for algorithm in ["bbr", "cubic"] {
-        let mut spec = SessionSpec::new(shells(&line));
-        spec.logs = true;
-        let session = Session::start(&spec).unwrap();
-        let inside = Watch::inside(&session.inside, INGRESS, PORT, 1).unwrap();
-        let outside = Watch::outside(&session.outside, &session.outside_device, PORT, 1).unwrap();
-        let clock = Clock::starting_in(Duration::from_millis(100));
-        let (step, end) = (TimeSpan::from_millis(100), Timestamp::from_millis(30_000));
-        let halt = Arc::new(AtomicBool::new(false));
-        let peer = SocketAddrV4::new(session.base, PORT);
-        let listener = session.outside.run(|| std::net::TcpListener::bind(peer).unwrap()).unwrap();
-        let task = TcpSenderTask {
-            flow: 0,
-            algorithm: algorithm.into(),
-            peer,
-            source: SourceSpec::Greedy,
-            seed: 0,
-            mss: 1448,
-            header: 52,
-            clock,
-            start: Timestamp::ZERO,
-            stop: end,
-            step,
-            halt: Arc::clone(&halt),
-        };
-        let (sent, received) = thread::scope(|scope| {
-            let receiving =
-                scope.spawn(|| run_receiver(listener, ReceiverTask { clock, step, end, halt, flows: 1 }).unwrap());
-            let sent = session.inside.run(|| run_sender(task)).unwrap().unwrap();
-            (sent, receiving.join().unwrap())
-        });
-        let matched = match_ends(&inside.stop().unwrap(), &outside.stop().unwrap(), &clock, end);
-        let logs = session.stop(&clock, end).unwrap();
-        let log = &matched.data;
-        let mut delays: Vec<f64> = Vec::new();
-        let (mut first, mut last, mut bytes, mut offered) = (u64::MAX, 0, 0, 0);
-        for i in 0..log.entered.len() {
-            offered += u64::from(log.size[i]);
-            if log.left[i] < u64::MAX {
-                delays.push((log.left[i] - log.entered[i]) as f64 / 1e6);
-                bytes += u64::from(log.size[i]);
-                (first, last) = (first.min(log.left[i]), last.max(log.left[i]));
-            }
-        }
-        delays.sort_by(f64::total_cmp);
-        eprintln!(
-            "{algorithm}: {:.2} Mbit/s, p95 {:.2} ms, loss {:.2} %, {} packets, {} acks, notes {:?}",
-            bytes as f64 * 8e3 / (last - first) as f64,
-            delays[(0.95 * (delays.len() - 1) as f64).round() as usize],
-            100.0 * (1.0 - bytes as f64 / offered as f64),
-            log.entered.len(),
-            matched.acks.entered.len(),
-            matched.notes,
-        );
-        eprintln!("  sender {:?}\n  receiver {:?}", sent.stats, received.received);
-        let events = &logs[0].up;
-        let count = |wanted: fn(&LinkEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
-        eprintln!(
-            "  link: {} arrivals, {} departures",
-            count(|event| matches!(event, LinkEvent::Arrival(..))),
-            count(|event| matches!(event, LinkEvent::Departure(..)))
-        );
-    }
-    fs::remove_dir_all(folder).unwrap();
 }

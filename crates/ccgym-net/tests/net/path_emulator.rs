@@ -23,15 +23,15 @@ fn chain(specs: &[ElementSpec], first: u64) -> Chain {
     Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).unwrap()
 }
 
-fn delay(us: u64) -> ElementSpec {
+pub fn delay(us: u64) -> ElementSpec {
     ElementSpec::Delay { delay: Param::Constant(TimeSpan::from_micros(us)), tick: TimeSpan::ZERO }
 }
 
-fn loss(probability: f64) -> ElementSpec {
+pub fn loss(probability: f64) -> ElementSpec {
     ElementSpec::Loss { probability: Param::Constant(probability) }
 }
 
-fn link(mbps: f64, packets: u64) -> ElementSpec {
+pub fn link(mbps: f64, packets: u64) -> ElementSpec {
     let schedule = ScheduleSpec::Rate { rate: Param::Constant(Rate::from_mbps(mbps)) };
     let queue = QueueSpec::Droptail { limit: LimitSpec { packets: Some(packets), bytes: None } };
     ElementSpec::Link { schedule, queue, overhead: 4, device_packets: 0 }
@@ -55,7 +55,7 @@ fn ends(kind: DeviceKind) -> Option<Endpoints> {
     Some(Endpoints::open_with(Placement::Isolated, kind).unwrap())
 }
 
-fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
+pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
     let step = TimeSpan::from_millis(100);
     EmulatorSpec {
         up: chain(up, 0),

@@ -53,10 +53,7 @@ fn echo(place: &Sandbox, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32
 
 #[test]
 fn the_exit_status_is_the_commands() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     for (script, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
         let ran = place.run(Job::new().delay(1).script(script));
         assert_eq!(ran.status, Some(status), "{script}: {}", ran.err);
@@ -72,10 +69,7 @@ fn the_exit_status_is_the_commands() {
 
 #[test]
 fn input_output_and_errors_are_those_of_the_command() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let mut shell = place.shell(Job::new().delay(1).script("cat; echo bad >&2; exit 4"));
     shell.stdin(Stdio::piped());
     let mut child = place.spawn(shell);
@@ -86,10 +80,7 @@ fn input_output_and_errors_are_those_of_the_command() {
 
 #[test]
 fn the_command_knows_where_it_is() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let script = "echo $MAHIMAHI_BASE; echo \"$MAHIMAHI_SHELL_PREFIX|\"; echo $PROMPT_COMMAND; id -u; echo $$; ls /proc | grep -c '^[0-9]'";
     let ran = place.run(Job::new().delay(20).set("label", "[delay 20 ms] ").script(script)).ok();
     let lines: Vec<&str> = ran.out.lines().collect();
@@ -111,10 +102,7 @@ const INHERITED: &str = "env | sort | grep -v -e ^MAHIMAHI_ -e ^PROMPT_COMMAND -
 
 #[test]
 fn the_command_inherits_what_was_there_and_nothing_of_ours() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let mut plain = Command::new("sh");
     let shell = place.shell(Job::new().delay(1).link("12mbps.trace", false).set("summary", true).script(INHERITED));
     let kept = shell.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
@@ -126,10 +114,7 @@ fn the_command_inherits_what_was_there_and_nothing_of_ours() {
 
 #[test]
 fn under_sudo_the_command_is_its_callers() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let who = "id -u; id -g; id -G; grep CapEff /proc/self/status; echo $USER $LOGNAME $HOME";
     let job = || Job::new().delay(1);
@@ -155,10 +140,7 @@ fn under_sudo_the_command_is_its_callers() {
 
 #[test]
 fn a_flood_meets_a_bound_and_is_told_of() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     // A thousand packets of 1400 bytes are under way for ten seconds: twice what a mebibyte takes.
     let variables = [("ECHO_COUNT", "1000"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "0")];
     let flooded = Job::new().delay(10_000).set("packet_memory", 1 << 20).set("summary", true);
@@ -180,10 +162,7 @@ fn a_flood_meets_a_bound_and_is_told_of() {
 
 #[test]
 fn delays_add_up_through_nested_shells() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     for (job, min_ms) in [
         (Job::new().delay(20), 38),
         (Job::new().delay(10).link("12mbps.trace", false).delay(15), 46),
@@ -201,10 +180,7 @@ fn delays_add_up_through_nested_shells() {
 
 #[test]
 fn losses_follow_the_seed() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let lost = |seed: u64| {
         let (_, trips) =
             echo(&place, Job::new().loss(0.3).set("seed", seed), &[("ECHO_COUNT", "100"), ("ECHO_GAP_US", "500")]);
@@ -220,10 +196,7 @@ fn losses_follow_the_seed() {
 
 #[test]
 fn logs_tell_what_happened() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let queue = json!({"kind": "droptail", "limit": {"packets": 3}});
     let job = Job::new().delay(10).set("label", "[delay 10 ms] ").limited_link("12mbps.trace", false, queue);
     let job = job.log("uplink", "up.log").log("downlink", "down.log").link("12mbps.trace", false);
@@ -302,10 +275,7 @@ fn logs_are_written_when_the_shell_is_told_to_end() {
 
 #[test]
 fn a_shell_ends_with_its_traces() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let job = || Job::new().link("short.trace", true);
     let ran = place.run(job().log("uplink", "up.log").command(&["sleep", "60"])).ok();
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
@@ -319,10 +289,7 @@ fn a_shell_ends_with_its_traces() {
 
 #[test]
 fn the_command_outside_comes_and_goes_with_the_shell() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let outside = "echo at $MAHIMAHI_BASE; trap 'echo told; exit' TERM; while :; do sleep 0.05; done";
     let job = |outside| Job::new().delay(1).set("outside", outside);
     let ran = place.run(job(json!({"command": outside, "log": "out.log"})).command(&["sleep", "0.3"])).ok();
@@ -340,10 +307,7 @@ fn the_command_outside_comes_and_goes_with_the_shell() {
 
 #[test]
 fn four_shells_at_once_do_not_meet() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     let client = joined(&helper("shell::ask_for_echoes"));
     // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
     let first = with_server(Job::new().delay(1), &std::env::current_exe().unwrap());
@@ -372,10 +336,7 @@ fn four_shells_at_once_do_not_meet() {
 
 #[test]
 fn an_ordinary_user_has_shells_too() {
-    if !root() {
-        return;
-    }
-    let place = Sandbox::new();
+    let Some(place) = Sandbox::open() else { return };
     // Where this user may read: the build directory may be closed to it.
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let [shell, helpers] = ["shell-binary.trace", "helpers.trace"].map(|name| place.folder.join(name));
@@ -453,7 +414,7 @@ fn mistakes_are_explained_before_anything_starts() {
         (job().link("no.trace", false), "reading the trace no.trace"),
         (job().up(on_off), "building the path: uplink[0]"),
         (job().delay(1).log("uplink", "up.log"), "expected: a link"),
-        (job().set("user", "no-such-user-here"), "looking for the user"),
+        (job().set("user", "no-such-user-here"), if root() { "looking for the user" } else { "ccgym shell --user" }),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg(job.document()).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();

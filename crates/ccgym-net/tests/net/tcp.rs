@@ -223,20 +223,3 @@ fn silence_and_halting_end_a_flow() {
     });
     assert!(began.elapsed() < Duration::from_secs(2));
 }
-
-/// `--ignored --nocapture` shows how fast both ends are when nothing is in their way.
-#[test]
-#[ignore = "a measurement"]
-fn speed_over_loopback() {
-    let mut task = task("cubic", 5007, 2.0);
-    let listener = TcpListener::bind(task.peer).unwrap();
-    task.peer = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
-    let end = task.stop;
-    let receiver = ReceiverTask { clock: task.clock, step: STEP, end, halt: Arc::clone(&task.halt), flows: 1 };
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| run_receiver(listener, receiver).unwrap());
-        run_sender(task).unwrap();
-        let bytes = receiving.join().unwrap().received.unique_bytes;
-        eprintln!("{:.2} Gbit/s", bytes as f64 * 8e-9 / 1.95);
-    });
-}

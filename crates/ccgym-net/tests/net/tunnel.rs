@@ -2,16 +2,14 @@
 //! machine has another monotonic clock; the wall clock is the same, so that the true offset of the wall clocks is zero.
 #![allow(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
-use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{all_tests, helper, joined, root, Ran, Sandbox};
-use ccgym_core::TimeSpan;
-use ccgym_link::{Chain, ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
+use crate::path_emulator::{self as elements, link, spec};
 use ccgym_net::run::{join, HalfResult, JoinOptions, RunResult};
-use ccgym_net::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
+use ccgym_net::shell::PathEmulator;
 use ccgym_net::system::{Endpoints, Namespace, Placement};
 use ccgym_net::Clock;
 use serde_json::{json, Value};
@@ -20,47 +18,11 @@ use serde_json::{json, Value};
 const AHEAD: &str = "100000";
 const MS: u64 = 1_000_000;
 
-// --- The programs of these tests: this very binary ---------------------------------------------------------------
-
-fn variable(name: &str) -> String {
-    std::env::var(name).unwrap()
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn sink() {
-    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
-    while socket.recv(&mut [0; 2000]).is_ok() {}
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn source_that_listens() {
-    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
-    let (_, from) = socket.recv_from(&mut [0; 2000]).unwrap();
-    loop {
-        let _ = socket.send_to(&[7; 972], from);
-        sleep(Duration::from_millis(1));
-    }
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn sink_that_asks() {
-    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    socket.connect(format!("{}:{}", variable("ADDRESS"), variable("PORT"))).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    loop {
-        let _ = socket.send(b"send");
-        while socket.recv(&mut [0; 2000]).is_ok() {}
-    }
-}
-
 fn becoming(name: &str) -> Value {
     json!([
         "/bin/sh",
         "-c",
-        format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("tunnel::{name}"))))
+        format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
     ])
 }
 
@@ -75,33 +37,12 @@ struct Machines {
 
 impl Machines {
     /// These delays there and back, in ms; of every packet this fraction is lost.
-    fn new(there: u64, back: u64, loss: f64) -> Self {
+    fn open(there: u64, back: u64, loss: f64) -> Option<Self> {
+        let place = Sandbox::open()?;
         let ends = Endpoints::open(Placement::Isolated).unwrap();
-        let way = |ms: u64, first: u64| {
-            let specs = [
-                ElementSpec::Loss { probability: Param::Constant(loss) },
-                ElementSpec::Delay { delay: Param::Constant(TimeSpan::from_millis(ms)), tick: TimeSpan::ZERO },
-                ElementSpec::Link {
-                    schedule: ScheduleSpec::Rate { rate: Param::Constant(ccgym_core::Rate::from_mbps(24.0)) },
-                    queue: QueueSpec::Droptail { limit: LimitSpec { packets: Some(60), bytes: None } },
-                    overhead: 0,
-                    device_packets: 0,
-                },
-            ];
-            Chain::new(&specs, 5, first, &|_| None).unwrap()
-        };
-        let spec = EmulatorSpec {
-            up: way(there, 0),
-            down: way(back, 100),
-            clock: Clock::start(),
-            flows: 0,
-            packets: false,
-            link_events: false,
-            step: TimeSpan::ZERO,
-            packet_memory: USUAL_PACKET_MEMORY,
-        };
-        let path = PathEmulator::start(&ends, spec).unwrap();
-        Self { place: Sandbox::new(), ends, _path: path }
+        let [there, back] = [there, back].map(|ms| [elements::loss(loss), elements::delay(1000 * ms), link(24.0, 60)]);
+        let path = PathEmulator::start(&ends, spec(Clock::start(), &there, &back)).unwrap();
+        Some(Self { place, ends, _path: path })
     }
 
     /// Start an end, which has its place in `plan["backend"]`.
@@ -178,10 +119,7 @@ fn least_ms(result: &RunResult, flow: u32) -> f64 {
 
 #[test]
 fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tells_the_rest() {
-    if !root() {
-        return;
-    }
-    let machines = Machines::new(10, 30, 0.0);
+    let Some(machines) = Machines::open(10, 30, 0.0) else { return };
     let plan = plan(json!([{"scheme": "cubic", "mss": 1400}]));
     let halves = machines.run(&plan, true);
     let alone = joined_result(&plan, &halves, json!({}));
@@ -211,10 +149,7 @@ fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tel
 
 #[test]
 fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
-    if !root() {
-        return;
-    }
-    let machines = Machines::new(5, 5, 0.0);
+    let Some(machines) = Machines::open(5, 5, 0.0) else { return };
     let mut plan = plan(json!([
         {"scheme": "cubic", "mss": 1400}, {"scheme": "tcp:cubic", "mss": 1400},
         {"scheme": "program:test"}, {"scheme": "tcp:nosuch"},
@@ -237,10 +172,7 @@ fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
 
 #[test]
 fn ends_meet_over_a_long_path_that_loses_packets() {
-    if !root() {
-        return;
-    }
-    let machines = Machines::new(150, 150, 0.1);
+    let Some(machines) = Machines::open(150, 150, 0.1) else { return };
     let plan = plan(json!([{"scheme": "bbr", "mss": 1400}]));
     let result = joined_result(&plan, &machines.run(&plan, true), json!({}));
     let clocks = result.report.clocks.as_ref().unwrap();
@@ -260,13 +192,10 @@ fn ends_meet_over_a_long_path_that_loses_packets() {
 
 #[test]
 fn an_end_that_is_alone_says_what_to_do() {
-    if !root() {
-        return;
-    }
     if !all_tests() {
         return eprintln!("SKIPPED: `make test-all` runs it");
     }
-    let machines = Machines::new(1, 1, 0.0);
+    let Some(machines) = Machines::open(1, 1, 0.0) else { return };
     let mut plan = plan(json!([{"scheme": "cubic"}]));
     let address = format!("{}:9", machines.ends.outside.address);
     let secret = "0".repeat(32);

@@ -4,8 +4,9 @@
 //! process dies with the thread here that waits for it, thus also when this process is killed, and takes all others
 //! along; devices and rules go with the network namespace, files with the mounts.
 
+use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -14,13 +15,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
-use nix::sys::signal::{kill, Signal};
+use nix::sys::signal::{kill, SigSet, Signal};
 use nix::sys::wait::{waitid, Id, WaitPidFlag};
-use nix::unistd::Pid;
+use nix::unistd::{pipe2, read, Pid};
 
-use super::isolated_init::{start_under_init, User};
+use super::init::{start_under_init, Group, Start, User, ASK, RESUME};
 use crate::error::{Context, NetError, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
@@ -29,24 +31,23 @@ use crate::system::Namespace;
 pub struct Launch {
     /// Program and arguments.
     pub words: Vec<String>,
-    /// Variables of our environment that it does not get.
-    pub forgotten: Vec<String>,
-    /// Standard input.
-    pub stdin: OwnedFd,
-    /// Standard output; `None`: it goes nowhere.
-    pub stdout: Option<OwnedFd>,
-    /// Standard error.
-    pub stderr: OwnedFd,
+    /// Its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Standard input, output and error.
+    pub streams: [Stdio; 3],
     /// Descriptors that the program finds under the numbers that they have here.
     pub kept: Vec<Arc<OwnedFd>>,
     /// Its network namespace.
     pub network: Arc<Namespace>,
-    /// The user that the program runs as; `None`: as this process.
-    pub user: Option<User>,
-    /// Whether `/proc` shows it its own processes alone.
-    pub own_proc: bool,
-    /// Called before the program starts, in a thread that has the namespaces: mounts.
-    pub prepare: Box<dyn FnOnce() -> Result<()> + Send>,
+    /// The user that the program runs as.
+    pub user: User,
+    /// With which processes it gets signals.
+    pub group: Group,
+    /// Signals that are blocked for it; `None`: as in this thread.
+    pub mask: Option<SigSet>,
+    /// Called before the program starts, in a thread that has the namespaces: mounts. `None`: `/proc` alone is its own and
+    /// shows it the processes of its namespace, where that is allowed.
+    pub prepare: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
 }
 
 /// A program that was started.
@@ -54,6 +55,7 @@ pub struct Launch {
 pub struct Isolated {
     shared: Arc<Shared>,
     pid: Pid,
+    stops: OwnedFd,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -71,16 +73,18 @@ impl Shared {
 }
 
 impl Isolated {
-    /// Start a program. This takes root.
+    /// Start a program. This takes root, or a user namespace.
     ///
     /// # Errors
     /// The environment cannot be made, or the program cannot be executed.
     pub fn start(launch: Launch) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let (told, started) = mpsc::channel();
+        let step = || "starting a program in isolation".to_owned();
+        let (stops, theirs) = pipe2(OFlag::O_CLOEXEC).context(step)?;
         let keep = {
             let shared = Arc::clone(&shared);
-            move || match spawn(launch) {
+            move || match spawn(launch, theirs) {
                 Ok(child) => {
                     let _ = told.send(Ok(child.id()));
                     keep(child, &shared);
@@ -88,11 +92,10 @@ impl Isolated {
                 Err(error) => drop(told.send(Err(error))),
             }
         };
-        let step = || "starting a program in isolation".to_owned();
         // The thread lives as long as the program: a first process dies with the thread that started it.
         let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).context(step)?;
         match started.recv() {
-            Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), keeper: Some(keeper) }),
+            Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), stops, keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(NetError::new(step(), "the thread that starts it panicked")),
         }
@@ -110,15 +113,34 @@ impl Isolated {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Send SIGTERM to the program's process group.
-    pub fn terminate(&self) {
-        self.signal(Signal::SIGTERM);
+    /// Becomes readable when the program stops or ends; [`Isolated::has_stopped`] then tells which.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.stops.as_fd()
     }
 
-    /// Signal the first process. SIGTERM it passes on.
-    fn signal(&self, signal: Signal) {
+    /// Whether the program has stopped once more, as with Ctrl-Z; waits until it has or ends.
+    pub fn has_stopped(&self) -> bool {
+        read(&self.stops, &mut [0]) == Ok(1)
+    }
+
+    /// Send SIGTERM to the program's process group. The first process then ends when no process is left.
+    pub fn terminate(&self) {
+        self.tell(ASK);
+    }
+
+    /// Give the program the terminal, and let it go on.
+    pub fn resume(&self) {
+        self.tell(RESUME);
+    }
+
+    /// Pass a signal on to the program; SIGKILL ends all.
+    pub fn signal(&self, signal: Signal) {
+        self.tell(signal as i32);
+    }
+
+    fn tell(&self, signal: i32) {
         let status = self.shared.status();
-        if status.is_none() {
+        if let (None, Ok(signal)) = (*status, Signal::try_from(signal)) {
             // It has not been reaped, so the number is its own. A process that cannot be signaled has ended.
             let _ = kill(self.pid, signal);
         }
@@ -140,25 +162,33 @@ impl Drop for Isolated {
 }
 
 /// Make the environment around this thread and start the program in it.
-fn spawn(launch: Launch) -> Result<Child> {
+fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
     let (program, arguments) = launch
         .words
         .split_first()
         .ok_or_else(|| NetError::new("starting a program in isolation", "no words").coded("argument-missing"))?;
     let mut command = Command::new(program);
-    let stdout = launch.stdout.map_or_else(Stdio::null, Stdio::from);
-    command.args(arguments).stdin(launch.stdin).stdout(stdout).stderr(launch.stderr);
-    for name in &launch.forgotten {
-        command.env_remove(name);
-    }
+    let [stdin, stdout, stderr] = launch.streams;
+    command.args(arguments).env_clear().envs(launch.environment).stdin(stdin).stdout(stdout).stderr(stderr);
     let kept = launch.kept.iter().map(|fd| fd.as_raw_fd()).collect();
     launch.network.enter()?;
-    own_mounts(MsFlags::MS_PRIVATE).context(|| "making a namespace for mounts".into()).map_err(needs_root)?;
-    (launch.prepare)()?;
+    let own_proc = match launch.prepare {
+        None => own_mounts(MsFlags::MS_SLAVE).is_ok(),
+        Some(prepare) => {
+            own_mounts(MsFlags::MS_PRIVATE).context(|| "making a namespace for mounts".into()).map_err(needs_root)?;
+            prepare()?;
+            false
+        }
+    };
     // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
     unshare(CloneFlags::CLONE_NEWPID).context(|| "making a namespace for processes".into()).map_err(needs_root)?;
-    start_under_init(&mut command, launch.user, launch.own_proc, kept);
-    command.spawn().context(|| format!("executing {program}")).map_err(|error| error.coded("program-unstartable"))
+    let Launch { user, group, mask, .. } = launch;
+    start_under_init(&mut command, Start { user, group, own_proc, kept, mask, stops });
+    command.spawn().map_err(|error| {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        let code = if missing { "program-missing" } else { "program-unstartable" };
+        NetError::new(format!("executing {program}"), error).coded(code)
+    })
 }
 
 fn needs_root(error: NetError) -> NetError {
@@ -212,15 +242,14 @@ mod tests {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let launch = Launch {
             words,
-            forgotten: Vec::new(),
-            stdin: theirs.into(),
-            stdout: None,
-            stderr: stderr.into(),
+            environment: std::env::vars_os().collect(),
+            streams: [OwnedFd::from(theirs).into(), Stdio::null(), OwnedFd::from(stderr).into()],
             kept: Vec::new(),
             network: Namespace::new().unwrap().shared(),
-            user: Some(User { uid: 65534, gid: 65534 }),
-            own_proc: false,
-            prepare: Box::new(|| Ok(())),
+            user: User::Other { uid: 65534, gid: 65534, groups: Vec::new() },
+            group: Group::Session,
+            mask: None,
+            prepare: Some(Box::new(|| Ok(()))),
         };
         (launch, text, ours)
     }
@@ -267,7 +296,7 @@ mod tests {
             nix::unistd::chroot(&root).context(step)?;
             nix::unistd::chdir("/mnt").context(step)?;
             let (mut launch, text, ours) = launch("(pwd; ls /mnt; echo $$) >&2");
-            launch.prepare = Box::new(|| mount_private(Path::new("/mnt/inner")));
+            launch.prepare = Some(Box::new(|| mount_private(Path::new("/mnt/inner"))));
             Ok((Isolated::start(launch)?, text, ours))
         };
         let said = thread::scope(|scope| {
@@ -319,7 +348,7 @@ mod tests {
         let (mut launch, _text, _ours) = launch("");
         launch.words = vec!["/nowhere/program".into()];
         let error = Isolated::start(launch).unwrap_err();
-        assert_eq!((&*error.code, error.place.as_str()), ("program-unstartable", "executing /nowhere/program"));
+        assert_eq!((&*error.code, error.place.as_str()), ("program-missing", "executing /nowhere/program"));
         let (launch, _text, ours) = self::launch("cat; exit 3");
         let isolated = Isolated::start(launch).unwrap();
         assert_eq!(isolated.wait(Duration::from_millis(50)), None);

@@ -38,6 +38,11 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// `None`, which is said, where this process may not make network namespaces.
+    pub fn open() -> Option<Self> {
+        root().then(Self::new)
+    }
+
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,6 @@
 //! UDP endpoints over loopback: real sockets, real time, kept short.
 #![allow(clippy::print_stderr)]
 
-/// The same arbitrary input as the codec's own tests.
-#[allow(dead_code)]
-mod fuzz;
 mod processes;
 mod unknown_senders;
 
@@ -17,16 +14,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::{CongestionControl, InitContext, Rng, TimeSpan, Timestamp};
+use ccgym_core::{CongestionControl, InitContext, Packet, Rng, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{frame, from_sender, to_sender, Action, FromSender, ToSender, Unframer};
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
-use ccgym_net::udp::{
-    codec, datagram, serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service,
-};
+use ccgym_net::udp::codec::{decode, encode_packet, Message, Token};
+use ccgym_net::udp::{serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service};
 use ccgym_net::{Clock, NetError};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::{create_with, Resources};
-use fuzz::{corpus, mutate};
 use serde_json::json;
 
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.
@@ -206,14 +201,15 @@ fn flooded() -> bool {
         move || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.connect(address).unwrap();
-            let (corpus, mut input) = (corpus(), Vec::new());
             let mut rng = Rng::stream(3, "flood", 0);
             while !over.load(Ordering::Relaxed) {
-                // Noise, and datagrams of another flow. Hellos would be answered: that is not what is tested here.
-                mutate(&corpus, &mut input, &mut || rng.next_u64());
-                if input.first() != Some(&0x0a) && socket.send(&input).is_ok() {
-                    thrown.fetch_add(1, Ordering::Relaxed);
-                }
+                // Datagrams of another flow, most of them damaged.
+                let (mut input, size) = (Vec::new(), 60 + rng.below(200) as u32);
+                let packet = Packet { number: rng.next_u64() >> 40, size, ..Packet::default() };
+                encode_packet(&mut input, Token(rng.next_u64().into()), &packet, 28);
+                let at = rng.below(input.len() as u64) as usize;
+                input[at] = rng.next_u64() as u8;
+                thrown.fetch_add(u64::from(socket.send(&input).is_ok()), Ordering::Relaxed);
             }
         }
     });
@@ -314,8 +310,9 @@ fn lossy(peer: SocketAddr, nth: u64) -> (SocketAddr, Arc<AtomicBool>, JoinHandle
         while !over.load(Ordering::Relaxed) {
             let Ok((length, from)) = front.recv_from(&mut room) else { continue };
             *home.lock().unwrap() = Some(from);
-            count += u64::from(room[0] != 0x0a);
-            if room[0] != 0x0a && count % nth == 0 {
+            let counts = !matches!(decode(&room[..length], 28), Ok((_, Message::Hello(_))));
+            count += u64::from(counts);
+            if counts && count % nth == 0 {
                 dropped += 1;
             } else {
                 let _ = back.send(&room[..length]);

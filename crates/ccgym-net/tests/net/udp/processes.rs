@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ccgym_net::udp::codec::VERSION;
+use ccgym_net::udp::codec::{decode, encode, Message, VERSION};
 use ccgym_net::udp::datagram::{self, datagram::Kind};
-use prost::Message as _;
 use serde_json::{json, Value};
 
 use super::alone;
@@ -123,13 +122,10 @@ fn answering(answer: datagram::HelloAck) -> (String, Arc<AtomicBool>, JoinHandle
         let mut room = [0; 2048];
         while !halt.load(Ordering::Relaxed) {
             let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
-            if let Ok(datagram::Datagram { kind: Some(Kind::Hello(hello)) }) =
-                datagram::Datagram::decode(&room[..length])
-            {
-                let answer = datagram::HelloAck { token: hello.token, version: VERSION, ..answer.clone() };
-                socket
-                    .send_to(&datagram::Datagram { kind: Some(Kind::HelloAck(answer)) }.encode_to_vec(), from)
-                    .unwrap();
+            if let Ok((token, Message::Hello(_))) = decode(&room[..length], 28) {
+                let (mut out, answer) = (Vec::new(), datagram::HelloAck { version: VERSION, ..answer.clone() });
+                encode(&mut out, token, Kind::HelloAck(answer.into()), 0);
+                socket.send_to(&out, from).unwrap();
             }
         }
     });
