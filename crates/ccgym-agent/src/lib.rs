@@ -15,6 +15,7 @@ mod expressions;
 mod features;
 mod guard;
 mod memory;
+pub mod network;
 mod observation;
 mod phases;
 mod plan;
