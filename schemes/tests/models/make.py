@@ -344,6 +344,7 @@ def main() -> None:
         "lstm": (Lstm(inputs=4, units=6, layers=2, outputs=5), True),
         "operations": (Operations(), None),
         "tree": (Tree(), True),
+        "lstm_64": (Lstm(inputs=16, units=64, layers=1, outputs=5), True),
     }
     for name, (network, discrete) in networks.items():
         made = network.export(exact=False)

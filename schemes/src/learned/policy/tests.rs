@@ -17,6 +17,8 @@ macro_rules! model {
 const MLP: (&[u8], &[u8], &[u8]) = (model!("mlp", ".onnx"), model!("mlp", ".json"), model!("mlp", ".cases.json"));
 const SCORES: (&[u8], &[u8], &[u8]) =
     (model!("scores", ".onnx"), model!("scores", ".json"), model!("scores", ".cases.json"));
+const LSTM_64: (&[u8], &[u8], &[u8]) =
+    (model!("lstm_64", ".onnx"), model!("lstm_64", ".json"), model!("lstm_64", ".cases.json"));
 const LSTM: (&[u8], &[u8], &[u8]) = (model!("lstm", ".onnx"), model!("lstm", ".json"), model!("lstm", ".cases.json"));
 
 #[derive(Deserialize)]
@@ -96,16 +98,16 @@ fn every_operation_does_float64() {
 
 #[test]
 fn recurrent_state_goes_from_decision_to_decision() {
-    let policy = load(LSTM);
-    let mut session = policy.session();
-    let mut other = session.clone();
     let mut action = Vec::new();
-    let cases = cases(LSTM.2);
-    for case in &cases {
-        session.decide(&case.observation, &mut action).unwrap();
-        assert_eq!(session.state(), case.state);
-        assert_eq!(action, [first_maximum(&case.action) as f32]);
+    for model in [LSTM_64, LSTM] {
+        let mut session = load(model).session();
+        for case in cases(model.2) {
+            session.decide(&case.observation, &mut action).unwrap();
+            assert_eq!(session.state(), case.state);
+            assert_eq!(action, [first_maximum(&case.action) as f32]);
+        }
     }
+    let (mut other, cases) = (load(LSTM).session(), cases(LSTM.2));
     // A copy has its own memory, which can be set.
     assert!(other.state().iter().all(|x| *x == 0.0));
     other.set_state(&cases[4].state).unwrap();
