@@ -26,7 +26,6 @@ __all__ = [
     "describe_agent",
     "join_run",
     "limits_flows",
-    "load_onnx_runtime",
     "load_run",
     "net",
     "schemes",
@@ -514,12 +513,6 @@ class AgentBatch:
 
     def trajectory_hash(self, index: int) -> str:
         """Hash over every acknowledgement of simulator `index` so far."""
-
-def load_onnx_runtime(path: str | None = None) -> str:
-    """Load ONNX Runtime from its shared library (None: what ORT_DYLIB_PATH says); returns the one in use.
-
-    A process loads it once. Raises ValueError if it cannot be loaded. Policies need it.
-    """
 
 def check_agent(agent_json: str) -> None:
     """Raise ValueError unless this is a valid agent (JSON)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -61,16 +60,9 @@ def import_seconds(statement: str, repetitions: int = 7) -> float:
     return min(times)
 
 
-def with_onnx_runtime() -> dict[str, str]:
-    """The environment, with the library that policies are evaluated by."""
-    from ccgym.schemes.onnx_runtime import LIBRARY_VARIABLE, provide_library
-
-    return {**os.environ, LIBRARY_VARIABLE: str(provide_library())}
-
-
-def passed_on(command: Sequence[str], env: dict[str, str] | None = None) -> tuple[int, int]:
+def passed_on(command: Sequence[str]) -> tuple[int, int]:
     """Run a program that prints results, and pass them on; its exit status, and the number of lines."""
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         count = 0
         for line in process.stdout:
@@ -100,7 +92,7 @@ def main(words: Sequence[str]) -> int:
     try:
         build = ["cargo", "build", "--release", "--locked", "--package", "ccgym-bench"]
         run(build, "compiling the benchmarks", log=LOG)
-        status, results = passed_on([str(BINARY), *words], with_onnx_runtime())
+        status, results = passed_on([str(BINARY), *words])
         for program, names in PROGRAMS.items():
             if not words or any(word in name for word in words for name in names.split()):
                 failed, count = passed_on([sys.executable, str(ROOT / program), *words])

@@ -178,10 +178,7 @@ fn main() {
             println!("{}", json!({"name": name, "value": best_rate(|| f(1.0)), "unit": unit}));
         }
     }
-    let networks = decision::NETWORKS
-        .iter()
-        .map(|network| (network.name.to_owned(), decision::policy(network).map_err(|error| error.to_string())));
-    for (name, policy) in networks.chain(decision::committed()) {
+    for (name, policy) in decision::policies() {
         let name = format!("decision_microseconds/{name}");
         if args.is_empty() || args.iter().any(|a| name.contains(a.as_str())) {
             match policy.and_then(|policy| best_decision(&policy).map_err(|error| error.to_string())) {

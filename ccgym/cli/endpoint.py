@@ -110,7 +110,6 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         ConfigError: A wrong option, or a scheme that cannot be used here.
         SchemeNotFoundError: There is none of that name.
     """
-    from ccgym.schemes.onnx_runtime import provide_library
     from ccgym.schemes.origins import refuse
     from ccgym.schemes.reading import parse_scheme
 
@@ -144,7 +143,6 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         job["bind"] = option("--bind", _address, given.bind)
     if policy is not None:
         job["policies"] = {policy.key: {"onnx": str(policy.file.absolute()), "card": str(policy.files.card.absolute())}}
-        job["onnx_runtime"] = str(provide_library())
     return job
 
 

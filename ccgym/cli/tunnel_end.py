@@ -33,7 +33,6 @@ from ccgym.emulation.remote import ntp_answer
 from ccgym.emulation.remote_end import described, greeting, message, packed_half
 from ccgym.errors import MAX_SHOWN, CcgymError, RealPathError
 from ccgym.files import MAX_MODEL_BYTES
-from ccgym.schemes.onnx_runtime import provide_library
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -97,7 +96,7 @@ def _serve(line: bytes) -> None:
 
 
 def _plan(data: Mapping[str, Any]) -> Plan:
-    plan = Plan.unpacked(data, provide_library() if data["policies"] else None)
+    plan = Plan.unpacked(data)
     plan.document(Path())  # All that a run process is told.
     if not 0 < plan.duration_s < math.inf:
         raise ValueError(f"a run of {plan.duration_s} s")

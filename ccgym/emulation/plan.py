@@ -58,8 +58,6 @@ class Plan:
     """The agent of a flow that is decided from outside."""
     control: Path | None = None
     """The socket on which that is done."""
-    onnx_runtime: Path | None = None
-    """The library that computes policies; needed where there are any."""
     mahimahi: tuple[tuple[str, ...], ...] = ()
     """The words of each of mahimahi's shells, the outermost first; without shells the path is ours."""
     tunnel: TunnelEnd | None = None
@@ -94,7 +92,6 @@ class Plan:
             "guests": python_schemes.document(self.python),
             "agent": None if self.agent is None else dict(self.agent),
             "control": None if self.control is None else str(self.control),
-            "onnx_runtime": None if self.onnx_runtime is None else str(self.onnx_runtime),
             "quic": None if (program := quic.program()) is None else str(program),
             "programs": {str(flow): words.document() for flow, words in self.programs.items()},
             "backend": {"kind": self.backend, **self._path(status)},
@@ -122,12 +119,11 @@ class Plan:
         }
 
     @classmethod
-    def unpacked(cls, data: Mapping[str, Any], onnx_runtime: Path | None) -> Plan:
+    def unpacked(cls, data: Mapping[str, Any]) -> Plan:
         """The inverse of :meth:`packed`, on the other machine. Files lie in memory, so that nothing is left of them.
 
         Args:
             data: What :meth:`packed` made.
-            onnx_runtime: Where the library that computes policies is here.
         """
         files = {
             key: [Memory("policy", base64.b64decode(content)) for content in contents]
@@ -138,7 +134,6 @@ class Plan:
             policies={key: PolicyFiles(*(Path(memory.path) for memory in pair)) for key, pair in files.items()},
             python={key: PythonSource(**source) for key, source in data["python"].items()},
             programs={int(flow): ProgramWords.of(words) for flow, words in data["programs"].items()},
-            onnx_runtime=onnx_runtime,
             tunnel=TunnelEnd(**data["tunnel"]),
             held=tuple(memory for pair in files.values() for memory in pair),
         )

@@ -16,7 +16,6 @@ from ccgym.emulation.plan import Plan, refuse_networks, trace_files
 from ccgym.emulation.process import RunProcess
 from ccgym.envs.episode import HORIZON, Episode
 from ccgym.errors import ConfigError, RealPathError
-from ccgym.schemes.onnx_runtime import provide_library
 from ccgym.units import format_time
 
 if TYPE_CHECKING:
@@ -346,7 +345,6 @@ def _plan(settings: Settings, episode: Episode, server: Server, policies: Mappin
         spec=spec,
         traces=trace_files(episode.traces),
         policies={key: policy.files for key, policy in policies.items()},
-        onnx_runtime=provide_library() if policies else None,
         agent=settings.agent.native(),
         control=server.path,
         mahimahi=shells,

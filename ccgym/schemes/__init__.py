@@ -16,7 +16,6 @@
 ``events``           what their methods are given
 ``flow``             a flow: scheme, start, round-trip time, source, transport
 ``style``            how a scheme is named and drawn
-``onnx_runtime``     where the shared library is that evaluates policies
 ===================  ======================================================================================
 
 May import ``emulation`` and what stands below it in ``ARCHITECTURE.md``.

@@ -4,7 +4,7 @@ A policy is given by the name of a pretrained one (``aurora``), by the directory
 ``ccgym export`` made of it, or by a ``.onnx`` file with its card in the same folder. In any case it becomes the scheme
 ``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over the
 network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx is
-needed: the native core evaluates the network, by ONNX Runtime's shared library.
+needed: the native core evaluates the network.
 """
 
 from __future__ import annotations
@@ -306,10 +306,7 @@ def from_parts(network: bytes, card: PolicyCard, file: Path) -> LearnedPolicy:
 def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
     """The native core's form of a policy."""
     from ccgym import _core
-    from ccgym.schemes.onnx_runtime import provide_library
 
-    if card.policy.kind != "tree":
-        provide_library()
     try:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:

@@ -19,6 +19,7 @@ import onnx
 import onnxruntime
 from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
@@ -48,25 +49,27 @@ class ForeignNetwork:
         return onnxruntime.InferenceSession(self.given, providers=["CPUExecutionProvider"])
 
     @cached_property
-    def _widened(self) -> onnxruntime.InferenceSession:
-        return onnxruntime.InferenceSession(self.widened, providers=["CPUExecutionProvider"])
+    def _widened(self) -> ReferenceEvaluator:
+        # ONNX Runtime has no float64 of Softplus and others.
+        return ReferenceEvaluator(self.widened)
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate the widened network; see :meth:`TorchPolicy.decide`."""
-        return self._run(self._widened, observations, state)
+        return self._run(self._widened.run, self._widened.input_names, observations, state)
 
     def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Evaluate the given file in float32."""
-        return self._run(self._given, observations, state)
+        names = [one.name for one in self._given.get_inputs()]
+        return self._run(self._given.run, names, observations, state)
 
     def _run(
-        self, session: onnxruntime.InferenceSession, observations: Floats, state: Floats | None
+        self, run: Callable[..., Any], names: list[str], observations: Floats, state: Floats | None
     ) -> tuple[Floats, Floats | None]:
-        inputs = {session.get_inputs()[0].name: observations.astype(np.float32)}
+        inputs = {names[0]: observations.astype(np.float32)}
         if self.shape.state_size:
             zeros = np.zeros((len(observations), self.shape.state_size), dtype=np.float32)
-            inputs[session.get_inputs()[1].name] = zeros if state is None else state
-        answers = [np.asarray(answer, dtype=np.float32) for answer in session.run(None, inputs)]
+            inputs[names[1]] = zeros if state is None else state
+        answers = [np.asarray(answer, dtype=np.float32) for answer in run(None, inputs)]
         return answers[0].reshape(len(observations), -1), answers[1] if self.shape.state_size else None
 
 

@@ -16,7 +16,7 @@ Only elementary operations are used (matrix product, sums, products, tanh, sigmo
 concatenation), on float64, so that any runtime can do it.
 
 **A tree** is one node, ``TreeEnsembleClassifier`` of the standard domain ``ai.onnx.ml``, from ``observation`` to
-``action``. The native core walks it by itself, without ONNX Runtime (``schemes/src/learned/tree.rs``).
+``action`` (``schemes/src/learned/tree.rs``).
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def test_the_example_becomes_a_scheme(tmp_path: Path, capsys: pytest.CaptureFixt
         (nn.LeakyReLU(0.2), nn.Linear(8, 8), nn.ELU(0.7)),
         (nn.SiLU(), nn.Linear(8, 8), nn.ReLU6(), nn.Dropout()),
         (nn.Sigmoid(), nn.Linear(8, 8, bias=False), nn.BatchNorm1d(8)),
+        (nn.Softplus(), nn.Linear(8, 8), nn.Mish(), nn.Linear(8, 4), nn.Softmax(dim=1), nn.Linear(4, 8)),
     ],
     ids=lambda layers: type(layers[0]).__name__,
 )
@@ -116,7 +117,7 @@ def test_mistakes_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[st
     refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(3, 1), 3))
     refuses("shape-mismatch at network.onnx", written(tmp_path, nn.Linear(2, 4)))
     refuses("policy-unsuitable at network.onnx", written_in_double(tmp_path))
-    refuses("unsupported", written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.Mish())))
+    refuses("unsupported", written(tmp_path, nn.Sequential(nn.Linear(2, 1), nn.GELU())))
     good = written(tmp_path, nn.Linear(2, 1))
     refuses("name-taken", good, "-o", str(good))
     refuses("options-conflict", good, "--normalize", "x.pkl")

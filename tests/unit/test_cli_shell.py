@@ -213,7 +213,7 @@ def test_a_policy_becomes_files() -> None:
     flow = fields["flow"]
     assert (fields["name"], flow["scheme"], flow["params"]["start_rate_mbps"]) == ("aurora", "learned", 3)
     files = fields["policies"][flow["params"]["policy"]]
-    assert all(Path(file).is_file() for file in (files["onnx"], files["card"], fields["onnx_runtime"]))
+    assert all(Path(file).is_file() for file in (files["onnx"], files["card"]))
     assert flow["profile"] == "udp", "the one that it was trained over"
     assert sender("--scheme aurora --profile=tcp")["flow"]["profile"] == "tcp"
 

@@ -47,12 +47,11 @@ def test_a_plan_as_the_native_core_reads_it(tmp_path: Path) -> None:
         spec=SPEC,
         traces=trace_files(["12mbps.trace"]),
         policies={"aurora@1": PolicyFiles(Path("a.onnx"), Path("a.json"))},
-        onnx_runtime=Path("/lib/onnx.so"),
     )
     document = plan.document(tmp_path / "result")
     assert json.loads(json.dumps(document)) == document
     assert set(document) == {
-        "spec", "traces", "policies", "guests", "agent", "onnx_runtime", "quic", "programs", "control", "backend",
+        "spec", "traces", "policies", "guests", "agent", "quic", "programs", "control", "backend",
         "result",
     }  # fmt: skip
     assert document["backend"] == {"kind": "emulated"}

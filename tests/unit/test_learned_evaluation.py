@@ -18,12 +18,12 @@ import ccgym
 from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
-from ccgym.errors import CcgymError, ConfigError, PlatformError, ResultsError, SchemeNotFoundError
+from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
-from ccgym.schemes import onnx_runtime, policies
+from ccgym.schemes import policies
 from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes, descriptions
@@ -228,15 +228,6 @@ def test_a_run_with_several_exports(copied: Callable[..., Path], tmp_path: Path)
     copied("run/export", name="other")
     with refused(ConfigError, "policy-ambiguous at run"):
         parse_scheme(str(tmp_path / "run"))
-
-
-def test_without_onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_runtime, "_in_package", lambda: None)
-    monkeypatch.delenv(onnx_runtime.LIBRARY_VARIABLE, raising=False)
-    with refused(PlatformError, "package-missing"):
-        onnx_runtime.provide_library()
-    monkeypatch.setenv(onnx_runtime.LIBRARY_VARIABLE, "/opt/libonnxruntime.so")
-    assert onnx_runtime.provide_library() == Path("/opt/libonnxruntime.so")
 
 
 def test_an_export_older_than_the_model(copied: Callable[..., Path], tmp_path: Path) -> None:

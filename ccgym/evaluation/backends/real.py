@@ -14,7 +14,6 @@ from ccgym.errors import ConfigError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.choice import SchemeChoice
-from ccgym.schemes.onnx_runtime import provide_library
 from ccgym.units import TimeLike
 
 MAHIMAHI = "mahimahi"
@@ -80,6 +79,5 @@ class RealPath:
             policies={key: policy.files for key, policy in policies.items()},
             python={key: scheme.source for key, scheme in run.python.items()},
             programs=programs,
-            onnx_runtime=provide_library() if policies else None,
             mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

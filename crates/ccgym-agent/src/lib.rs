@@ -15,6 +15,7 @@ mod expressions;
 mod features;
 mod guard;
 mod memory;
+pub mod network;
 mod observation;
 mod phases;
 mod plan;
@@ -109,7 +110,14 @@ impl AgentSpec {
     }
 }
 
-/// What replaces the declared start of one flow.
+/// The part of a flow's agent that decides.
+enum Author<'a> {
+    Startup,
+    Guard(&'a Recovery),
+    Agent,
+}
+
+/// Replaces the declared start of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StartOverrides {
     /// Rate to start at.
@@ -283,7 +291,6 @@ impl FlowAgent {
         (memory.rate, memory.window, memory.gain) = (self.actuator.rate, self.actuator.window, self.actuator.gain);
         if let Some(inner) = inner {
             memory.inner_window = if inner.cwnd == u64::MAX { 0.0 } else { inner.cwnd as f64 / memory.mss };
-            memory.inner_rate = inner.pacing_rate.0 as f64;
         }
         self.srtt = m.srtt.as_secs_f64();
         if plan.phased {
@@ -355,14 +362,18 @@ impl FlowAgent {
         }
     }
 
-    /// Whether the guard decides instead of the agent.
-    fn is_guarded(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| guard.decides())
+    /// Whose decision is in force: that of the start-up until it is over, then of the guard while it decides.
+    fn author(&self) -> Author<'_> {
+        match &self.guard {
+            _ if !self.startup.is_over() => Author::Startup,
+            Some(guard) if guard.decides() => Author::Guard(guard),
+            _ => Author::Agent,
+        }
     }
 
-    /// Whether what is decided takes effect. What the guard sets stands; the agent continues from it.
+    /// Whether an action takes effect. After a guard the agent continues from what that has set.
     fn is_in_force(&self) -> bool {
-        self.startup.is_over() && !self.is_guarded() && !self.silence.is_on()
+        matches!(self.author(), Author::Agent) && !self.silence.is_on()
     }
 
     fn apply(&mut self, numbers: [f64; 2]) {
@@ -373,8 +384,11 @@ impl FlowAgent {
 
     fn refresh(&mut self) {
         let (actions, memory) = (&self.plan.actions, &self.memory);
-        let guarded = || self.guard.as_ref()?.control(actions, memory);
-        let instead = self.startup.control(actions, memory).or_else(guarded);
+        let instead = match self.author() {
+            Author::Startup => self.startup.control(actions, memory),
+            Author::Guard(guard) => guard.control(actions, memory),
+            Author::Agent => None,
+        };
         let control = instead.unwrap_or_else(|| self.actuator.control(actions, memory, self.srtt, &self.values));
         self.control = self.silence.limit(control, memory);
     }

@@ -29,24 +29,18 @@ pub(crate) struct Memory {
     oldest: usize,
     /// Minimum interval mean, of recorded intervals.
     pub min_mean_rtt: f64,
-    /// Maximum interval mean.
-    pub max_mean_rtt: f64,
-    /// Maximum rates of any interval.
+    /// Maximum rate of any interval.
     pub max_delivery_rate: f64,
-    pub max_send_rate: f64,
     /// Mean delivery-rate sample of the latest interval that had one, and its maximum.
     pub sampled_delivery_rate: f64,
     pub max_sampled_delivery_rate: f64,
-    /// Mean one-way delay of the latest interval that had a sample.
-    pub one_way_delay: f64,
     /// Rate and window that were decided.
     pub rate: f64,
     pub window: f64,
     /// Gain of the base scheme in force.
     pub gain: f64,
-    /// Window of the base scheme, packets, and its rate.
+    /// Window of the base scheme, packets.
     pub inner_window: f64,
-    pub inner_rate: f64,
     /// Where the flow stands.
     pub phase: Phase,
     /// The latest decision; `None` before the first.
@@ -101,7 +95,6 @@ impl Memory {
         self.delivery_rate = m.acked_bytes as f64 * per_second;
         self.lost_rate = m.lost_bytes as f64 * per_second;
         self.receive_rate = (m.acked_bytes as f64 - self.mss).max(0.0) * per_second;
-        self.max_send_rate = self.max_send_rate.max(self.send_rate);
         self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
         if let Some(rate) = m.sampled_delivery_rate() {
             self.sampled_delivery_rate = rate;
@@ -121,13 +114,9 @@ impl Memory {
             self.oldest = (self.oldest + 1) % self.minima.len();
             self.min_rtt = self.minima.iter().copied().fold(f64::INFINITY, f64::min);
         }
-        self.max_mean_rtt = self.max_mean_rtt.max(self.mean_rtt);
         if recorded {
             let known = self.min_mean_rtt > 0.0;
             self.min_mean_rtt = if known { self.min_mean_rtt.min(self.mean_rtt) } else { self.mean_rtt };
-        }
-        if let Some(delay) = m.mean_one_way_delay() {
-            self.one_way_delay = delay;
         }
     }
 }

@@ -70,14 +70,8 @@ pub(crate) static SIGNALS: &[Signal] = &[
     // What was counted.
     row("duration", "s", (0.0, INF), "length of the interval", |v| v.memory.seconds),
     row("sent_packets", "packets", (0.0, INF), "packets sent", |v| v.m.sent_packets as f64),
-    row("sent_bytes", "bytes", (0.0, INF), "wire bytes sent", |v| v.m.sent_bytes as f64),
     row("acked_packets", "packets", (0.0, INF), "packets acknowledged", |v| v.m.acked_packets as f64),
-    row("acked_bytes", "bytes", (0.0, INF), "wire bytes acknowledged", |v| v.m.acked_bytes as f64),
     row("lost_packets", "packets", (0.0, INF), "packets declared lost", |v| v.m.lost_packets as f64),
-    row("lost_bytes", "bytes", (0.0, INF), "wire bytes declared lost", |v| v.m.lost_bytes as f64),
-    row("retransmissions", "packets", (0.0, INF), "packets that carried a segment again", |v| {
-        v.m.retransmissions as f64
-    }),
     row("acks", "acks", (0.0, INF), "acknowledgements that acknowledged something", |v| v.m.acks as f64),
     row("timeouts", "timeouts", (0.0, INF), "retransmission timeouts", |v| v.m.timeouts as f64),
     row("ce_packets", "packets", (0.0, INF), "packets reported with congestion experienced", |v| v.m.ce_packets as f64),
@@ -95,7 +89,6 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("max_delivery_rate", "bit/s", (0.0, INF), "max delivery_rate since the flow began", |v| {
         v.memory.max_delivery_rate
     }),
-    row("max_send_rate", "bit/s", (0.0, INF), "max send_rate since the flow began", |v| v.memory.max_send_rate),
     row(
         "sampled_delivery_rate",
         "bit/s",
@@ -144,15 +137,6 @@ pub(crate) static SIGNALS: &[Signal] = &[
     row("mean_rtt", "s", (0.0, INF), "mean of the interval's round-trip samples", |v| v.memory.mean_rtt),
     row("interval_min_rtt", "s", (0.0, INF), "min sample of the interval", |v| v.memory.interval_min_rtt),
     row("interval_max_rtt", "s", (0.0, INF), "max sample of the interval", |v| v.memory.interval_max_rtt),
-    row("first_half_rtt", "s", (0.0, INF), "mean of the first half of the samples; mean_rtt below two", |v| {
-        v.m.first_half_rtt().map_or(v.memory.mean_rtt, |rtt| rtt.as_secs_f64())
-    }),
-    row("second_half_rtt", "s", (0.0, INF), "mean of the second half of the samples; mean_rtt below two", |v| {
-        v.m.second_half_rtt().map_or(v.memory.mean_rtt, |rtt| rtt.as_secs_f64())
-    }),
-    row("half_split_rtt_change", "s", (-INF, INF), "second_half_rtt − first_half_rtt; 0 below two samples", |v| {
-        v.m.half_split_rtt_change()
-    }),
     row("rtt_inflation", "s/s", (-INF, INF), "half_split_rtt_change / duration", |v| {
         ratio(v.m.half_split_rtt_change(), v.memory.seconds, 0.0)
     }),
@@ -160,16 +144,9 @@ pub(crate) static SIGNALS: &[Signal] = &[
         v.m.rtt_slope()
     }),
     row("srtt", "s", (0.0, INF), "smoothed round trip (RFC 6298) at the end", |v| v.m.srtt.as_secs_f64()),
-    row("rtt_variation", "s", (0.0, INF), "round-trip variation (RFC 6298) at the end", |v| {
-        v.m.rtt_variation.as_secs_f64()
-    }),
     row("min_rtt", "s", (0.0, INF), "min round trip since the flow began, or of min_rtt_window intervals", |v| {
         v.memory.min_rtt
     }),
-    row("min_mean_rtt", "s", (0.0, INF), "min mean_rtt of the recorded intervals so far, this one included", |v| {
-        v.memory.min_mean_rtt
-    }),
-    row("max_mean_rtt", "s", (0.0, INF), "max mean_rtt so far, this interval included", |v| v.memory.max_mean_rtt),
     row("latency_ratio", "1", (1.0, INF), "mean_rtt / min_mean_rtt; 1 without a sample in the interval", |v| {
         if v.m.rtt_count() == 0 {
             1.0
@@ -178,12 +155,6 @@ pub(crate) static SIGNALS: &[Signal] = &[
         }
     }),
     row("queue_delay", "s", (0.0, INF), "mean_rtt − min_rtt", |v| (v.memory.mean_rtt - v.memory.min_rtt).max(0.0)),
-    row("max_queue_delay", "s", (0.0, INF), "interval_max_rtt − min_rtt", |v| {
-        (v.memory.interval_max_rtt - v.memory.min_rtt).max(0.0)
-    }),
-    row("mean_one_way_delay", "s", (-INF, INF), "mean of receiver's clock at arrival − sender's at departure", |v| {
-        v.memory.one_way_delay
-    }),
     // Averages over acknowledgements.
     row("ewma_rtt", "s", (0.0, INF), "round trip, each acknowledgement of the interval weighing 1/8", |v| v.m.ewma.rtt),
     row("ewma_queue_delay", "s", (0.0, INF), "round trip − min_rtt, each acknowledgement weighing 1/8", |v| {
@@ -219,8 +190,6 @@ pub(crate) static SIGNALS: &[Signal] = &[
     }),
     row("rate", "bit/s", (0.0, INF), "rate that the agent decided", |v| v.memory.rate),
     row("window", "packets", (0.0, INF), "window that the agent decided, fraction kept", |v| v.memory.window),
-    row("inner_window", "packets", (0.0, INF), "window of the base scheme; 0 without one", |v| v.memory.inner_window),
-    row("inner_rate", "bit/s", (0.0, INF), "pacing rate of the base scheme; 0 without one", |v| v.memory.inner_rate),
     row("gain", "1", (0.0, INF), "gain of the base scheme that the agent decided; 1 before", |v| v.memory.gain),
     row("bdp", "packets", (0.0, INF), "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
     // Where the flow stands.

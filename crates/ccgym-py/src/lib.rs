@@ -46,7 +46,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<python_scheme::events::Loss>()?;
     m.add_class::<python_scheme::events::Timeout>()?;
     m.add_class::<python_scheme::events::Interval>()?;
-    m.add_function(wrap_pyfunction!(policy::load_onnx_runtime, m)?)?;
     m.add_function(wrap_pyfunction!(agent::check_agent, m)?)?;
     m.add_function(wrap_pyfunction!(agent::describe_agent, m)?)?;
     m.add_function(wrap_pyfunction!(agent::agent_vocabulary, m)?)?;

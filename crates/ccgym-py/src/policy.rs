@@ -84,11 +84,3 @@ impl Policy {
         Ok((matrix(actions)?.to_pyarray(py), states))
     }
 }
-
-/// Load ONNX Runtime from its shared library (None: from what ORT_DYLIB_PATH says) and return the path of the one in
-/// use: a process loads it once. Raises ValueError if it cannot be loaded. Policies need it.
-#[pyfunction]
-#[pyo3(signature = (path = None))]
-pub fn load_onnx_runtime(path: Option<&str>) -> PyResult<&'static str> {
-    ccgym_schemes::learned::load_library(path).map_err(policy_error)
-}

@@ -1,4 +1,4 @@
-//! What is wrong with an exported policy, or with the library that computes it.
+//! Says what is wrong with an exported policy.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct PolicyError {
     /// What is wrong, by a code of `ccgym/errors.py`.
     pub code: &'static str,
-    /// Which part: `card`, `card.policy`, `graph`, `observation`, `ONNX Runtime`, …
+    /// Which part: `card`, `card.policy`, `graph`, `observation`, …
     pub place: String,
     /// What is there.
     pub found: String,

@@ -1,18 +1,16 @@
 //! Learned policies: exported networks and trees with their cards, and the scheme that a flow runs them by.
 
 mod card;
+mod compile;
 mod error;
 mod graph;
 mod policy;
-mod runtime;
 mod scheme;
-mod shapes;
 mod tree;
 
 pub use card::{sha256, Card, NetworkKind, NetworkShape};
 pub use error::PolicyError;
 pub use policy::{Policy, Session};
-pub use runtime::{load_library, LIBRARY_VARIABLE};
 pub(crate) use scheme::Decider;
 pub use scheme::{Learned, ENTRY};
 pub use tree::{Tree, TreeNode};

@@ -1,30 +1,25 @@
 //! An exported policy, and one flow's use of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ccgym_agent::AgentSpec;
 
 use super::card::{Card, NetworkKind};
+use super::compile::PolicyNetwork;
 use super::error::PolicyError;
-use super::graph;
-use super::runtime::Engine;
 use super::tree::Tree;
 
 /// An exported policy: network or tree, and card. Never changes; flows and threads share it.
 pub struct Policy {
     card: Card,
     discrete: bool,
-    brain: Brain,
+    model: Model,
 }
 
-/// What answers.
-enum Brain {
-    /// A network, computed by ONNX Runtime.
-    Network {
-        onnx: Vec<u8>,
-        /// Idle engines; at most one per thread that ever decided concurrently.
-        idle: Mutex<Vec<Engine>>,
-    },
+/// Computes the answers.
+#[derive(Debug)]
+enum Model {
+    Network(PolicyNetwork),
     Tree(Tree),
 }
 
@@ -47,16 +42,14 @@ impl Policy {
     }
 
     fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, PolicyError> {
-        let brain = if card.policy.kind == NetworkKind::Tree {
-            Brain::Tree(Tree::read(onnx, card.policy)?)
+        let model = if card.policy.kind == NetworkKind::Tree {
+            Model::Tree(Tree::read(onnx, card.policy)?)
         } else {
-            graph::check(onnx, card.policy)?;
-            let engine = Engine::new(onnx, card.policy)?;
-            Brain::Network { onnx: onnx.to_vec(), idle: Mutex::new(vec![engine]) }
+            Model::Network(PolicyNetwork::read(onnx, card.policy)?)
         };
         let discrete = card.is_discrete();
-        let policy = Arc::new(Self { card, discrete, brain });
-        // Sizes inside the graph that do not fit show only now.
+        let policy = Arc::new(Self { card, discrete, model });
+        // Weights whose sums are not finite show only now.
         policy.session().decide(&vec![0.0; policy.card.policy.observation_size], &mut Vec::new())?;
         Ok(policy)
     }
@@ -76,9 +69,9 @@ impl Policy {
     /// The tree that it is, if it is one.
     #[must_use]
     pub fn tree(&self) -> Option<&Tree> {
-        match &self.brain {
-            Brain::Tree(tree) => Some(tree),
-            Brain::Network { .. } => None,
+        match &self.model {
+            Model::Tree(tree) => Some(tree),
+            Model::Network(_) => None,
         }
     }
 
@@ -86,30 +79,7 @@ impl Policy {
     #[must_use]
     pub fn session(self: &Arc<Self>) -> Session {
         let state = vec![0.0; self.card.policy.state_size];
-        Session { policy: self.clone(), after: state.clone(), state }
-    }
-
-    /// The action, or the scores of discrete ones, and the state after it.
-    fn run(&self, o: &[f32], state: &[f32], action: &mut Vec<f32>, after: &mut Vec<f32>) -> Result<(), PolicyError> {
-        let (onnx, idle) = match &self.brain {
-            Brain::Network { onnx, idle } => (onnx, idle),
-            Brain::Tree(tree) => {
-                // NaN compares with nothing; a network would answer with its own.
-                let best = if o.iter().all(|x| x.is_finite()) { Some(tree.decide(o) as usize) } else { None };
-                action.clear();
-                action.resize(self.card.policy.action_size, if best.is_some() { 0.0 } else { f32::NAN });
-                best.into_iter().for_each(|best| action[best] = 1.0);
-                return Ok(());
-            }
-        };
-        let known = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut engine = match known {
-            Some(engine) => engine,
-            None => Engine::new(onnx, self.card.policy)?,
-        };
-        let result = engine.run(o, state, action, after);
-        idle.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
-        result
+        Session { policy: self.clone(), after: state.clone(), state, values: Vec::new() }
     }
 }
 
@@ -120,6 +90,8 @@ pub struct Session {
     state: Vec<f32>,
     /// Room for the state after a decision.
     after: Vec<f32>,
+    /// Room for the numbers of a decision.
+    values: Vec<f64>,
 }
 
 impl Session {
@@ -156,7 +128,21 @@ impl Session {
             return Err(PolicyError::new("observation", found, expected, "use the agent of the policy's card")
                 .coded("shape-mismatch"));
         }
-        self.policy.run(observation, &self.state, action, &mut self.after)?;
+        match &self.policy.model {
+            Model::Network(network) => {
+                network.run(observation, &self.state, &mut self.after, action, &mut self.values);
+            }
+            Model::Tree(tree) => {
+                action.clear();
+                action.resize(self.policy.card.policy.action_size, 0.0);
+                // NaN compares with nothing; a network would answer with its own.
+                if observation.iter().all(|x| x.is_finite()) {
+                    action[tree.decide(observation) as usize] = 1.0;
+                } else {
+                    action.fill(f32::NAN);
+                }
+            }
+        }
         if !action.iter().chain(&self.after).all(|x| x.is_finite()) {
             let found = if observation.iter().all(|x| x.is_finite()) { "NaN or infinity" } else { "its own NaN" };
             let hint = "look at the observation's range, and at the weights";

@@ -1,18 +1,21 @@
 //! A decision tree. Its ONNX file has one node, `TreeEnsembleClassifier` of the standard domain `ai.onnx.ml`, so that any
-//! tool of ONNX reads it; it is walked here, in a fraction of what a call of the runtime takes, and without one.
+//! tool of ONNX reads it.
 //!
 //! A leaf answers with one action. Features are float32, and so are thresholds: `x ≤ threshold` goes to the first child.
 
 use serde::Serialize;
 
 use super::card::NetworkShape;
+use super::compile::compare;
 use super::error::{PolicyError, EXPORT_AGAIN};
-use super::graph::{self, Attribute};
+use super::graph::{Attribute, Graph};
 
 /// Nodes of a tree: ten times as many as the largest published one for congestion control has.
 pub(super) const MAX_NODES: usize = 200_000;
 /// Comparisons of a decision.
 pub(super) const MAX_DEPTH: usize = 64;
+const KIND: &str = "TreeEnsembleClassifier";
+const DOMAIN: &[u8] = b"ai.onnx.ml";
 /// Versions of `ai.onnx.ml` in which the node means the same.
 const OPSETS: std::ops::RangeInclusive<u64> = 1..=4;
 
@@ -45,15 +48,25 @@ pub enum TreeNode {
 impl Tree {
     /// The tree in an ONNX file.
     pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, PolicyError> {
-        let opened = graph::open(onnx)?;
-        let version = opened.opset(b"ai.onnx.ml");
-        if !version.is_some_and(|version| OPSETS.contains(&version)) {
-            let found = version.map_or("none".into(), |v| v.to_string());
-            let expected = format!("{} to {}", OPSETS.start(), OPSETS.end());
-            return Err(PolicyError::new("opset ai.onnx.ml", found, expected, "export for one of these opsets"));
+        let graph = Graph::read(onnx)?;
+        graph.require_opset("opset ai.onnx.ml", &[DOMAIN], &OPSETS)?;
+        let ([node], true) = (graph.nodes.as_slice(), graph.constants.is_empty()) else {
+            let found = format!("{} nodes and {} initializers", graph.nodes.len(), graph.constants.len());
+            return Err(PolicyError::new("graph", found, format!("one {KIND} alone"), EXPORT_AGAIN));
+        };
+        compare("inputs", &graph.inputs, &[("observation", sizes.observation_size)])?;
+        compare("outputs", &graph.outputs, &[("action", sizes.action_size)])?;
+        let text = String::from_utf8_lossy;
+        if node.kind != KIND.as_bytes() || node.domain != DOMAIN {
+            let found = format!("operation {:?} of {:?}", text(node.kind), text(node.domain));
+            let expected = format!("{KIND} of {}", text(DOMAIN));
+            return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN));
         }
-        let attributes = graph::only_node(opened.graph, "TreeEnsembleClassifier", b"ai.onnx.ml", sizes)?;
-        Self::build(&Columns::of(&attributes), sizes)
+        if node.inputs != [b"observation"] || !matches!(node.outputs.as_slice(), [_, b"action"]) {
+            let found = "other inputs and outputs of the node";
+            return Err(PolicyError::new("graph", found, "observation; a label, and action", EXPORT_AGAIN));
+        }
+        Self::build(&Columns::of(&node.attributes), sizes)
     }
 
     /// The action for an observation.

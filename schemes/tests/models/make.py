@@ -1,10 +1,10 @@
 """Makes the policies of the tests in ``src/learned``, with answers that torch computes in float64.
 
     python schemes/tests/models/make.py            # writes NAME.onnx, NAME.json and NAME.cases.json next to itself
-    python schemes/tests/models/make.py --exact    # also prints how far ONNX Runtime is from torch before rounding
+    python schemes/tests/models/make.py --exact    # also prints how far ONNX's reference is from torch before rounding
 
-The tree's answers are scikit-learn's. Needs torch, onnx and scikit-learn, for ``--exact`` onnxruntime too. The same
-seed gives the same files.
+The tree's answers are scikit-learn's. Needs torch, onnx and scikit-learn. The same seed gives
+the same files.
 """
 
 from __future__ import annotations
@@ -168,6 +168,13 @@ class Operations(nn.Module):
         made = [x.abs(), x + b, x.clamp(-0.5, 0.25), x / positive, x.exp(), x @ w + b, x @ w, positive.log()]
         made += [torch.maximum(x, b), torch.minimum(x, b), x * b, -x, x.relu(), x.sigmoid(), x[:, 1:3]]
         made += [x[:, :1], x[:, 1:], positive.sqrt(), x - b, x.tanh(), x]
+        made += [
+            nn.functional.elu(x, 0.5),
+            nn.functional.leaky_relu(x, 0.25),
+            nn.functional.softplus(x),
+            x.softmax(1),
+            x,
+        ]
         return (torch.cat(made, dim=1),)
 
     def export(self, exact: bool) -> bytes:
@@ -184,6 +191,8 @@ class Operations(nn.Module):
         made += [g.one("Sigmoid", x), g.one("Slice", x, *slices)]
         made += g.add("Split", x, g.constant([1, 3], np.int64), outputs=["left", "right"], axis=1)
         made += [g.one("Sqrt", positive), g.one("Sub", x, b), g.one("Tanh", x), g.one("Identity", x)]
+        made += [g.one("Elu", x, alpha=0.5), g.one("LeakyRelu", x, alpha=0.25), g.one("Softplus", x)]
+        made += [g.one("Softmax", x, axis=1), g.one("Flatten", x)]
         g.one("Cast", g.one("Concat", *made, axis=1), output="action", to=g.border)
         return g.model(self.sizes)
 
@@ -306,10 +315,10 @@ def as_text(made: list[dict[str, Any]]) -> str:
 
 
 def largest_difference(network: nn.Module, made: list[dict[str, Any]]) -> float:
-    """Of ONNX Runtime from torch, both in float64."""
-    import onnxruntime
+    """Of ONNX's reference evaluator from torch, both in float64."""
+    from onnx.reference import ReferenceEvaluator
 
-    session = onnxruntime.InferenceSession(network.export(exact=True), providers=["CPUExecutionProvider"])
+    session = ReferenceEvaluator(network.export(exact=True))
     state = np.zeros((1, network.sizes.get("state", 0)), np.float32)
     worst = 0.0
     for case in made:
@@ -324,7 +333,7 @@ def largest_difference(network: nn.Module, made: list[dict[str, Any]]) -> float:
 def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description="make the policies of the tests")
-    parser.add_argument("--exact", action="store_true", help="compare ONNX Runtime with torch before rounding")
+    parser.add_argument("--exact", action="store_true", help="compare ONNX's reference with torch before rounding")
     options = parser.parse_args()
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(1)
@@ -335,6 +344,7 @@ def main() -> None:
         "lstm": (Lstm(inputs=4, units=6, layers=2, outputs=5), True),
         "operations": (Operations(), None),
         "tree": (Tree(), True),
+        "lstm_64": (Lstm(inputs=16, units=64, layers=1, outputs=5), True),
     }
     for name, (network, discrete) in networks.items():
         made = network.export(exact=False)

@@ -11,7 +11,7 @@
 
 use super::super::action::{window, Actions, Actuator};
 use super::super::memory::Memory;
-use super::super::spec::{RecoverySpec, Target};
+use super::super::spec::RecoverySpec;
 use super::round::{fraction, Path, Round, MIN_RTT};
 use super::search::{above, Before, Hold, Next, Search};
 use ccgym_core::monitor::MonitorInterval;
@@ -20,23 +20,23 @@ use ccgym_core::Control;
 use ccgym_core::SpecError;
 
 /// Min rounds to judge by.
-const ROUNDS: u32 = 4;
+const MIN_ROUNDS: u32 = 4;
 /// Mean delay over the smallest, as part of that and in seconds, above which a path is not clear.
-const CLEAR: (f64, f64) = (0.25, 0.005);
+const CLEAR_PATH_DELAY: (f64, f64) = (0.25, 0.005);
 /// Longest time that a rate may be low on a path that is not clear, in longest waits: half of that the second time, a
 /// quarter the first.
-const DOUBT: f64 = 4.0;
+const MAX_DOUBT_WAITS: f64 = 4.0;
 /// First window of a search.
-const FIRST: f64 = 4.0;
+const FIRST_WINDOW: f64 = 4.0;
 /// Pace of a window per round trip. Bursts would overflow a short queue well before the path is full; a window that is
 /// paced so still grows 1.9-fold each round trip.
-const PACE: f64 = 1.25;
+const WINDOW_PACING_GAIN: f64 = 1.25;
 /// Seconds after which a flow that was low is well again: the next time counts as the first.
-const WELL: f64 = 10.0;
+const RECOVERED_AFTER: f64 = 10.0;
 /// Invalid actions in a row after which the agent counts as silent.
-const REFUSED: u32 = 8;
+const MAX_REFUSED_ACTIONS: u32 = 8;
 /// Window while holding a rate, in bandwidth-delay products and packets: a bound on what a silent path swallows.
-const HELD: (f64, f64) = (2.0, 4.0);
+const HOLD_WINDOW: (f64, f64) = (2.0, 4.0);
 
 impl RecoverySpec {
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -144,42 +144,38 @@ impl Recovery {
 
     /// Take in an interval that `memory` has digested; lift the flow if it needs that.
     pub fn on_interval(&mut self, m: &MonitorInterval, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
-        let spec = &{ self.spec };
-        let round = self.path.add(m, memory);
-        match &mut self.stage {
-            Stage::Watch(_) => {
-                if let Some(round) = round {
-                    self.watch(spec, &round, actuator, actions, memory);
+        let (spec, round) = (self.spec, self.path.add(m, memory));
+        match (&mut self.stage, round) {
+            (Stage::Watch(_), Some(round)) => self.watch(&round, actuator, actions, memory),
+            // The path went silent: nothing was learned.
+            (Stage::Search(search), _) if m.timeouts > 0 => self.stage = go_back(search, actuator),
+            (Stage::Search(search), round) => {
+                if search.on_interval(&spec, m, round.as_ref(), actions, memory) {
+                    self.end_search(actuator);
                 }
             }
-            Stage::Search(search) => {
-                if m.timeouts > 0 {
-                    // The path went silent: nothing was learned.
-                    self.stage = go_back(search, actuator);
-                } else if search.on_interval(spec, m, round.as_ref(), actions, memory) {
-                    self.end_search(spec, actuator);
-                }
+            (Stage::Hold(hold), _) if m.timeouts > 0 => hold.on_timeout(),
+            (Stage::Hold(hold), Some(round)) => {
+                let next = hold.on_round(&spec, self.hold, &round);
+                self.end_hold(&next, actuator, memory);
             }
-            Stage::Hold(hold) => {
-                if m.timeouts > 0 {
-                    hold.on_timeout();
-                } else if let Some(round) = round {
-                    let next = hold.on_round(spec, self.hold, &round);
-                    self.end_hold(spec, &next, actuator, memory);
-                }
-            }
+            (Stage::Watch(_) | Stage::Hold(_), None) => {}
         }
-        self.steer(actuator, actions, memory);
+        // The agent continues from what is in force.
+        if let Some((window, rate, _)) = self.decision(actions, memory) {
+            (actuator.window, actuator.rate) = (window, rate);
+            actuator.bound(actions, memory);
+        }
     }
 
-    fn end_search(&mut self, spec: &RecoverySpec, actuator: &mut Actuator) {
+    fn end_search(&mut self, actuator: &mut Actuator) {
         let Stage::Search(search) = &self.stage else { return };
-        self.stage = match (search.found(spec), search.held()) {
+        let spec = self.spec;
+        self.stage = match (search.found(&spec), search.held()) {
             (Some(hold), again) => {
                 if again.is_none() {
-                    let relapsed = self.path.heard - self.released <= WELL;
-                    let longer = (2.0 * self.hold).min(spec.max_hold.as_secs_f64());
-                    self.hold = if relapsed { longer } else { spec.hold.as_secs_f64() };
+                    let relapsed = self.path.heard - self.released <= RECOVERED_AFTER;
+                    self.hold = if relapsed { longer(self.hold, &spec) } else { spec.hold.as_secs_f64() };
                 }
                 Stage::Hold(hold)
             }
@@ -188,13 +184,13 @@ impl Recovery {
                 Stage::Hold(hold)
             }
             (None, None) => {
-                self.wait = (2.0 * self.wait).min(spec.max_hold.as_secs_f64());
+                self.wait = longer(self.wait, &spec);
                 go_back(search, actuator)
             }
         };
     }
 
-    fn end_hold(&mut self, spec: &RecoverySpec, next: &Next, actuator: &mut Actuator, memory: &Memory) {
+    fn end_hold(&mut self, next: &Next, actuator: &mut Actuator, memory: &Memory) {
         let Stage::Hold(hold) = &self.stage else { return };
         match next {
             Next::Hold => {}
@@ -203,75 +199,53 @@ impl Recovery {
                 self.path.cut();
             }
             Next::Over => {
-                (self.released, self.wait) = (self.path.heard, spec.patience.as_secs_f64());
+                (self.released, self.wait) = (self.path.heard, self.spec.patience.as_secs_f64());
                 self.stage = Stage::Watch(Low::default());
             }
             Next::Congested => {
                 if !hold.sure {
-                    [actuator.rate, actuator.window] = hold.before().values;
+                    [actuator.rate, actuator.window] = hold.before.values;
                 }
                 // The low rate may have been right, so its return is not the agent's fault.
                 self.released = f64::NEG_INFINITY;
-                self.wait = (2.0 * self.wait).min(spec.max_hold.as_secs_f64());
+                self.wait = longer(self.wait, &self.spec);
                 self.stage = Stage::Watch(Low::default());
             }
         }
     }
 
-    /// What is in force becomes what the agent continues from.
-    fn steer(&self, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
-        match &self.stage {
-            Stage::Watch(_) => return,
-            Stage::Search(s) => {
-                (actuator.rate, actuator.window) = (s.window * 8.0 * memory.mss / s.base, s.window);
-            }
-            Stage::Hold(h) => {
-                actuator.rate = h.sent();
-                let bdp = h.sent() * h.base / (8.0 * memory.mss);
-                actuator.window = if actions.target == Target::Both { HELD.0 * bdp + HELD.1 } else { bdp };
-            }
-        }
-        actuator.bound(actions, memory);
-    }
-
-    fn watch(
-        &mut self,
-        spec: &RecoverySpec,
-        round: &Round,
-        actuator: &mut Actuator,
-        actions: &Actions,
-        memory: &Memory,
-    ) {
+    fn watch(&mut self, round: &Round, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
+        let spec = &self.spec;
         let shortest = memory.min_rtt.max(MIN_RTT);
         let used = decided(actuator, actions, memory, shortest).min(round.sent());
         let low = near_floor(spec, actuator, actions, memory)
             || used <= spec.fraction * self.path.carries()
-            || self.refused >= REFUSED;
+            || self.refused >= MAX_REFUSED_ACTIONS;
         let Stage::Watch(stretch) = &mut self.stage else { return };
         if !low || round.app_limited {
             *stretch = Low::default();
-            if self.path.heard - self.low_at > WELL {
+            if self.path.heard - self.low_at > RECOVERED_AFTER {
                 (self.wait, self.doubt) = (spec.patience.as_secs_f64(), spec.max_hold.as_secs_f64());
             }
             return;
         }
         self.low_at = self.path.heard;
         stretch.add(round);
-        if stretch.rounds < ROUNDS || stretch.seconds < self.wait {
+        if stretch.rounds < MIN_ROUNDS || stretch.seconds < self.wait {
             return;
         }
         let clear = fraction(stretch.lost, stretch.acked) <= spec.loss
-            && !above(stretch.rtt_sum / stretch.samples.max(1) as f64, shortest, CLEAR);
+            && !above(stretch.rtt_sum / stretch.samples.max(1) as f64, shortest, CLEAR_PATH_DELAY);
         if !clear && stretch.total < self.doubt {
             *stretch = Low { total: stretch.total, ..Low::default() };
             return;
         }
         if !clear {
-            self.doubt = (2.0 * self.doubt).min(DOUBT * spec.max_hold.as_secs_f64());
+            self.doubt = (2.0 * self.doubt).min(MAX_DOUBT_WAITS * spec.max_hold.as_secs_f64());
         }
         // So low it has no queue of its own. The path may have become longer meanwhile.
         let base = stretch.rtt;
-        let window = (2.0 * used * base / (8.0 * memory.mss)).max(FIRST);
+        let window = (2.0 * used * base / (8.0 * memory.mss)).max(FIRST_WINDOW);
         let before = Before {
             values: [actuator.rate, actuator.window],
             delivered: stretch.bits / stretch.seconds,
@@ -282,27 +256,35 @@ impl Recovery {
         self.interventions += 1;
     }
 
-    /// Its decision, if it decides.
-    pub fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
-        let per_second = |packets: f64, base: f64| packets * 8.0 * memory.mss / base;
-        let (packets, rate) = match &self.stage {
+    /// Window, rate, and the pace over that rate, if it decides.
+    fn decision(&self, actions: &Actions, memory: &Memory) -> Option<(f64, f64, f64)> {
+        Some(match &self.stage {
             Stage::Watch(_) => return None,
-            Stage::Search(s) => (s.window, PACE * per_second(s.window, s.base)),
+            Stage::Search(s) => (s.window, s.window * 8.0 * memory.mss / s.base, WINDOW_PACING_GAIN),
             Stage::Hold(h) => {
                 let bdp = h.sent() * h.base / (8.0 * memory.mss);
-                let rated = actions.target.has_rate();
-                if rated {
-                    (HELD.0 * bdp + HELD.1, h.sent())
+                if actions.target.has_rate() {
+                    (HOLD_WINDOW.0 * bdp + HOLD_WINDOW.1, h.sent(), 1.0)
                 } else {
-                    (bdp, PACE * h.sent())
+                    (bdp, h.sent(), WINDOW_PACING_GAIN)
                 }
             }
-        };
-        let [low, high] = actions.limits.window;
-        let rated = actions.target.has_rate();
-        let rate = if rated { rate.clamp(actions.rate_floor(memory), actions.limits.rate[1]) } else { rate };
-        Some(Control { pacing_rate: Rate(rate as u64), ..window(packets.clamp(low, high), memory.mss) })
+        })
     }
+
+    /// Its decision, if it decides.
+    pub fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
+        let (packets, rate, gain) = self.decision(actions, memory)?;
+        let ([low, high], paced) = (actions.limits.window, gain * rate);
+        let rated = actions.target.has_rate();
+        let paced = if rated { paced.clamp(actions.rate_floor(memory), actions.limits.rate[1]) } else { paced };
+        Some(Control { pacing_rate: Rate(paced as u64), ..window(packets.clamp(low, high), memory.mss) })
+    }
+}
+
+/// Twice as long, up to the longest hold.
+fn longer(seconds: f64, spec: &RecoverySpec) -> f64 {
+    (2.0 * seconds).min(spec.max_hold.as_secs_f64())
 }
 
 /// The search is off, or found nothing.
@@ -310,7 +292,7 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
     match search.held() {
         Some(hold) => Stage::Hold(hold),
         None => {
-            [actuator.rate, actuator.window] = search.before().values;
+            [actuator.rate, actuator.window] = search.before.values;
             Stage::Watch(Low::default())
         }
     }

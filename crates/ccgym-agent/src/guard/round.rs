@@ -1,21 +1,21 @@
-//! What a flow sees of its path, one round trip at a time. Seconds, bit/s and packets.
+//! Measures the path, one round trip at a time. Seconds, bit/s and packets.
 
 use super::super::memory::Memory;
 use ccgym_core::monitor::MonitorInterval;
 
 /// Parts that a window of time is kept in.
-const PARTS: usize = 6;
+const WINDOW_PARTS: usize = 6;
 /// Shortest round trip, to keep rates finite.
 pub(super) const MIN_RTT: f64 = 1e-6;
 /// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
-const SHORTEST: f64 = 0.9;
+const MIN_ROUND_RTTS: f64 = 0.9;
 /// Most of a round that counts as time, in round trips: the rest was silence.
-const HEARD: f64 = 2.0;
+const MAX_HEARD_RTTS: f64 = 2.0;
 
 /// Maximum over a recent time; zero if there was nothing.
 #[derive(Clone, Debug)]
 struct Recent {
-    parts: [f64; PARTS],
+    parts: [f64; WINDOW_PARTS],
     now: usize,
     /// Time left in the running part, and the length of a part.
     left: f64,
@@ -24,14 +24,14 @@ struct Recent {
 
 impl Recent {
     fn new(window: f64) -> Self {
-        let length = window / PARTS as f64;
-        Self { parts: [0.0; PARTS], now: 0, left: length, length }
+        let length = window / WINDOW_PARTS as f64;
+        Self { parts: [0.0; WINDOW_PARTS], now: 0, left: length, length }
     }
 
     fn add(&mut self, x: f64, seconds: f64) {
         self.left -= seconds;
         if self.left <= 0.0 {
-            self.now = (self.now + 1) % PARTS;
+            self.now = (self.now + 1) % WINDOW_PARTS;
             (self.parts[self.now], self.left) = (0.0, self.length);
         }
         self.parts[self.now] = self.parts[self.now].max(x);
@@ -43,7 +43,7 @@ impl Recent {
 }
 
 /// About one round trip or more, up to an acknowledgement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Round {
     seconds: f64,
     sent_bytes: u64,
@@ -58,10 +58,8 @@ pub(super) struct Round {
 }
 
 impl Round {
-    const fn new() -> Self {
-        let (acked, lost, samples) = (0, 0, 0);
-        let (sent_bytes, acked_bytes, app_limited) = (0, 0, false);
-        Self { seconds: 0.0, sent_bytes, acked_bytes, acked, lost, samples, rtt_sum: 0.0, rtt: f64::MAX, app_limited }
+    fn new() -> Self {
+        Self { rtt: f64::MAX, ..Self::default() }
     }
 
     /// Bytes acknowledged over its length.
@@ -76,7 +74,7 @@ impl Round {
 
     /// Its length, without what was silence.
     pub fn heard(&self) -> f64 {
-        self.seconds.min(HEARD * self.rtt)
+        self.seconds.min(MAX_HEARD_RTTS * self.rtt)
     }
 
     /// Lost over settled packets.
@@ -90,7 +88,7 @@ pub(super) fn fraction(lost: u64, acked: u64) -> f64 {
     lost as f64 / (lost + acked).max(1) as f64
 }
 
-/// What is known of the path.
+/// Measurements of the path.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     round: Round,
@@ -120,7 +118,7 @@ impl Path {
             round.rtt_sum += mean.as_secs_f64() * m.rtt_count() as f64;
             round.samples += m.rtt_count() as u64;
         }
-        if round.acked == 0 || round.samples == 0 || round.seconds < SHORTEST * round.rtt {
+        if round.acked == 0 || round.samples == 0 || round.seconds < MIN_ROUND_RTTS * round.rtt {
             return None;
         }
         let round = std::mem::replace(round, Round::new());

@@ -48,8 +48,8 @@ pub(super) fn above(seconds: f64, base: f64, (part, min): (f64, f64)) -> bool {
     seconds > base + (part * base).max(min)
 }
 
-/// What was so before a search.
-#[derive(Clone, Copy, Debug)]
+/// State before a search.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub values: Values,
     /// Delivery rate, and loss.
@@ -65,7 +65,7 @@ impl Before {
 }
 
 /// A search: the window grows with what is acknowledged, so by the same factor each round trip, and not at all in silence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Search {
     /// Packets, and how many there may be at the end of the round: as many as at first in the first one, as nothing is
     /// known of it yet.
@@ -79,7 +79,7 @@ pub(super) struct Search {
     flat: u32,
     /// A queue was seen: no more growth, and the search ends with the round, so that its delivery rate is seen.
     queued: bool,
-    before: Before,
+    pub before: Before,
     /// What an earlier search found, if this one is to see whether that was all: a delay or a loss that was not its own
     /// may have ended it early.
     again: Option<f64>,
@@ -87,7 +87,7 @@ pub(super) struct Search {
 
 impl Search {
     pub fn new(window: f64, base: f64, before: Before) -> Self {
-        Self { window, most: window, base, best: 0.0, full: 0.0, flat: 0, queued: false, before, again: None }
+        Self { window, most: window, base, before, ..Self::default() }
     }
 
     /// Take in an interval and the round that ended with it; whether the search is over.
@@ -142,10 +142,6 @@ impl Search {
     pub fn held(&self) -> Option<Hold> {
         self.again.map(|rate| Hold::new(rate, self))
     }
-
-    pub fn before(&self) -> &Before {
-        &self.before
-    }
 }
 
 /// How a hold goes on.
@@ -159,12 +155,12 @@ pub(super) enum Next {
     Congested,
 }
 
-/// What a search found is in force.
-#[derive(Clone, Debug)]
+/// Keeps what a search found in force.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hold {
     pub rate: f64,
     pub base: f64,
-    before: Before,
+    pub before: Before,
     seconds: f64,
     rounds: u32,
     /// Rounds since the latest search or silence, and latest ones with a queue or loss.
@@ -183,9 +179,7 @@ pub(super) struct Hold {
 
 impl Hold {
     fn new(rate: f64, search: &Search) -> Self {
-        let (base, before) = (search.base, search.before);
-        let (seconds, rtt, rounds, calm, late, lost, acked) = (0.0, 0.0, 0, 0, 0, 0, 0);
-        Self { rate, base, before, seconds, rounds, calm, late, rtt, lost, acked, drained: false, sure: false }
+        Self { rate, base: search.base, before: search.before, ..Self::default() }
     }
 
     /// The path went silent.
@@ -229,19 +223,11 @@ impl Hold {
 
     /// The rate in force.
     pub fn sent(&self) -> f64 {
-        if !self.drained {
-            DRAIN_GAIN * self.rate
-        } else {
-            self.rate
-        }
+        (if self.drained { 1.0 } else { DRAIN_GAIN }) * self.rate
     }
 
     /// A search for more than is held.
     pub fn search(&self, mss: f64) -> Search {
         Search { again: Some(self.rate), ..Search::new(self.rate * self.base / (8.0 * mss), self.base, self.before) }
-    }
-
-    pub fn before(&self) -> &Before {
-        &self.before
     }
 }

@@ -10,7 +10,7 @@ use super::super::expressions::Expressions;
 use super::super::memory::Memory;
 use super::super::spec::RecoverySpec;
 use super::super::testing::{agent, interval, MSS};
-use super::super::{AgentSpec, FlowAgent, GuardSpec, StartOverrides};
+use super::super::{AgentSpec, Author, FlowAgent, GuardSpec, StartOverrides};
 use super::round::Path;
 use super::search::{Before, Search};
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
@@ -100,6 +100,10 @@ impl Toy {
         panic!("not within {most} round trips: {:?}", self.flow);
     }
 
+    fn is_guarded(&self) -> bool {
+        matches!(self.flow.author(), Author::Guard(_))
+    }
+
     fn lifted(&self) -> bool {
         self.acked as f64 >= 0.5 * self.capacity
     }
@@ -131,7 +135,7 @@ fn from_the_floor_to_the_path_and_on_from_there() {
         let took = toy.until(25, DOWN, Toy::lifted);
         assert!((8..=14).contains(&took), "{target}: {took}");
         // Queue drained, searched once more, held for a second, then over: nine tenths of the path, and the agent goes on.
-        toy.until(40, KEEP, |toy| !toy.flow.is_guarded());
+        toy.until(40, KEEP, |toy| !toy.is_guarded());
         toy.steps(5, KEEP);
         assert!((340..=400).contains(&toy.acked), "{target}: {}", toy.acked);
         assert_eq!((toy.flow.interventions(), toy.queue as u64), (1, 0), "{target}");
@@ -228,8 +232,8 @@ fn who_falls_back_at_once_is_held_for_longer() {
     toy.steps(4, DOWN);
     let mut held = Vec::new();
     for _ in 0..6 {
-        toy.until(60, DOWN, |toy| toy.flow.is_guarded());
-        held.push(toy.until(300, DOWN, |toy| !toy.flow.is_guarded()));
+        toy.until(60, DOWN, |toy| toy.is_guarded());
+        held.push(toy.until(300, DOWN, |toy| !toy.is_guarded()));
     }
     assert!(held.windows(2).all(|w| w[1] >= w[0]) && held[5] > 150, "{held:?}");
 }
@@ -258,11 +262,11 @@ fn silence_is_not_time_and_a_timeout_ends_a_search() {
     toy.steps(300, DOWN);
     assert_eq!(toy.flow.interventions(), 0);
     (toy.capacity, toy.queue) = (400.0, 0.0);
-    toy.until(20, DOWN, |toy| toy.flow.is_guarded());
+    toy.until(20, DOWN, |toy| toy.is_guarded());
     let mut m = interval(Timestamp::from_millis(toy.now), Timestamp::from_millis(toy.now + 100), &[]);
     m.timeouts = 1;
     toy.flow.observe(&m, None);
-    assert_eq!((toy.flow.is_guarded(), toy.flow.window()), (false, 2.0));
+    assert_eq!((toy.is_guarded(), toy.flow.window()), (false, 2.0));
     toy.until(12, DOWN, |toy| toy.flow.interventions() == 2);
 }
 
@@ -357,13 +361,13 @@ proptest! {
         (toy.capacity, toy.queue, toy.lose_every, toy.extra) = (capacity, 0.0, 0, 0);
         let (window, rate) = (target != "rate", target != "cwnd");
         let at_floor = |toy: &Toy| (window && toy.flow.window() <= 2.0) || (rate && toy.flow.rate() <= 240_000.0);
-        let low = |toy: &Toy| !toy.flow.is_guarded() && at_floor(toy);
+        let low = |toy: &Toy| !toy.is_guarded() && at_floor(toy);
         toy.until(500, DOWN, low);
         toy.step(Some(KEEP));
         // At most the longest wait, and a search of ten doublings.
         toy.until(165 + 60, KEEP, Toy::lifted);
         // A hold that began on another path ends where the flow was; the next search then finds this one.
-        toy.until(300, KEEP, |toy| !toy.flow.is_guarded() && toy.lifted());
+        toy.until(300, KEEP, |toy| !toy.is_guarded() && toy.lifted());
         toy.steps(20, KEEP);
         prop_assert!(toy.lifted(), "{} of {capacity}", toy.acked);
     }

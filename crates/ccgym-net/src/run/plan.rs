@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
@@ -11,7 +11,7 @@ use ccgym_core::{CongestionControl, Misbehavior};
 use ccgym_link::DeliveryTrace;
 use ccgym_run::spec::SourceSpec;
 use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::learned::{self, Policy};
+use ccgym_schemes::learned::Policy;
 use ccgym_schemes::{Guest, Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -99,9 +99,6 @@ pub struct Plan {
     /// The agent of flows that are decided for from outside.
     #[serde(default)]
     pub agent: Option<Value>,
-    /// ONNX Runtime's shared library, where policies need it.
-    #[serde(default)]
-    pub onnx_runtime: Option<PathBuf>,
     /// The program `ccgym-quic`, if there is one.
     #[serde(default)]
     pub quic: Option<PathBuf>,
@@ -221,10 +218,10 @@ pub enum Carrier {
 }
 
 impl Prepared {
-    /// Load traces, policies and guests. Starts threads if a policy needs ONNX Runtime; a guest may start some, too.
+    /// Load traces, policies and guests. A guest may start threads.
     pub fn load(plan: Plan, make_guests: MakeGuests<'_>) -> Result<Self> {
         let traces = load_traces(&plan.traces)?;
-        let mut resources = load_policies(&plan.policies, plan.onnx_runtime.as_deref())?;
+        let mut resources = load_policies(&plan.policies)?;
         resources.agent = agent(&plan)?;
         resources.guests = make_guests(&plan.guests)
             .map_err(|found| NetError::new("loading the schemes of flows", found).coded("scheme-unimportable"))?;
@@ -284,15 +281,12 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
     files.iter().map(load).collect()
 }
 
-/// Load policies. Starts threads if there are any.
-pub fn load_policies(files: &BTreeMap<String, PolicyFiles>, onnx_runtime: Option<&Path>) -> Result<Resources> {
+/// Load policies.
+///
+/// # Errors
+/// A file that cannot be read, or is not a policy.
+pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources> {
     let mut resources = Resources::default();
-    if files.is_empty() {
-        return Ok(resources);
-    }
-    let library = onnx_runtime.map(|path| path.to_string_lossy().into_owned());
-    learned::load_library(library.as_deref())
-        .map_err(|error| NetError::new("loading ONNX Runtime", &error).coded(error.code))?;
     for (name, PolicyFiles { onnx, card }) in files {
         let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
         let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;

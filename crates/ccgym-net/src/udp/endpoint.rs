@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ccgym_core::{SenderStats, TimeSpan, Timestamp};
@@ -35,9 +34,6 @@ pub struct SenderJob {
     /// Files of the policy that it names.
     #[serde(default)]
     pub policies: BTreeMap<String, PolicyFiles>,
-    /// ONNX Runtime's shared library, where there is a policy.
-    #[serde(default)]
-    pub onnx_runtime: Option<PathBuf>,
     /// How long to send.
     pub duration: TimeSpan,
     /// Seed of what the scheme draws.
@@ -122,7 +118,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let to = resolve(&job.to, "sender, --to")?;
     let run = alone(&spec, seed)?;
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
-    let resources = load_policies(&job.policies, job.onnx_runtime.as_deref())?;
+    let resources = load_policies(&job.policies)?;
     let cca = create_with(&spec.scheme, &spec.params, &resources)
         .map_err(|e| NetError::new("sender, --scheme", &e).coded(e.code()))?;
     if cca.capabilities().knows_path {

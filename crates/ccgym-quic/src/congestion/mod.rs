@@ -55,11 +55,10 @@ impl SchemeFactory {
         Self::with(name, params, &Resources::default())
     }
 
-    /// The policy that `folder` holds, in `policy.onnx` and `card.json`. ONNX Runtime is loaded from what
-    /// `ORT_DYLIB_PATH` says.
+    /// The policy that `folder` holds, in `policy.onnx` and `card.json`.
     ///
     /// # Errors
-    /// The folder holds no policy, or there is no ONNX Runtime.
+    /// The folder holds no policy.
     pub fn policy(folder: &Path) -> Result<Self> {
         let (onnx, card) = (folder.join("policy.onnx"), folder.join("card.json"));
         let expected = "a folder with policy.onnx and card.json, as `ccgym export` writes it";

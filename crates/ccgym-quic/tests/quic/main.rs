@@ -2,5 +2,4 @@
 #![allow(missing_docs, clippy::print_stderr)] // What is skipped must be seen.
 
 mod flows;
-mod onnx;
 mod schemes;

@@ -7,7 +7,7 @@
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 
 use super::{check, AgentBatch, Arrays, BatchError, Ended, Lane, Widths};
-use crate::actor::{Actor, Scratch};
+use crate::actor::Actor;
 use crate::bounds::Stopped;
 
 /// Where a rollout reads and writes: row-major arrays, simulator by simulator. Those of samples have `samples` rows per
@@ -162,7 +162,7 @@ impl AgentBatch {
 impl Lane {
     fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), Stopped> {
         let (m, samples) = (self.due.len(), part.rewards.len());
-        let mut scratch = Scratch::default();
+        let mut scratch = Vec::new();
         let mut actions = vec![0.0; m * w.action];
         let mut before = vec![0.0; m * w.observation];
         let (mut rewards, mut terms, mut stats, mut due) =

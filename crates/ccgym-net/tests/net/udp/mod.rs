@@ -7,7 +7,7 @@ mod unknown_senders;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -342,27 +342,9 @@ fn a_reliable_flow_delivers_every_segment_over_a_lossy_path() {
     assert!(dropped > 50 && sent.stats.retransmissions >= dropped - 1, "{dropped} dropped: {:?}", sent.stats);
 }
 
-fn onnx_runtime() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("ORT_DYLIB_PATH") {
-        return Some(path.into());
-    }
-    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
-    let mut libraries = std::fs::read_dir(packages).ok()?.filter_map(|python| {
-        let capi = python.ok()?.path().join("site-packages/onnxruntime/capi");
-        let mut files = std::fs::read_dir(capi).ok()?.filter_map(|file| Some(file.ok()?.path()));
-        files.find(|file| file.to_string_lossy().contains("libonnxruntime.so"))
-    });
-    libraries.next()
-}
-
 #[test]
 fn an_exported_policy_decides_natively() {
     let _alone = alone();
-    let Some(library) = onnx_runtime() else {
-        eprintln!("SKIPPED an_exported_policy_decides_natively: no ONNX Runtime (set ORT_DYLIB_PATH)");
-        return;
-    };
-    ccgym_schemes::learned::load_library(library.to_str()).unwrap();
     let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/aurora");
     let onnx = std::fs::read(agent.join("policy.onnx")).unwrap();
     let card = std::fs::read_to_string(agent.join("card.json")).unwrap();
