@@ -1,11 +1,14 @@
 //! What every registered scheme promises, whatever it does.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use ccgym_core::{Rate, TimeSpan, Timestamp};
+use ccgym_agent::{AgentSpec, FlowAgent};
+use ccgym_core::{CongestionControl, Rate, TimeSpan, Timestamp};
 use ccgym_schemes::registry::ParameterKind;
 use ccgym_schemes::testing::{scheme, MockTransport, TestEvent, MSS};
-use ccgym_schemes::{create, registry, SchemeEntry, SchemeError};
+use ccgym_schemes::{create, create_with, registry, Resources, SchemeEntry, SchemeError};
 use proptest::prelude::*;
 use serde_json::{json, Map, Value};
 
@@ -189,6 +192,29 @@ fn variants(entry: &SchemeEntry) -> Vec<Map<String, Value>> {
     std::iter::once(Map::new()).chain(words).collect()
 }
 
+/// The scheme below an agent that only watches it; none for one with a part at the receiver, or that is an agent itself.
+fn under_a_passive_agent(name: &str, params: &Map<String, Value>) -> Option<Box<dyn CongestionControl>> {
+    let agent = json!({
+        "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
+        "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
+        "action": {"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": name, "params": params}},
+        "startup": {"kind": "none"}
+    });
+    let agent = Some(FlowAgent::new(Arc::new(AgentSpec::from_json(&agent.to_string()).unwrap())));
+    let made = create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() });
+    let mut alone = create(name, params).unwrap();
+    let refused = alone.receiver_side().is_some() || alone.interval_driven().is_some();
+    assert_eq!(made.is_err(), refused, "{name}: {:?}", made.err());
+    made.ok()
+}
+
+/// What a host reads of a scheme.
+fn shown(host: &mut MockTransport) -> impl PartialEq + Debug {
+    let scheme = &mut host.scheme;
+    let media = scheme.media().map(|media| media.target_rate());
+    (scheme.control(), scheme.next_timer(), scheme.send_quantum(), scheme.ssthresh(), scheme.state(), media)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -199,6 +225,7 @@ proptest! {
             for params in variants(entry) {
                 let mut host = MockTransport::new(create(entry.info.name, &params).unwrap());
                 let mut twin = MockTransport::new(create(entry.info.name, &params).unwrap());
+                let mut wrapped = under_a_passive_agent(entry.info.name, &params).map(MockTransport::new);
                 let mut copy = None;
                 let mut had_timeout = false;
                 check(entry.info.name, &host, false);
@@ -211,6 +238,10 @@ proptest! {
                     play(&mut twin, step);
                     check(entry.info.name, &host, had_timeout);
                     prop_assert_eq!(host.scheme.control(), twin.scheme.control(), "{} is not deterministic", entry.info.name);
+                    if let Some(wrapped) = &mut wrapped {
+                        play(wrapped, step);
+                        prop_assert_eq!(shown(wrapped), shown(&mut host), "{}: its wrapper differs", entry.info.name);
+                    }
                     if let Some(copy) = &mut copy {
                         play(copy, step);
                         prop_assert_eq!(host.scheme.control(), copy.scheme.control(), "{}: a copy differs", entry.info.name);

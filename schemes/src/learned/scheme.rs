@@ -191,7 +191,10 @@ impl Learned {
     ) -> Result<Self, SchemeError> {
         let spec = agent.spec();
         let mut base = match &spec.action.inner {
-            Some(base) => Some(create_with(&base.scheme, &base.params, resources)?),
+            // An agent below this one would be this one again.
+            Some(base) => {
+                Some(create_with(&base.scheme, &base.params, &Resources { agent: None, ..resources.clone() })?)
+            }
             None => None,
         };
         let teacher = Teacher::of(name, spec, resources)?.map(Box::new);
@@ -203,6 +206,8 @@ impl Learned {
             let steered = base.steerable().map(|scheme| scheme.steered());
             let mismatch = if base.receiver_side().is_some() {
                 Some(("which has a part at the receiver", "one that needs acknowledgements alone"))
+            } else if base.interval_driven().is_some() {
+                Some(("which decides at intervals itself", "one that decides at acknowledgements"))
             } else if asked == Some(Steered::Cwnd) && steered != asked {
                 Some((
                     "whose window cannot be overwritten",

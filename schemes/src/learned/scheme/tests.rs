@@ -227,28 +227,6 @@ fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
     assert_ne!(more, own);
 }
 
-/// An encoder follows WebRTC's target, and Kestrel's state is in the series, with an agent over them as without.
-#[test]
-fn what_a_base_scheme_tells_is_told() {
-    let agent = json!({
-        "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
-        "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
-        "action": {"map": {"kind": "passive"}, "target": "cwnd", "inner": {"scheme": "webrtc"}},
-        "reward": {"terms": [{"term": "loss", "weight": -1.0}]},
-        "startup": {"kind": "none"}
-    });
-    let agent = Some(FlowAgent::new(Arc::new(AgentSpec::from_json(&agent.to_string()).expect("an agent"))));
-    let over = create_with("learned", &Map::new(), &Resources { agent, ..Resources::default() }).expect("a scheme");
-    let alone = crate::create("webrtc", &Map::new()).expect("a scheme");
-    let [over, alone] =
-        [over, alone].map(|scheme| MockTransport::new(scheme).scheme.media().map(|media| media.target_rate()));
-    assert!(over.is_some() && over == alone, "{over:?}, {alone:?}");
-    let host = MockTransport::new(steering("gain", "kestrel").expect("Kestrel's gain can be set"));
-    let alone = MockTransport::new(crate::create("kestrel", &Map::new()).expect("a scheme"));
-    assert!(!alone.scheme.state().is_empty());
-    assert_eq!(host.scheme.state(), alone.scheme.state());
-}
-
 #[test]
 fn packets_are_ecn_capable_if_the_agent_or_its_base_scheme_says_so() {
     let codepoint = |ecn: Option<bool>, inner: Option<serde_json::Value>| {
