@@ -20,6 +20,7 @@ pub mod rate_sampler;
 pub mod receiver;
 pub mod rng;
 pub mod rtt;
+pub mod schema;
 pub mod sender;
 mod sent_packets;
 pub mod units;

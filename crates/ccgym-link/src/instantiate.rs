@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ccgym_core::packet::Datagram;
-use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::SpecError;
+use ccgym_core::units::Timestamp;
+use ccgym_core::{schema, SpecError};
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
 use crate::elements::{Bleach, Delay, Duplicate, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
@@ -15,9 +15,7 @@ use crate::link::trace_server::TraceServer;
 use crate::link::waiting::Limits;
 use crate::link::{FifoLink, HeldLink};
 use crate::queue;
-use crate::spec::{
-    ElementSpec, JitterSpec, QueueSpec, ScheduleSpec, MAX_OVERHEAD, MAX_RATE, MAX_SPAN, MIN_MEAN_PERIOD,
-};
+use crate::spec::{ElementSpec, QueueSpec, ScheduleSpec};
 use crate::trace::DeliveryTrace;
 
 /// Looks a trace up by name.
@@ -112,10 +110,9 @@ impl PathElement for Element {
 /// # Errors
 /// For parameters out of range and unknown traces: where, what was found, what was expected, what to do.
 pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, SpecError> {
+    schema::check(spec.kind(), spec)?;
     Ok(match spec {
         ElementSpec::Link { schedule, queue, overhead, device_packets } => {
-            let expected = format!("at most {MAX_OVERHEAD}; overhead is bytes per packet: mahimahi 4, PPP 2");
-            SpecError::ensure(*overhead <= MAX_OVERHEAD, "link.overhead", overhead, expected)?;
             queue::check(queue)?;
             match schedule {
                 ScheduleSpec::Trace { name, once } => {
@@ -136,7 +133,7 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                     }
                 }
                 ScheduleSpec::Rate { rate } => {
-                    rate.check("link.schedule.rate", check_rate)?;
+                    schema::check("link.schedule.rate", rate)?;
                     match eager(queue) {
                         Some(limits) => {
                             Element::RateFifo(FifoLink::new(RateClock::new(rate), limits, *overhead, *device_packets))
@@ -149,52 +146,17 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
                 }
             }
         }
-        ElementSpec::Delay { delay, tick } => {
-            delay.check("delay.delay", |at, d| check_span(at, d, 0))?;
-            check_span("delay.tick", *tick, 0)?;
-            Element::Delay(Delay::new(delay, *tick))
-        }
-        ElementSpec::Loss { probability } => {
-            probability.check("loss.probability", check_probability)?;
-            Element::Loss(Loss::new(probability, seed, index))
-        }
-        ElementSpec::Duplicate { probability } => {
-            probability.check("duplicate.probability", check_probability)?;
-            other(Duplicate::new(probability, seed, index))
-        }
-        ElementSpec::Bleach { probability } => {
-            probability.check("bleach.probability", check_probability)?;
-            other(Bleach::new(probability, seed, index))
-        }
+        ElementSpec::Delay { delay, tick } => Element::Delay(Delay::new(delay, *tick)),
+        ElementSpec::Loss { probability } => Element::Loss(Loss::new(probability, seed, index)),
+        ElementSpec::Duplicate { probability } => other(Duplicate::new(probability, seed, index)),
+        ElementSpec::Bleach { probability } => other(Bleach::new(probability, seed, index)),
         ElementSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-            check_probability("gilbert_elliott.good_to_bad", *good_to_bad)?;
-            check_probability("gilbert_elliott.bad_to_good", *bad_to_good)?;
-            check_probability("gilbert_elliott.loss_good", *loss_good)?;
-            check_probability("gilbert_elliott.loss_bad", *loss_bad)?;
             let transitions = (*good_to_bad, *bad_to_good);
             other(GilbertElliott::new(transitions, (*loss_good, *loss_bad), seed, index))
         }
-        ElementSpec::OnOff { mean_on, mean_off, hold } => {
-            check_span("on_off.mean_on", *mean_on, MIN_MEAN_PERIOD)?;
-            check_span("on_off.mean_off", *mean_off, MIN_MEAN_PERIOD)?;
-            other(OnOff::new((*mean_on, *mean_off), *hold, seed, index))
-        }
-        ElementSpec::Intermittent { on, off } => {
-            check_span("intermittent.on", *on, 1)?;
-            check_span("intermittent.off", *off, 1)?;
-            other(Intermittent::new(*on, *off))
-        }
+        ElementSpec::OnOff { mean_on, mean_off, hold } => other(OnOff::new((*mean_on, *mean_off), *hold, seed, index)),
+        ElementSpec::Intermittent { on, off } => other(Intermittent::new(*on, *off)),
         ElementSpec::Jitter { distribution, reorder, flows } => {
-            match distribution {
-                JitterSpec::Uniform { max } => check_span("jitter.distribution.max", *max, 0)?,
-                JitterSpec::Normal { mean, std } => {
-                    check_span("jitter.distribution.mean", *mean, 0)?;
-                    check_span("jitter.distribution.std", *std, 0)?;
-                }
-                JitterSpec::Exponential { mean } => check_span("jitter.distribution.mean", *mean, 0)?,
-                JitterSpec::WiFi { mean } => mean.check("jitter.distribution.mean", |at, m| check_span(at, m, 0))?,
-                JitterSpec::Quantized { period } => check_span("jitter.distribution.period", *period, 1)?,
-            }
             let zero = flows.contains(&0);
             SpecError::ensure(!zero, "jitter.flows", 0, "numbers of flows, from 1")?;
             other(Jitter::new(distribution.clone(), *reorder, flows, seed, index))
@@ -213,20 +175,6 @@ fn eager(queue: &QueueSpec) -> Option<Limits> {
         QueueSpec::Droptail { limit } => Some(limit.into()),
         _ => None,
     }
-}
-
-fn check_rate(at: &str, rate: Rate) -> Result<(), SpecError> {
-    const EXPECTED: &str = "at most 1000000000000000 bit/s; rates are in bits per second";
-    SpecError::ensure(rate.0 <= MAX_RATE, at, format_args!("{} bit/s", rate.0), EXPECTED)
-}
-
-fn check_probability(at: &str, p: f64) -> Result<(), SpecError> {
-    SpecError::ensure((0.0..=1.0).contains(&p), at, p, "a probability in [0, 1]; divide percentages by 100")
-}
-
-fn check_span(at: &str, span: TimeSpan, min: u64) -> Result<(), SpecError> {
-    let expected = format!("{min} to {MAX_SPAN} ns; times are in nanoseconds");
-    SpecError::ensure((min..=MAX_SPAN).contains(&span.0), at, format_args!("{} ns", span.0), expected)
 }
 
 #[cfg(test)]

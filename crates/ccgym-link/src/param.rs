@@ -1,7 +1,6 @@
-//! Parameters that change in time: validation, and evaluation by a cursor that only moves forward.
+//! Parameters that change in time, and their evaluation by a cursor that only moves forward.
 
 use ccgym_core::units::Timestamp;
-use ccgym_core::SpecError;
 
 use crate::spec::Param;
 
@@ -12,35 +11,6 @@ impl<T: Copy> Param<T> {
             Self::Constant(value) => vec![(Timestamp::ZERO, *value)],
             Self::Steps(steps) => steps.clone(),
         }
-    }
-
-    /// Check the order of the steps and each value.
-    ///
-    /// # Errors
-    /// The first that is wrong; `at` says whose steps they are.
-    pub fn check(&self, at: &str, mut value: impl FnMut(&str, T) -> Result<(), SpecError>) -> Result<(), SpecError> {
-        let steps = match self {
-            Self::Constant(v) => return value(at, *v),
-            Self::Steps(steps) => steps,
-        };
-        match steps.first() {
-            None => return Err(SpecError::new(at, "no steps", "at least one step; give [[0, value], …]")),
-            Some((from, _)) => {
-                let expected = "a first step at 0; say what holds from the start: [[0, value], …]";
-                SpecError::ensure(from.0 == 0, at, format_args!("a first step at {} ns", from.0), expected)?;
-            }
-        }
-        for (i, pair) in steps.windows(2).enumerate() {
-            if pair[0].0 >= pair[1].0 {
-                let found = format!("{} ns after {} ns", pair[1].0 .0, pair[0].0 .0);
-                return Err(SpecError::new(
-                    format!("{at}[{}]", i + 1),
-                    found,
-                    "strictly increasing times; sort the steps",
-                ));
-            }
-        }
-        steps.iter().enumerate().try_for_each(|(i, (_, v))| value(&format!("{at}[{i}]"), *v))
     }
 }
 
@@ -95,27 +65,13 @@ impl<T: Copy> ParamCursor<T> {
 mod tests {
     use super::*;
 
-    fn ok(_: &str, _: u64) -> Result<(), SpecError> {
-        Ok(())
-    }
-
     #[test]
     fn steps_hold_from_their_time() {
         let param = Param::Steps(vec![(Timestamp(0), 1u64), (Timestamp(10), 2), (Timestamp(20), 3)]);
-        assert!(param.check("p", ok).is_ok());
         let mut cursor = ParamCursor::new(&param, 0);
         let seen: Vec<_> = [0, 9, 10, 10, 19, 500].map(|t| cursor.at(Timestamp(t))).to_vec();
         assert_eq!(seen, [1, 1, 2, 2, 2, 3]);
         assert_eq!(cursor.until(), Timestamp::NEVER);
         assert_eq!(ParamCursor::new(&Param::Constant(7u64), 0).at(Timestamp::NEVER), 7);
-    }
-
-    #[test]
-    fn bad_steps_are_refused() {
-        let steps = |times: &[u64]| Param::Steps(times.iter().map(|&t| (Timestamp(t), t)).collect());
-        for (times, place) in [(&[][..], "delay"), (&[1], "delay"), (&[0, 5, 5], "delay[2]")] {
-            let error = steps(times).check("delay", ok).expect_err("bad");
-            assert_eq!(error.place, place);
-        }
     }
 }

@@ -11,10 +11,6 @@ use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// Beyond a petabit per second the fraction of a nanosecond would not fit.
-pub const MAX_RATE: u64 = 1_000_000_000_000_000;
-/// About 11 days, nanoseconds: sums of several spans stay far from overflow.
-pub const MAX_SPAN: u64 = 1_000_000_000_000_000;
 /// Exponential periods are drawn one by one: shorter ones (nanoseconds) only cost time.
 pub const MIN_MEAN_PERIOD: u64 = 1_000;
 /// Bytes charged per packet.

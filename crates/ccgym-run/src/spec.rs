@@ -10,8 +10,7 @@ use ccgym_core::ns3;
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::{Misbehavior, ReceiverConfig, Rng, SpecError};
-use ccgym_link::spec::MAX_SPAN;
+use ccgym_core::{schema, Misbehavior, ReceiverConfig, Rng, SpecError};
 use ccgym_link::{check_copies, Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -235,12 +234,6 @@ impl Default for RecordSpec {
 /// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
 pub const MAX_MEMORY: u64 = 4_000_000_000;
 
-/// More copies of an acknowledgement are refused.
-const MAX_ACK_COPIES: u32 = 100;
-
-/// Larger batches are refused.
-const MAX_BATCH: u32 = 1000;
-
 /// Packets that come within this time reach a receiver in one batch: as long as network cards keep an interrupt back.
 const BATCH_WAIT: TimeSpan = TimeSpan::from_micros(50);
 
@@ -339,25 +332,14 @@ impl RunSpec {
             for way in [&route.there, &route.back].into_iter().filter(|way| way.len() > 1) {
                 check_copies(&at("route"), self.elements(way))?;
             }
-            let host = [("host.wakeup", f.host.wakeup), ("host.busy", f.host.busy)];
-            let spans = [("extra_rtt", f.extra_rtt), ("ack_delay", f.ack_delay), ("ack_ahead", f.ack_ahead)];
-            for (key, span) in spans.into_iter().chain(host) {
-                let expected = format!("at most {MAX_SPAN} ns; times are in nanoseconds");
-                SpecError::ensure(span.0 <= MAX_SPAN, &at(key), format!("{} ns", span.0), expected)?;
-            }
-            SpecError::ensure(f.ack_every > 0, &at("ack_every"), 0, "1 or more")?;
+            schema::check(&format!("flows[{i}]"), f)?;
             let size = u64::from(f.mss) + u64::from(f.header);
-            let fits = f.mss > 0 && size <= 65_535;
+            let fits = size <= 65_535;
             SpecError::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
             let fits = f.profile != Profile::Ns3 || size > ns3::HEADER;
             let expected = format!("more than {} bytes together with the header: ns-3's own", ns3::HEADER);
             SpecError::ensure(fits, &at("mss"), f.mss, expected)?;
-            let copies = (1..=MAX_ACK_COPIES).contains(&f.ack_copies);
-            SpecError::ensure(copies, &at("ack_copies"), f.ack_copies, format!("1 to {MAX_ACK_COPIES}"))?;
-            let batch = (1..=MAX_BATCH).contains(&f.host.batch);
-            SpecError::ensure(batch, &at("host.batch"), f.host.batch, format!("1 to {MAX_BATCH} packets"))?;
             SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
-            SpecError::ensure(f.initial_window > 0, &at("initial_window"), 0, "1 packet or more")?;
             let later = f.stop.is_none_or(|stop| stop > f.start);
             SpecError::ensure(later, &at("stop"), format!("{:?}", f.stop), "a time after the flow's start")?;
             if let Some(bytes) = f.send_buffer {
@@ -461,6 +443,7 @@ pub fn loss_before_link<'a>(there: impl Iterator<Item = &'a ElementSpec>) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ccgym_core::schema::MAX_SPAN;
     use serde_json::json;
 
     /// The place of what is wrong with a run of one flow; `elements` of kind duplicate each way, on each of two links.

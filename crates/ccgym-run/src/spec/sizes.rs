@@ -1,6 +1,6 @@
 //! How large transfers are: laws of sizes, and how one is drawn.
 
-use ccgym_core::SpecError;
+use ccgym_core::{schema, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,18 +86,13 @@ impl SizeSpec {
     /// # Errors
     /// A value is out of range, or values do not fit each other; the place begins with `at`.
     pub fn validate(&self, at: &str) -> Result<(), SpecError> {
+        schema::check(at, self)?;
         let (smallest, max) = match *self {
             Self::Constant { bytes } => (bytes, bytes),
             Self::Uniform { min, max } | Self::LogUniform { min, max } => (min, max),
             Self::Exponential { mean, max } => (mean, max),
-            Self::Pareto { min, shape, max } => {
-                SpecError::ensure((0.1..=100.0).contains(&shape), &format!("{at}.shape"), shape, "0.1 to 100")?;
-                (min, max)
-            }
-            Self::Lognormal { median, sigma, max } => {
-                SpecError::ensure((0.0..=10.0).contains(&sigma), &format!("{at}.sigma"), sigma, "0 to 10")?;
-                (median, max)
-            }
+            Self::Pareto { min, max, .. } => (min, max),
+            Self::Lognormal { median, max, .. } => (median, max),
             Self::Table { ref sizes, ref fractions } => {
                 let found = format!("{} sizes and {} fractions", sizes.len(), fractions.len());
                 let pairs = !sizes.is_empty() && sizes.len() == fractions.len();
@@ -300,7 +295,7 @@ mod tests {
             (table(&[2, 1], &[0.5, 1.0]), "size.sizes"),
             (table(&[1, 2], &[0.5, 0.9]), "size.fractions"),
             (table(&[1, 2, 3], &[0.5, 0.4, 1.0]), "size.fractions"),
-            (table(&[0, 2], &[0.5, 1.0]), "size"),
+            (table(&[0, 2], &[0.5, 1.0]), "size.sizes[0]"),
         ] {
             assert_eq!(size.validate("size").unwrap_err().place, place, "{size:?}");
         }

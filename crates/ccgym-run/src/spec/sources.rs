@@ -1,7 +1,7 @@
 //! What the applications of flows do, as data.
 
 use ccgym_core::units::{Rate, TimeSpan};
-use ccgym_core::SpecError;
+use ccgym_core::{schema, SpecError};
 use ccgym_link::Param;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum SourceSpec {
     /// A transfer of a number of payload bytes, all there from the start.
     Bytes {
         /// Payload bytes.
-        #[schemars(extend("format" = "bytes"))]
+        #[schemars(range(min = 1), extend("format" = "bytes"))]
         bytes: u64,
     },
     /// Alternates between always and never having data; exponentially distributed periods, starts on.
@@ -43,6 +43,7 @@ pub enum SourceSpec {
     /// Full segments, or transfers with sizes of their own, that come as a Poisson process, whatever became of those before.
     Poisson {
         /// Mean payload rate.
+        #[schemars(range(min = 1))]
         rate: Rate,
         /// Payload of a transfer; absent: each is a full segment. Needs a reliable transport.
         #[serde(default)]
@@ -60,37 +61,23 @@ pub enum SourceSpec {
 }
 
 impl SourceSpec {
-    /// Check every value that the types leave open.
+    /// Check what the schema leaves open.
     pub(super) fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+        schema::check(&at("source"), self)?;
         match self {
-            SourceSpec::Greedy => {}
-            SourceSpec::Bytes { bytes } => SpecError::ensure(*bytes > 0, &at("source.bytes"), 0, "1 byte or more")?,
-            SourceSpec::Poisson { rate, size, bytes } => {
-                SpecError::ensure(*rate > Rate::ZERO, &at("source.rate"), 0, "a positive rate")?;
-                SpecError::ensure(*bytes != Some(0), &at("source.bytes"), 0, "1 byte or more")?;
-                if let Some(size) = size {
-                    size.validate(&at("source.size"))?;
-                    let reliable = profile != Profile::Udp;
-                    SpecError::ensure(reliable, &at("source.size"), "transfers over udp", "the profile tcp or ns3")?;
-                }
+            SourceSpec::Poisson { size: Some(size), .. } => {
+                size.validate(&at("source.size"))?;
+                let reliable = profile != Profile::Udp;
+                SpecError::ensure(reliable, &at("source.size"), "transfers over udp", "the profile tcp or ns3")
             }
-            SourceSpec::Requests(requests) => {
-                requests.size.validate(&at("source.size"))?;
-                SpecError::ensure(requests.count != Some(0), &at("source.count"), 0, "1 response or more")?;
-            }
-            SourceSpec::Rate { rate, bytes } => {
-                SpecError::ensure(*bytes != Some(0), &at("source.bytes"), 0, "1 byte or more")?;
-                rate.check(&at("source.rate"), |_, _| Ok(()))?;
+            SourceSpec::Requests(requests) => requests.size.validate(&at("source.size")),
+            SourceSpec::Rate { rate, .. } => {
                 let positive = rate.steps().iter().any(|(_, rate)| *rate > Rate::ZERO);
-                SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")?;
+                SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")
             }
-            SourceSpec::OnOff { mean_on, mean_off } => {
-                let positive = *mean_on.min(mean_off) > TimeSpan::ZERO;
-                SpecError::ensure(positive, &at("source"), "a zero mean period", "positive mean periods")?;
-            }
-            SourceSpec::Media(media) => media.validate(at, profile)?,
+            SourceSpec::Media(media) => media.validate(at, profile),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -121,6 +108,7 @@ pub struct MediaSpec {
     #[schemars(range(min = 1.0, max = 240.0))]
     pub frame_rate: f64,
     /// Minimum payload rate of the encoder, whatever the scheme says.
+    #[schemars(range(min = 1))]
     pub min_rate: Rate,
     /// Maximum payload rate of the encoder.
     pub max_rate: Rate,
@@ -161,14 +149,9 @@ impl MediaSpec {
     fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
         let found = format!("{profile:?}").to_lowercase();
         SpecError::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
-        let (fps, factor) = (self.frame_rate, self.key_factor);
-        SpecError::ensure((1.0..=240.0).contains(&fps), &at("source.frame_rate"), fps, "1 to 240 frames per second")?;
-        SpecError::ensure((1.0..=100.0).contains(&factor), &at("source.key_factor"), factor, "1 to 100")?;
-        SpecError::ensure(self.min_rate > Rate::ZERO, &at("source.min_rate"), 0, "a positive rate")?;
         let ordered = self.min_rate <= self.max_rate && self.max_rate <= MAX_MEDIA_RATE;
         let found = format!("{} bit/s", self.max_rate.0);
-        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")?;
-        SpecError::ensure(self.max_wait > TimeSpan::ZERO, &at("source.max_wait"), 0, "a positive time")
+        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")
     }
 }
 
