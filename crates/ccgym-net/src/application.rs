@@ -1,7 +1,7 @@
 //! What an application hands to a transport that is not ours, the kernel's TCP or QUIC, and when.
 
-use ccgym_core::{Rng, TimeSpan, Timestamp};
-use ccgym_run::source::SegmentClock;
+use ccgym_core::Timestamp;
+use ccgym_run::source::{Periods, SegmentClock};
 use ccgym_run::spec::SourceSpec;
 
 /// How many bytes the application has to write at the moment.
@@ -15,13 +15,7 @@ enum Kind {
     Bytes {
         left: u64,
     },
-    OnOff {
-        mean_on: f64,
-        mean_off: f64,
-        on: bool,
-        next: Timestamp,
-        rng: Rng,
-    },
+    OnOff(Periods),
     /// Segments of `mss` bytes at a rate; `due` bytes are to be written.
     Rate {
         clock: SegmentClock,
@@ -36,13 +30,11 @@ impl Application {
         Self(match *spec {
             SourceSpec::Greedy => Kind::Greedy,
             SourceSpec::Bytes { bytes } => Kind::Bytes { left: bytes },
-            SourceSpec::OnOff { mean_on, mean_off } => Kind::OnOff {
-                mean_on: mean_on.as_secs_f64(),
-                mean_off: mean_off.as_secs_f64(),
-                on: false,
-                next: start,
-                rng: Rng::stream(seed, "source", u64::from(flow)),
-            },
+            SourceSpec::OnOff { mean_on, mean_off } => {
+                let mut periods = Periods::new(mean_on, mean_off, seed, u64::from(flow));
+                periods.next = start;
+                Kind::OnOff(periods)
+            }
             SourceSpec::Rate { ref rate, bytes } => {
                 let mut clock = SegmentClock::new(rate, mss, bytes);
                 clock.start(start);
@@ -58,11 +50,9 @@ impl Application {
     pub fn advance(&mut self, now: Timestamp) {
         match &mut self.0 {
             Kind::Greedy | Kind::Bytes { .. } => {}
-            Kind::OnOff { mean_on, mean_off, on, next, rng } => {
-                while *next <= now {
-                    *on = !*on;
-                    let mean = if *on { *mean_on } else { *mean_off };
-                    *next += TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1));
+            Kind::OnOff(periods) => {
+                while periods.next <= now {
+                    periods.change(periods.next);
                 }
             }
             Kind::Rate { clock, mss, due } => *due += clock.due(now) * *mss,
@@ -72,8 +62,8 @@ impl Application {
     /// Bytes to write now.
     pub const fn wants(&self) -> u64 {
         match &self.0 {
-            Kind::Greedy | Kind::OnOff { on: true, .. } => u64::MAX,
-            Kind::OnOff { on: false, .. } => 0,
+            Kind::Greedy | Kind::OnOff(Periods { on: true, .. }) => u64::MAX,
+            Kind::OnOff(_) => 0,
             Kind::Bytes { left } => *left,
             Kind::Rate { due, .. } => *due,
         }
@@ -82,7 +72,7 @@ impl Application {
     /// The transport took that many.
     pub fn wrote(&mut self, bytes: u64) {
         match &mut self.0 {
-            Kind::Greedy | Kind::OnOff { .. } => {}
+            Kind::Greedy | Kind::OnOff(_) => {}
             Kind::Bytes { left: n } | Kind::Rate { due: n, .. } => *n = n.saturating_sub(bytes),
         }
     }
@@ -91,7 +81,7 @@ impl Application {
     pub fn next_event(&self) -> Timestamp {
         match &self.0 {
             Kind::Greedy | Kind::Bytes { .. } => Timestamp::NEVER,
-            Kind::OnOff { next, .. } => *next,
+            Kind::OnOff(periods) => periods.next,
             Kind::Rate { clock, .. } => clock.next_event(),
         }
     }
@@ -103,13 +93,13 @@ impl Application {
 
     /// Whether what it wrote should not wait long in the transport, because it may stop.
     pub const fn keeps_little_waiting(&self) -> bool {
-        matches!(self.0, Kind::OnOff { .. })
+        matches!(self.0, Kind::OnOff(_))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::Rate;
+    use ccgym_core::{Rate, TimeSpan};
     use ccgym_link::Param;
 
     use super::*;

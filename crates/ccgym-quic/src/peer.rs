@@ -125,9 +125,7 @@ impl Peer {
                 Ok((length, from)) => self.handle(now, length, from)?,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(error) if is_refusal(&error) => {}
-                Err(error) => {
-                    return Err(NetError::new("receiving datagrams of QUIC", error).coded("system-call-failed"))
-                }
+                Err(error) => return Err(error).context(|| "receiving datagrams of QUIC".into()),
             }
         }
         let now = Instant::now();
@@ -209,7 +207,7 @@ impl Peer {
                 Err(error) if is_refusal(&error) || error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
                     return Ok(())
                 }
-                Err(error) => return Err(NetError::new("sending datagrams of QUIC", error).coded("system-call-failed")),
+                Err(error) => return Err(error).context(|| "sending datagrams of QUIC".into()),
             }
         }
     }

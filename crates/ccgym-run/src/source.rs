@@ -20,18 +20,7 @@ pub enum Source {
         bytes: u64,
     },
     /// Alternating.
-    OnOff {
-        /// Mean on period in seconds.
-        mean_on: f64,
-        /// Mean off period in seconds.
-        mean_off: f64,
-        /// Whether it is on now.
-        on: bool,
-        /// When that changes.
-        next: Timestamp,
-        /// Draws the periods.
-        rng: Rng,
-    },
+    OnOff(Periods),
     /// Segments at a rate.
     Rate(SegmentClock),
     /// Segments or transfers as a Poisson process.
@@ -49,13 +38,7 @@ impl Source {
         match *spec {
             SourceSpec::Greedy => Self::Greedy,
             SourceSpec::Bytes { bytes } => Self::Bytes { bytes },
-            SourceSpec::OnOff { mean_on, mean_off } => Self::OnOff {
-                mean_on: mean_on.as_secs_f64(),
-                mean_off: mean_off.as_secs_f64(),
-                on: false,
-                next: Timestamp::ZERO,
-                rng: Rng::stream(seed, "source", flow),
-            },
+            SourceSpec::OnOff { mean_on, mean_off } => Self::OnOff(Periods::new(mean_on, mean_off, seed, flow)),
             SourceSpec::Rate { ref rate, bytes } => Self::Rate(SegmentClock::new(rate, mss, bytes)),
             SourceSpec::Poisson { rate, ref size, bytes } => {
                 let rng = Rng::stream(seed, "source", flow);
@@ -74,8 +57,8 @@ impl Source {
         match self {
             Self::Greedy => sender.write(ENDLESS),
             Self::Bytes { bytes } => write_payload(sender, *bytes, mss, header),
-            Self::OnOff { next, .. } => {
-                *next = now;
+            Self::OnOff(periods) => {
+                periods.next = now;
                 self.on_event(now, sender);
             }
             Self::Rate(clock) => {
@@ -95,7 +78,7 @@ impl Source {
     pub fn stop(&mut self) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { next, .. } => *next = Timestamp::NEVER,
+            Self::OnOff(periods) => periods.next = Timestamp::NEVER,
             Self::Poisson(arrivals) => arrivals.stop(),
             Self::Rate(clock) => clock.stop(),
             Self::Requests(requests) => requests.stop(),
@@ -110,7 +93,7 @@ impl Source {
             Self::Bytes { .. } => true,
             Self::Rate(clock) => clock.left == 0,
             Self::Poisson(arrivals) => arrivals.is_done(),
-            Self::Greedy | Self::OnOff { .. } | Self::Requests(_) | Self::Media(_) => false,
+            Self::Greedy | Self::OnOff(_) | Self::Requests(_) | Self::Media(_) => false,
         }
     }
 
@@ -156,7 +139,7 @@ impl Source {
     pub fn next_event(&self) -> Timestamp {
         match self {
             Self::Greedy | Self::Bytes { .. } => Timestamp::NEVER,
-            Self::OnOff { next, .. } => *next,
+            Self::OnOff(periods) => periods.next,
             Self::Poisson(arrivals) => arrivals.next_event(),
             Self::Rate(clock) => clock.next_event(),
             Self::Requests(requests) => requests.next_event(),
@@ -168,11 +151,8 @@ impl Source {
     pub fn on_event(&mut self, now: Timestamp, sender: &mut Sender) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
-            Self::OnOff { mean_on, mean_off, on, next, rng } => {
-                *on = !*on;
-                let mean = if *on { *mean_on } else { *mean_off };
-                *next = now + TimeSpan::from_secs_f64(rng.exponential(mean)).max(TimeSpan(1));
-                if *on {
+            Self::OnOff(periods) => {
+                if periods.change(now) {
                     sender.write(ENDLESS);
                 } else {
                     sender.withdraw();
@@ -188,6 +168,35 @@ impl Source {
             Self::Requests(requests) => requests.on_event(now, sender),
             Self::Media(media) => media.on_event(now, sender),
         }
+    }
+}
+
+/// The periods of an application that alternates.
+#[derive(Clone, Debug)]
+pub struct Periods {
+    /// Mean lengths in seconds: off and on.
+    means: [f64; 2],
+    /// Whether it is on now.
+    pub on: bool,
+    /// When that changes.
+    pub next: Timestamp,
+    rng: Rng,
+}
+
+impl Periods {
+    /// Off until it starts. The same seed draws the same periods.
+    #[must_use]
+    pub fn new(mean_on: TimeSpan, mean_off: TimeSpan, seed: u64, flow: u64) -> Self {
+        let means = [mean_off.as_secs_f64(), mean_on.as_secs_f64()];
+        Self { means, on: false, next: Timestamp::ZERO, rng: Rng::stream(seed, "source", flow) }
+    }
+
+    /// The next period begins; whether it is one of those that are on.
+    pub fn change(&mut self, now: Timestamp) -> bool {
+        self.on = !self.on;
+        let length = TimeSpan::from_secs_f64(self.rng.exponential(self.means[usize::from(self.on)]));
+        self.next = now + length.max(TimeSpan(1));
+        self.on
     }
 }
 

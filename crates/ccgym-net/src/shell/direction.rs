@@ -8,7 +8,7 @@ use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_link::{Exit, PathElement, Pipeline};
 use ccgym_run::recorder::{LinkSeries, PacketLog, UNLOGGED};
 use nix::errno::Errno;
-use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::flow_of;
@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::act_on_time;
 use crate::system::port::Port;
+use crate::system::signals::wait_for;
 
 /// Packets read in a row before those that are due have their turn.
 const READ_AT_ONCE: usize = 32;
@@ -175,10 +176,7 @@ impl Direction {
         let mut fds = [PollFd::new(self.from.fd(), readable), PollFd::new(self.end.event.as_fd(), readable)];
         // Once the end is known, the timeout sees to it.
         let watched = if end.is_set() { 1 } else { 2 };
-        match ppoll(&mut fds[..watched], timeout, None) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(NetError::new("waiting for packets", errno.desc()).coded("system-call-failed")),
-        }
+        wait_for(&mut fds[..watched], timeout, "packets")
     }
 
     /// Read what has arrived; whether there may be more.

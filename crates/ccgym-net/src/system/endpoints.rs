@@ -232,15 +232,10 @@ fn free_name(pattern: &str) -> Result<String> {
 #[allow(clippy::print_stderr)] // what is skipped must be seen
 mod tests {
     use std::collections::BTreeSet;
-    use std::io::{Read, Write};
-    use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-    use std::time::Duration;
-    use std::{fs, thread};
+    use std::thread;
 
     use super::*;
     use crate::system::capability::{present, Capability};
-    use crate::system::port::LARGEST_PACKET;
 
     #[test]
     fn ranges_contain_their_addresses() {
@@ -269,98 +264,5 @@ mod tests {
         let devices: BTreeSet<_> = made.iter().map(|ends| &ends.outside.device).collect();
         let addresses: BTreeSet<_> = made.iter().flat_map(|ends| [ends.outside.address, ends.inside.address]).collect();
         assert_eq!((devices.len(), addresses.len()), (6, 12), "{devices:?} {addresses:?}");
-    }
-
-    /// Pass everything on at once, as it is.
-    fn forward(from: &Port, to: &Port, halt: &AtomicBool) {
-        let mut buffer = vec![0; LARGEST_PACKET];
-        while !halt.load(Relaxed) {
-            match from.receive(&mut buffer).unwrap() {
-                Some((length, offload)) => {
-                    let (headers, rest) = buffer[..length].split_at(length.min(52));
-                    to.send(&offload, headers, rest).unwrap();
-                }
-                None => thread::sleep(Duration::from_micros(100)),
-            }
-        }
-    }
-
-    fn carries_udp_and_tcp(placement: Placement, kind: DeviceKind) {
-        match present() {
-            None => return eprintln!("SKIPPED: may not make namespaces"),
-            // An ordinary user has no power over the machine's own namespace.
-            Some(Capability::UserNamespace) if placement == Placement::HostOutside => {
-                return eprintln!("SKIPPED: not root")
-            }
-            Some(_) if kind == DeviceKind::Tun && tun::available().is_err() => return eprintln!("SKIPPED: no TUN"),
-            Some(_) => {}
-        }
-        let ends = Endpoints::open_with(placement, kind).unwrap();
-        let outside_device = ends.outside.device.clone();
-        let (udp, tcp) = ends
-            .outside
-            .namespace
-            .run(|| {
-                let udp = UdpSocket::bind((ends.outside.address, 0)).unwrap();
-                udp.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-                (udp, TcpListener::bind((ends.outside.address, 0)).unwrap())
-            })
-            .unwrap();
-        let port = |address: std::net::SocketAddr| SocketAddrV4::new(ends.outside.address, address.port());
-        let (udp_at, tcp_at) = (port(udp.local_addr().unwrap()), port(tcp.local_addr().unwrap()));
-        let content: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
-        let halt = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| forward(&ends.inside.port, &ends.outside.port, &halt));
-            scope.spawn(|| forward(&ends.outside.port, &ends.inside.port, &halt));
-            let sender = scope.spawn(|| {
-                ends.inside.namespace.enter().unwrap();
-                let socket = UdpSocket::bind((ends.inside.address, 0)).unwrap();
-                socket.send_to(b"over the path", udp_at).unwrap();
-                let mut stream = TcpStream::connect(tcp_at).unwrap();
-                stream.write_all(&content).unwrap();
-            });
-            let mut datagram = [0; 100];
-            let (length, from) = udp.recv_from(&mut datagram).unwrap();
-            assert_eq!((&datagram[..length], from.ip()), (&b"over the path"[..], ends.inside.address.into()));
-            let (mut stream, _) = tcp.accept().unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            assert!(received == content, "{} bytes arrived changed", received.len());
-            sender.join().unwrap();
-            halt.store(true, Relaxed);
-        });
-        assert_eq!(ends.inside.port.drops().unwrap(), crate::system::port::Drops::default());
-        drop(ends);
-        // The kernel takes namespaces apart in the background, and veth devices with them.
-        let still_there = || fs::read_to_string("/proc/thread-self/net/dev").unwrap().contains(&outside_device);
-        let gone = || placement == Placement::Isolated || !still_there();
-        assert!(
-            (0..100).any(|_| gone() || {
-                thread::sleep(Duration::from_millis(30));
-                false
-            }),
-            "{outside_device} is left"
-        );
-    }
-
-    #[test]
-    fn packets_cross_between_isolated_ends_over_tun() {
-        carries_udp_and_tcp(Placement::Isolated, DeviceKind::Tun);
-    }
-
-    #[test]
-    fn packets_cross_between_isolated_ends_over_veth() {
-        carries_udp_and_tcp(Placement::Isolated, DeviceKind::Veth);
-    }
-
-    #[test]
-    fn packets_reach_this_namespace_over_tun() {
-        carries_udp_and_tcp(Placement::HostOutside, DeviceKind::Tun);
-    }
-
-    #[test]
-    fn packets_reach_this_namespace_over_veth() {
-        carries_udp_and_tcp(Placement::HostOutside, DeviceKind::Veth);
     }
 }

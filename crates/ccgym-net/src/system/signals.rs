@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::errno::Errno;
+use nix::poll::{poll, ppoll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{pthread_sigmask, raise, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
 
 use super::syscalls::reset;
 use crate::error::{Context, Result};
@@ -103,6 +105,14 @@ fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
         if !interruption.came(info.ssi_signo as i32) || readable([over.as_fd()], patience) == [false] {
             die_of(info.ssi_signo as i32);
         }
+    }
+}
+
+/// Wait until something of `fds` comes, or for the time of `timeout`; a signal ends the wait, too.
+pub(crate) fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<TimeSpec>, what: &str) -> Result<()> {
+    match ppoll(fds, timeout, None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(errno).context(|| format!("waiting for {what}")),
     }
 }
 

@@ -15,57 +15,72 @@ const ROOM: usize = 512;
 /// TCP timestamps are in use (`TCPI_OPT_TIMESTAMPS`).
 const OPTION_TIMESTAMPS: u8 = 1;
 
-/// `struct tcp_info`, as far as it is used here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpInfo {
+/// Declares the structure and how it is read: each field's offset stands behind it.
+macro_rules! tcp_info {
+    ($($(#[$doc:meta])* $name:ident: $type:ident @ $offset:literal,)*) => {
+        /// `struct tcp_info`, as far as it is used here.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct TcpInfo {
+            $($(#[$doc])* pub $name: $type,)*
+        }
+
+        impl TcpInfo {
+            fn read(bytes: &[u8]) -> Self {
+                Self { $($name: $type::from_ne_bytes(at(bytes, $offset)),)* }
+            }
+        }
+    };
+}
+
+tcp_info! {
     /// State of the congestion machinery: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
-    pub ca_state: u8,
-    /// Whether segments carry timestamps (12 bytes of options).
-    pub timestamps: bool,
+    ca_state: u8 @ 1,
+    /// Options of TCP in use: see [`TcpInfo::header`].
+    options: u8 @ 5,
     /// Retransmission timeout in µs.
-    pub rto_us: u32,
+    rto_us: u32 @ 8,
     /// Payload bytes of a full segment.
-    pub snd_mss: u32,
+    snd_mss: u32 @ 16,
     /// Segments in flight or lost and not sent again.
-    pub unacked: u32,
+    unacked: u32 @ 24,
     /// Of these, segments selectively acknowledged.
-    pub sacked: u32,
+    sacked: u32 @ 28,
     /// Of these, segments thought lost.
-    pub lost: u32,
+    lost: u32 @ 32,
     /// Segments sent again and in flight.
-    pub retrans: u32,
+    retrans: u32 @ 36,
     /// Smoothed RTT in µs.
-    pub rtt_us: u32,
+    rtt_us: u32 @ 68,
     /// Slow-start threshold in segments; `0x7fff_ffff` if not set.
-    pub snd_ssthresh: u32,
+    snd_ssthresh: u32 @ 76,
     /// cwnd in segments.
-    pub snd_cwnd: u32,
+    snd_cwnd: u32 @ 80,
     /// Segments sent again so far.
-    pub total_retrans: u32,
+    total_retrans: u32 @ 100,
     /// Pacing rate in bytes per second; all ones if none.
-    pub pacing_rate: u64,
+    pacing_rate: u64 @ 104,
     /// Payload bytes acknowledged in order so far.
-    pub bytes_acked: u64,
+    bytes_acked: u64 @ 120,
     /// Payload bytes received in order so far.
-    pub bytes_received: u64,
+    bytes_received: u64 @ 128,
     /// Bytes that the application wrote and that were never sent.
-    pub notsent_bytes: u32,
+    notsent_bytes: u32 @ 144,
     /// Minimum RTT of the kernel's window (300 s) in µs; all ones if there is none.
-    pub min_rtt_us: u32,
+    min_rtt_us: u32 @ 148,
     /// Data segments received so far, copies included.
-    pub data_segs_in: u32,
+    data_segs_in: u32 @ 152,
     /// Data segments sent so far, copies included.
-    pub data_segs_out: u32,
+    data_segs_out: u32 @ 156,
     /// Delivery rate in bytes per second.
-    pub delivery_rate: u64,
+    delivery_rate: u64 @ 160,
     /// Segments delivered so far.
-    pub delivered: u32,
+    delivered: u32 @ 192,
     /// Payload bytes sent so far, copies included.
-    pub bytes_sent: u64,
+    bytes_sent: u64 @ 200,
     /// Segments that the receiver reported to have had twice.
-    pub dsack_dups: u32,
+    dsack_dups: u32 @ 216,
     /// Retransmission timeouts so far (kernel 6.7).
-    pub total_rto: u16,
+    total_rto: u16 @ 240,
 }
 
 /// The state of BBR (`struct tcp_bbr_info`).
@@ -81,25 +96,9 @@ pub struct BbrInfo {
     pub cwnd_gain: f64,
 }
 
-/// Fields at offsets, zero beyond the end.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn at<const N: usize>(&self, offset: usize) -> [u8; N] {
-        self.0.get(offset..offset + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
-    }
-    fn u8(&self, offset: usize) -> u8 {
-        u8::from_ne_bytes(self.at(offset))
-    }
-    fn u16(&self, offset: usize) -> u16 {
-        u16::from_ne_bytes(self.at(offset))
-    }
-    fn u32(&self, offset: usize) -> u32 {
-        u32::from_ne_bytes(self.at(offset))
-    }
-    fn u64(&self, offset: usize) -> u64 {
-        u64::from_ne_bytes(self.at(offset))
-    }
+/// The bytes at an offset, zero beyond the end.
+fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    bytes.get(offset..offset + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
 impl TcpInfo {
@@ -110,36 +109,6 @@ impl TcpInfo {
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut buffer = [0; ROOM];
         get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer).map(Self::read)
-    }
-
-    fn read(bytes: &[u8]) -> Self {
-        let fields = Fields(bytes);
-        Self {
-            ca_state: fields.u8(1),
-            timestamps: fields.u8(5) & OPTION_TIMESTAMPS != 0,
-            rto_us: fields.u32(8),
-            snd_mss: fields.u32(16),
-            unacked: fields.u32(24),
-            sacked: fields.u32(28),
-            lost: fields.u32(32),
-            retrans: fields.u32(36),
-            rtt_us: fields.u32(68),
-            snd_ssthresh: fields.u32(76),
-            snd_cwnd: fields.u32(80),
-            total_retrans: fields.u32(100),
-            pacing_rate: fields.u64(104),
-            bytes_acked: fields.u64(120),
-            bytes_received: fields.u64(128),
-            notsent_bytes: fields.u32(144),
-            min_rtt_us: fields.u32(148),
-            data_segs_in: fields.u32(152),
-            data_segs_out: fields.u32(156),
-            delivery_rate: fields.u64(160),
-            delivered: fields.u32(192),
-            bytes_sent: fields.u64(200),
-            dsack_dups: fields.u32(216),
-            total_rto: fields.u16(240),
-        }
     }
 
     /// Segments in flight, as the kernel counts them.
@@ -154,7 +123,7 @@ impl TcpInfo {
 
     /// Bytes of a segment that are not payload, from the IP header on.
     pub const fn header(&self) -> u32 {
-        if self.timestamps {
+        if self.options & OPTION_TIMESTAMPS != 0 {
             52
         } else {
             40
@@ -170,13 +139,13 @@ impl BbrInfo {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let fields = Fields(bytes);
+        let u32 = |offset| u32::from_ne_bytes(at(bytes, offset));
         // Vegas and DCTCP answer too, with 16 bytes; later versions of BBR put more behind.
         (bytes.len() >= 20).then(|| Self {
-            bandwidth: (u64::from(fields.u32(4)) << 32) | u64::from(fields.u32(0)),
-            min_rtt_us: fields.u32(8),
-            pacing_gain: f64::from(fields.u32(12)) / 256.0,
-            cwnd_gain: f64::from(fields.u32(16)) / 256.0,
+            bandwidth: (u64::from(u32(4)) << 32) | u64::from(u32(0)),
+            min_rtt_us: u32(8),
+            pacing_gain: f64::from(u32(12)) / 256.0,
+            cwnd_gain: f64::from(u32(16)) / 256.0,
         })
     }
 }

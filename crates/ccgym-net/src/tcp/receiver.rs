@@ -9,12 +9,13 @@ use std::time::Duration;
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::Received;
 use nix::errno::Errno;
-use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{recv, MsgFlags};
 use nix::sys::time::TimeSpec;
 
 use super::info::TcpInfo;
 use crate::error::{Context, NetError, Result};
+use crate::system::signals::wait_for;
 use crate::udp::{ReceiverResult, ReceiverTask};
 
 /// `halt` is looked at this often.
@@ -93,7 +94,7 @@ fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Resu
             Ok(bytes) => counts.payload += bytes as u64,
             Err(Errno::EAGAIN) => wait(stream.as_fd(), task, closing)?,
             Err(Errno::EINTR) => {}
-            Err(errno) => return Err(NetError::new("receiving over TCP", errno.desc()).coded("system-call-failed")),
+            Err(errno) => return Err(errno).context(|| "receiving over TCP".into()),
         }
     }
     Ok(())
@@ -103,10 +104,7 @@ fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()>
     let until = until.min(task.end).min(task.clock.now().saturating_add(HALT_CHECK));
     let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::ZERO));
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
-    match ppoll(&mut fds, Some(timeout), None) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(NetError::new("waiting for a TCP flow", errno.desc()).coded("system-call-failed")),
-    }
+    wait_for(&mut fds, Some(timeout), "a TCP flow")
 }
 
 impl Counts {

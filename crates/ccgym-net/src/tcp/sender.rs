@@ -257,9 +257,7 @@ fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until
     match ppoll(&mut fds, Some(timeout), None) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::EINTR) => Ok(false),
-        Err(errno) => {
-            Err(NetError::new(format!("waiting for {}", task.named()), errno.desc()).coded("system-call-failed"))
-        }
+        Err(errno) => Err(errno).context(|| format!("waiting for {}", task.named())),
     }
 }
 

@@ -10,8 +10,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
-use nix::errno::Errno;
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::time::TimeSpec;
 use serde::{Deserialize, Serialize};
 
 use super::header::{read, write_packet, Content};
@@ -20,12 +20,13 @@ use crate::error::{Context, NetError, Result};
 use crate::shell::flow_of;
 use crate::shell::offload::Layout;
 use crate::system::port::{Offload, LARGEST_PACKET};
+use crate::system::signals::wait_for;
 use crate::system::{act_on_time, Port};
 use crate::udp::{kernel_drops, RxBatch, TxBatch};
 use crate::Clock;
 
-/// Max wait, ms, so that a request to halt is seen.
-const HALT_CHECK: u8 = 20;
+/// Max wait, so that a request to halt is seen.
+const HALT_CHECK: Duration = Duration::from_millis(20);
 /// Packets sent by one call: a long train would leave late.
 const TRAIN: usize = 32;
 /// Messages of the other end that wait to be heard; more get lost, as on the way.
@@ -215,7 +216,7 @@ pub(super) fn say(socket: &UdpSocket, secret: &Secret, message: Message) -> Resu
     match socket.send(&message::datagram(secret, message)) {
         Ok(_) => Ok(()),
         Err(e) if crate::udp::is_refusal(&e) || e.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        Err(e) => Err(NetError::new("sending to the other end of the tunnel", e).coded("system-call-failed")),
+        Err(e) => Err(e).context(|| "sending to the other end of the tunnel".into()),
     }
 }
 
@@ -277,11 +278,7 @@ impl Shared {
                                 Ok(false) => log.dropped += 1,
                                 // The kernel takes no such packet.
                                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => log.dropped += 1,
-                                Err(e) => {
-                                    return Err(
-                                        NetError::new("writing the tunnel's device", e).coded("system-call-failed")
-                                    )
-                                }
+                                Err(e) => return Err(e).context(|| "writing the tunnel's device".into()),
                             }
                         }
                         Some(Content::Message(bytes)) => match message::read(&self.secret, bytes) {
@@ -313,8 +310,5 @@ impl Shared {
 }
 
 fn wait(descriptor: PollFd<'_>) -> Result<()> {
-    match poll(&mut [descriptor], PollTimeout::from(HALT_CHECK)) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(NetError::new("waiting for packets of the tunnel", errno.desc()).coded("system-call-failed")),
-    }
+    wait_for(&mut [descriptor], Some(TimeSpec::from_duration(HALT_CHECK)), "packets of the tunnel")
 }

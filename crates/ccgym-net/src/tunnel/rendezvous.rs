@@ -138,9 +138,7 @@ fn receive(socket: &UdpSocket, until: Instant) -> Result<Option<(Vec<u8>, Socket
                 return Ok(Some((room, from)));
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock || e.kind() == ErrorKind::Interrupted || is_refusal(&e) => {}
-            Err(e) => {
-                return Err(NetError::new("receiving from the other end of the tunnel", e).coded("system-call-failed"))
-            }
+            Err(e) => return Err(e).context(|| "receiving from the other end of the tunnel".into()),
         }
         let timeout = PollTimeout::try_from(left.min(PAUSE) + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], timeout);

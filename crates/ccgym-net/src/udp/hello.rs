@@ -152,9 +152,7 @@ impl Connection {
                         let _ = connection.socket.send(&bytes);
                     }
                     Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                    Err(e) => {
-                        return Err(NetError::new(format!("{}: sending hello", step()), e).coded("system-call-failed"))
-                    }
+                    Err(e) => return Err(e).context(|| format!("{}: sending hello", step())),
                 }
                 hellos += 1;
                 again = clock.now() + TimeSpan(pause.as_nanos() as u64);
@@ -202,10 +200,7 @@ impl Connection {
                 },
                 Err(e) if is_refusal(&e) => *refusals += 1,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
-                Err(e) => {
-                    return Err(NetError::new(format!("handshake with {}: receiving", self.peer), e)
-                        .coded("system-call-failed"))
-                }
+                Err(e) => return Err(e).context(|| format!("handshake with {}: receiving", self.peer)),
             }
         }
     }

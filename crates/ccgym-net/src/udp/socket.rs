@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use ccgym_core::{TimeSpan, Timestamp};
 use nix::errno::Errno;
-use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{clock_gettime, ClockId};
 
 use super::batch_calls::{GsoBatch, Inbox, Incoming, Outgoing};
 use crate::error::{Context, NetError, Result};
+use crate::system::signals::wait_for;
 use crate::system::{get_option, set_option};
 use crate::Clock;
 
@@ -103,7 +104,7 @@ impl RxBatch {
             // Nothing; or the peer's machine says that nothing listens there now, which is a loss like any other.
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
             Err(e) if is_refusal(&e) => 0,
-            Err(e) => return Err(NetError::new("receiving datagrams", e).coded("system-call-failed")),
+            Err(e) => return Err(e).context(|| "receiving datagrams".into()),
         };
         self.now = clock.now();
         if count > 0 {
@@ -206,7 +207,7 @@ impl TxBatch {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // The answer to an earlier datagram; asking clears it.
                 Err(e) if is_refusal(&e) => self.retry_once(socket),
-                Err(e) => self.cope(&e)?,
+                Err(e) => self.cope(e)?,
             }
         }
         self.bytes.clear();
@@ -223,7 +224,7 @@ impl TxBatch {
     }
 
     #[cold]
-    fn cope(&mut self, error: &io::Error) -> Result<()> {
+    fn cope(&mut self, error: io::Error) -> Result<()> {
         let batch = self.batches[self.sent];
         let bytes = batch.end - batch.start;
         match error.raw_os_error().map(Errno::from_raw) {
@@ -237,7 +238,7 @@ impl TxBatch {
                     .expected("a path whose MTU takes the whole packet")
                     .hint("lower mss: IP and UDP headers come on top of the datagram"))
             }
-            _ => return Err(NetError::new("sending datagrams", error).coded("system-call-failed")),
+            _ => return Err(error).context(|| "sending datagrams".into()),
         }
         Ok(())
     }
@@ -267,9 +268,6 @@ pub(super) fn wait(
     let events = if write { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
     let mut both = [PollFd::new(socket, events), PollFd::new(other.unwrap_or(socket), PollFlags::POLLIN)];
     let used = if other.is_some() { 2 } else { 1 };
-    match ppoll(&mut both[..used], clock.timeout(due), None) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(errno) => return Err(NetError::new("waiting for datagrams", errno.desc()).coded("system-call-failed")),
-    }
+    wait_for(&mut both[..used], clock.timeout(due), "datagrams")?;
     Ok(used == 2 && both[1].revents().is_some_and(|events| !events.is_empty()))
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::common::Sandbox;
 use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
 use ccgym_link::{
     Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
@@ -42,8 +43,12 @@ fn fast_trace() -> ElementSpec {
     ElementSpec::Link { schedule, queue: QueueSpec::Infinite, overhead: 4, device_packets: 0 }
 }
 
-/// Endpoints over devices of a kind, if this machine has them.
+/// Isolated endpoints over devices of a kind, if this machine has them.
 fn ends(kind: DeviceKind) -> Option<Endpoints> {
+    ends_at(Placement::Isolated, kind)
+}
+
+fn ends_at(placement: Placement, kind: DeviceKind) -> Option<Endpoints> {
     if capability::present().is_none() {
         eprintln!("SKIPPED: may not make namespaces");
         return None;
@@ -52,7 +57,7 @@ fn ends(kind: DeviceKind) -> Option<Endpoints> {
         eprintln!("SKIPPED: no TUN devices");
         return None;
     }
-    Some(Endpoints::open_with(Placement::Isolated, kind).unwrap())
+    Some(Endpoints::open_with(placement, kind).unwrap())
 }
 
 pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
@@ -121,6 +126,23 @@ fn tcp_survives_loss_and_delay_over_tun() {
 #[test]
 fn tcp_survives_loss_and_delay_over_veth() {
     tcp_survives_loss_and_delay(DeviceKind::Veth);
+}
+
+/// Devices in a namespace that others use, which are gone with the path.
+#[test]
+fn packets_reach_a_namespace_that_was_there() {
+    for kind in [DeviceKind::Tun, DeviceKind::Veth] {
+        let Some(place) = Sandbox::open() else { return };
+        let Some(ends) = place.namespace.run(|| ends_at(Placement::HostOutside, kind)).unwrap() else { return };
+        let clock = Clock::start();
+        let emulator = PathEmulator::start(&ends, spec(clock, &[delay(1000)], &[])).unwrap();
+        stream_arrives(&ends, 3_000_000);
+        assert!(place.devices() == [&*ends.outside.device], "{:?}", place.devices());
+        let report = emulator.stop(clock.now()).unwrap();
+        assert_eq!((report.up.device_drops, report.down.device_drops), (0, 0));
+        drop(ends);
+        place.assert_clean(&[], "a path");
+    }
 }
 
 /// Every packet leaves twice, at its time and as it was, and what follows meets both: a stream survives that, too.

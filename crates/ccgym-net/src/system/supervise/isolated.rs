@@ -254,14 +254,20 @@ mod tests {
         (launch, text, ours)
     }
 
+    fn root() -> bool {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: not root");
+        }
+        geteuid().is_root()
+    }
+
     fn gone(pid: i32) -> bool {
         !Path::new(&format!("/proc/{pid}")).exists()
     }
 
     #[test]
     fn a_program_is_alone_and_ordinary_and_its_status_comes_back() {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: not root");
+        if !root() {
             return;
         }
         let (launch, mut text, _ours) = launch("(id -u; ls /sys/class/net >/dev/null; echo $$) >&2; exit 7");
@@ -275,8 +281,7 @@ mod tests {
 
     #[test]
     fn mounts_are_its_own_also_in_a_chroot() {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: not root");
+        if !root() {
             return;
         }
         // In a thread whose root is a folder, and no mount: the machine's own files, bound beneath it.
@@ -323,8 +328,7 @@ mod tests {
 
     #[test]
     fn killing_reaches_what_ran_away() {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: not root");
+        if !root() {
             return;
         }
         let script = "setsid sh -c 'read a b < /proc/self/stat; echo $a >&2; exec sleep 1000' & wait";
@@ -341,8 +345,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_exist_is_an_error_and_others_end_with_their_input() {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: not root");
+        if !root() {
             return;
         }
         let (mut launch, _text, _ours) = launch("");

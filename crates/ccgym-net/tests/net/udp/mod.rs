@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::{CongestionControl, InitContext, Packet, Rng, TimeSpan, Timestamp};
+use ccgym_core::{InitContext, Packet, Rng, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{frame, from_sender, to_sender, Action, FromSender, ToSender, Unframer};
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
 use ccgym_net::udp::codec::{decode, encode_packet, Message, Token};
@@ -24,48 +24,71 @@ use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::{create_with, Resources};
 use serde_json::json;
 
+fn spec(json: &str) -> FlowSpec {
+    serde_json::from_str(json).unwrap()
+}
+
 /// One flow at a time: flows of other tests on a small machine would be its cross traffic.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn spec(json: &str) -> FlowSpec {
-    serde_json::from_str(json).unwrap()
-}
-
-struct Listening {
+/// A receiver at work, and what sends to it.
+struct World {
     address: SocketAddr,
+    clock: Clock,
     halt: Arc<AtomicBool>,
     thread: JoinHandle<Result<ReceiverResult, NetError>>,
 }
 
-impl Listening {
-    fn at(address: &str, clock: Clock, flows: usize) -> Self {
-        Self::serving(address, clock, flows, Service::default())
+impl World {
+    fn serving(flows: usize) -> Self {
+        Self::at("127.0.0.1:0", Clock::start(), flows, Service::default())
     }
 
-    fn serving(address: &str, clock: Clock, flows: usize, service: Service) -> Self {
+    fn at(address: &str, clock: Clock, flows: usize, service: Service) -> Self {
         let socket = UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
         let step = TimeSpan::from_millis(100);
         let task = ReceiverTask { clock, step, end: Timestamp::NEVER, halt: halt.clone(), flows };
-        Self { address, halt, thread: std::thread::spawn(move || serve(socket, task, service, &mut |_| ())) }
+        let thread = std::thread::spawn(move || serve(socket, task, service, &mut |_| ()));
+        Self { address, clock, halt, thread }
     }
 
     fn stop(self) -> ReceiverResult {
         self.halt.store(true, Ordering::Relaxed);
         self.thread.join().unwrap().unwrap()
     }
+
+    fn open(&self, spec: &FlowSpec, wait: Duration) -> Result<Connection, NetError> {
+        open(self.address, spec, wait)
+    }
+
+    /// Send for a while by a scheme of the registry.
+    fn send(&self, json: &str, ms: u64) -> SenderResult {
+        send(self.address, json, self.clock, ms)
+    }
 }
 
-fn task(spec: FlowSpec, cca: Box<dyn CongestionControl>, clock: Clock, length: Duration) -> SenderTask {
+fn open(peer: SocketAddr, spec: &FlowSpec, wait: Duration) -> Result<Connection, NetError> {
+    Connection::open(UdpSocket::bind((peer.ip(), 0)).unwrap(), peer, spec, 0, wait)
+}
+
+fn send(peer: SocketAddr, json: &str, clock: Clock, ms: u64) -> SenderResult {
+    let task = task(spec(json), &Resources::default(), clock, ms);
+    open(peer, &task.spec, SECOND).unwrap().run(task).unwrap()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn task(spec: FlowSpec, resources: &Resources, clock: Clock, ms: u64) -> SenderTask {
     let size = u64::from(spec.mss + spec.header);
     let start = clock.now();
     SenderTask {
         flow: 0,
-        cca,
+        cca: create_with(&spec.scheme, &spec.params, resources).unwrap(),
         context: InitContext {
             now: Timestamp::ZERO,
             mss: size,
@@ -76,25 +99,13 @@ fn task(spec: FlowSpec, cca: Box<dyn CongestionControl>, clock: Clock, length: D
         },
         clock,
         start,
-        stop: start + TimeSpan(length.as_nanos() as u64),
+        stop: start + TimeSpan::from_millis(ms),
         step: TimeSpan::from_millis(100),
         seed: 1,
         steering: None,
         halt: Arc::new(AtomicBool::new(false)),
         spec,
     }
-}
-
-fn open(peer: SocketAddr, spec: &FlowSpec) -> Connection {
-    let socket = UdpSocket::bind((peer.ip(), 0)).unwrap();
-    Connection::open(socket, peer, spec, 0, Duration::from_secs(2)).unwrap()
-}
-
-/// Send to `peer` for a while by a scheme of the registry.
-fn send(peer: SocketAddr, json: &str, clock: Clock, length: Duration) -> SenderResult {
-    let spec = spec(json);
-    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
-    open(peer, &spec).run(task(spec, cca, clock, length)).unwrap()
 }
 
 #[test]
@@ -107,11 +118,10 @@ fn schemes_move_data_and_every_packet_is_accounted_for() {
         r#"{"scheme": "copa", "mss": 100, "header": 28}"#,
         r#"{"scheme": "sprout", "profile": "udp"}"#,
     ] {
-        let clock = Clock::start();
-        let listening = Listening::at("127.0.0.1:0", clock, 1);
-        let sent = send(listening.address, flow, clock, Duration::from_millis(500));
+        let world = World::serving(1);
+        let sent = world.send(flow, 500);
         std::thread::sleep(Duration::from_millis(30));
-        let got = listening.stop();
+        let got = world.stop();
         let (s, r) = (&sent.stats, &got.received);
         assert!(r.packets > 100, "{flow}: {r:?}");
         // What was acknowledged has arrived; what arrived was sent; the rest is lost or was under way.
@@ -134,11 +144,10 @@ fn schemes_move_data_and_every_packet_is_accounted_for() {
 #[test]
 fn a_paced_flow_keeps_its_rate() {
     let _alone = alone();
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let world = World::serving(1);
     let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 12}, "profile": "udp"}"#;
-    let sent = send(listening.address, flow, clock, Duration::from_secs(1));
-    let got = listening.stop();
+    let sent = world.send(flow, 1000);
+    let got = world.stop();
     // One packet a millisecond; a busy machine makes some of them late, not more.
     assert!((500..=1010).contains(&sent.stats.sent_packets), "{:?}", sent.stats);
     assert_eq!(got.received.packets, sent.stats.sent_packets);
@@ -147,19 +156,18 @@ fn a_paced_flow_keeps_its_rate() {
 #[test]
 fn applications_behave_as_in_the_simulator() {
     let _alone = alone();
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 3);
+    let world = World::serving(3);
     // 100,001 bytes in segments of 1448: the last one has 89, fewer than its datagram's own fields.
     let flow = r#"{"scheme": "cubic", "source": {"kind": "bytes", "bytes": 100001}}"#;
-    let sent = send(listening.address, flow, clock, Duration::from_millis(300));
+    let sent = world.send(flow, 300);
     assert!(sent.finished.is_set(), "{:?}", sent.stats);
     let flow = r#"{"scheme": "cubic", "source": {"kind": "bytes", "bytes": 1450}}"#;
-    assert!(send(listening.address, flow, clock, Duration::from_millis(200)).finished.is_set());
+    assert!(world.send(flow, 200).finished.is_set());
     // 100 segments a second.
     let flow = r#"{"scheme": "cubic", "source": {"kind": "rate", "rate": 1158400}}"#;
-    let slow = send(listening.address, flow, clock, Duration::from_millis(500));
+    let slow = world.send(flow, 500);
     assert!((20..=53).contains(&slow.stats.sent_packets), "{:?}", slow.stats);
-    let got = listening.stop();
+    let got = world.stop();
     assert_eq!(got.flows.len(), 3);
     assert_eq!(got.flows[0].received.unique_bytes, 100_001);
     assert_eq!(got.flows[1].received.unique_bytes, 1450);
@@ -176,10 +184,10 @@ fn endpoints_speak_ipv6() {
         return;
     }
     let clock = Clock::start();
-    let listening = Listening::at("[::1]:0", clock, 1);
-    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(200));
+    let world = World::at("[::1]:0", clock, 1, Service::default());
+    let sent = world.send(r#"{"scheme": "cubic"}"#, 200);
     std::thread::sleep(Duration::from_millis(20));
-    let got = listening.stop();
+    let got = world.stop();
     assert!((sent.stats.acked_packets..=sent.stats.sent_packets).contains(&got.received.packets));
 }
 
@@ -192,9 +200,8 @@ fn a_flood_of_foreign_datagrams_disturbs_no_flow() {
 
 /// Send under a flood. Whether all data arrived, and the flood was rejected to the last datagram.
 fn flooded() -> bool {
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let address = listening.address;
+    let world = World::serving(1);
+    let address = world.address;
     let (over, thrown) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let flood = std::thread::spawn({
         let (over, thrown) = (over.clone(), thrown.clone());
@@ -214,12 +221,12 @@ fn flooded() -> bool {
         }
     });
     let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 10}, "profile": "udp"}"#;
-    let sent = send(address, flow, clock, Duration::from_millis(1500));
+    let sent = world.send(flow, 1500);
     over.store(true, Ordering::Relaxed);
     flood.join().unwrap();
     // A busy machine reads the rest of the flood late.
     std::thread::sleep(Duration::from_millis(500));
-    let got = listening.stop();
+    let got = world.stop();
     let thrown = thrown.load(Ordering::Relaxed);
     assert!(thrown > 10_000, "a flood of {thrown}");
     let arrived = got.received.packets;
@@ -233,44 +240,42 @@ fn handshakes_have_deadlines_and_explain_themselves() {
     let begun = Instant::now();
     let spec = spec(r#"{"scheme": "cubic"}"#);
     let wait = Duration::from_millis(350);
-    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
     // A socket that never answers.
-    let mute = bind();
+    let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
     let peer = mute.local_addr().unwrap();
-    let error = Connection::open(bind(), peer, &spec, 0, wait).unwrap_err();
+    let error = open(peer, &spec, wait).unwrap_err();
     assert_eq!((&*error.code, error.place), ("no-answer", format!("handshake with {peer}")));
     // No socket.
     drop(mute);
-    let error = Connection::open(bind(), peer, &spec, 0, wait).unwrap_err();
+    let error = open(peer, &spec, wait).unwrap_err();
     assert_eq!(error.code, "no-answer", "{error}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     // A receiver that has served one flow, and serves no more.
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let _first = Connection::open(bind(), listening.address, &spec, 0, wait).unwrap();
-    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(20));
+    let world = World::serving(1);
+    let _first = world.open(&spec, wait).unwrap();
+    let sent = world.send(r#"{"scheme": "cubic"}"#, 20);
     assert!(sent.stats.acked_packets > 0, "a handshake alone holds no place: {:?}", sent.stats);
-    let error = Connection::open(bind(), listening.address, &spec, 0, wait).unwrap_err();
+    let error = world.open(&spec, wait).unwrap_err();
     assert_eq!(error.code, "receiver-refuses", "{error}");
-    assert_eq!(listening.stop().rejected, 1);
+    assert_eq!(world.stop().rejected, 1);
 }
 
 #[test]
 fn a_receiver_that_comes_back_serves_new_flows_only() {
     let _alone = alone();
     let clock = Clock::start();
-    let first = Listening::at("127.0.0.1:0", clock, 1);
+    let first = World::serving(1);
     let address = first.address;
     let (old, new) = std::thread::scope(|scope| {
         let old = scope.spawn(|| {
             let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 5}, "profile": "udp"}"#;
-            send(address, flow, clock, Duration::from_millis(900))
+            send(address, flow, clock, 900)
         });
         std::thread::sleep(Duration::from_millis(200));
         let before = first.stop();
         assert!(before.received.packets > 10);
-        let second = Listening::at(&address.to_string(), clock, 1);
-        let new = send(address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(300));
+        let second = World::at(&address.to_string(), clock, 1, Service::default());
+        let new = send(address, r#"{"scheme": "cubic"}"#, clock, 300);
         let old = old.join().unwrap();
         let got = second.stop();
         assert!(got.rejected > 10, "the old flow's datagrams are foreign now: {got:?}");
@@ -327,16 +332,13 @@ fn lossy(peer: SocketAddr, nth: u64) -> (SocketAddr, Arc<AtomicBool>, JoinHandle
 #[test]
 fn a_reliable_flow_delivers_every_segment_over_a_lossy_path() {
     let _alone = alone();
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let (address, halt, proxy) = lossy(listening.address, 10);
+    let world = World::serving(1);
+    let (address, halt, proxy) = lossy(world.address, 10);
     let flow = r#"{"scheme": "fixed_window", "params": {"cwnd": 20}, "source": {"kind": "bytes", "bytes": 1000000}}"#;
-    let spec = spec(flow);
-    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
-    let sent = open(address, &spec).run(task(spec, cca, clock, Duration::from_secs(2))).unwrap();
+    let sent = send(address, flow, world.clock, 2000);
     halt.store(true, Ordering::Relaxed);
     let dropped = proxy.join().unwrap();
-    let got = listening.stop();
+    let got = world.stop();
     assert!(sent.finished.is_set(), "{:?}", sent.stats);
     assert_eq!(got.received.unique_bytes, 1_000_000);
     assert!(dropped > 50 && sent.stats.retransmissions >= dropped - 1, "{dropped} dropped: {:?}", sent.stats);
@@ -352,11 +354,9 @@ fn an_exported_policy_decides_natively() {
     let mut resources = Resources::default();
     resources.policies.insert("aurora".into(), policy);
     let spec = spec(r#"{"scheme": "learned", "params": {"policy": "aurora"}, "profile": "udp"}"#);
-    let cca = create_with(&spec.scheme, &spec.params, &resources).unwrap();
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
-    let sent = open(listening.address, &spec).run(task(spec, cca, clock, Duration::from_secs(2))).unwrap();
-    let got = listening.stop();
+    let world = World::serving(1);
+    let sent = world.open(&spec, SECOND).unwrap().run(task(spec, &resources, world.clock, 2000)).unwrap();
+    let got = world.stop();
     assert!(got.received.packets > 50, "{:?}", sent.stats);
     let rates = &sent.series.pacing_bps;
     assert!(rates.iter().any(|&r| r != rates[0]), "it decided: {rates:?}");
@@ -364,19 +364,17 @@ fn an_exported_policy_decides_natively() {
 
 #[test]
 fn halting_ends_both_at_once() {
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let world = World::serving(1);
     let spec = spec(r#"{"scheme": "cubic", "source": {"kind": "rate", "rate": 8000}}"#);
-    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
-    let connection = open(listening.address, &spec);
-    let task = task(spec, cca, clock, Duration::from_secs(60));
+    let connection = world.open(&spec, SECOND).unwrap();
+    let task = task(spec, &Resources::default(), world.clock, 60_000);
     let halt = task.halt.clone();
     let thread = std::thread::spawn(move || connection.run(task));
     std::thread::sleep(Duration::from_millis(50));
     let begun = Instant::now();
     halt.store(true, Ordering::Relaxed);
     thread.join().unwrap().unwrap();
-    listening.stop();
+    world.stop();
     assert!(begun.elapsed() < Duration::from_millis(500));
 }
 
@@ -406,8 +404,7 @@ fn decide(mut stream: UnixStream) -> u64 {
 #[test]
 fn an_environment_may_decide() {
     let _alone = alone();
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let world = World::serving(1);
     let agent: AgentSpec = serde_json::from_value(json!({
         "name": "test",
         "clock": {"kind": "fixed", "interval": 20_000_000},
@@ -423,16 +420,15 @@ fn an_environment_may_decide() {
     .unwrap();
     let spec = run.flows[0].clone();
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let cca = create_with(&spec.scheme, &spec.params, &resources).unwrap();
-    let mut task = task(spec, cca, clock, Duration::from_millis(350));
+    let mut task = task(spec, &resources, world.clock, 350);
     task.step = TimeSpan::from_millis(10);
     let (near, far) = UnixStream::pair().unwrap();
     let environment = std::thread::spawn(move || decide(near));
     let truth = LiveGroundTruth::of(&run, None);
     let connection = AgentConnection { flow: 0, agent: &agent, truth, halt: task.halt.clone() };
     task.steering = Some(Steering::over(far, connection).unwrap());
-    let sent = open(listening.address, &task.spec).run(task).unwrap();
-    listening.stop();
+    let sent = world.open(&task.spec, SECOND).unwrap().run(task).unwrap();
+    world.stop();
     let asked = environment.join().unwrap();
     assert!(asked >= 5, "{asked}");
     // Each answer multiplies the window by 1.1.

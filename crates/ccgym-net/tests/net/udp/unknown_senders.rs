@@ -10,9 +10,9 @@ use ccgym_net::udp::datagram::{self, datagram::Kind};
 use ccgym_net::udp::receiver::MOST_GAPS;
 use ccgym_net::udp::Service;
 use ccgym_net::Clock;
-use ccgym_schemes::registry::{create_with, Resources};
+use ccgym_schemes::Resources;
 
-use super::{open, send, spec, task, Listening};
+use super::{spec, task, World, SECOND};
 
 /// A sender that says what it likes.
 struct Raw {
@@ -117,8 +117,8 @@ impl Raw {
 
 #[test]
 fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
-    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
-    let mut raw = Raw::new(listening.address, 1);
+    let world = World::serving(1);
+    let mut raw = Raw::new(world.address, 1);
     let good = raw.hello();
     raw.say(Kind::Hello(datagram::Hello { ack_every: 0, ..good.clone() }.into()), 240);
     raw.say(Kind::Hello(datagram::Hello { version: VERSION + 1, ..good.clone() }.into()), 0);
@@ -132,7 +132,7 @@ fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
     assert!(raw.ask(good).cookie.is_empty(), "answered again, served once");
     raw.packet(0);
     assert!(raw.hears_ack(0));
-    let got = listening.stop();
+    let got = world.stop();
     // Two Hellos, four empty datagrams, one refusal.
     assert_eq!((got.flows.len(), got.rejected), (1, 7));
 }
@@ -140,8 +140,8 @@ fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
 /// Everything that a sender can say from an address that never hears the answers.
 #[test]
 fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
-    let listening = Listening::at("127.0.0.1:0", Clock::start(), 1);
-    let (mut attacker, mut victim) = (Raw::new(listening.address, 1), Raw::new(listening.address, 1));
+    let world = World::serving(1);
+    let (mut attacker, mut victim) = (Raw::new(world.address, 1), Raw::new(world.address, 1));
     // A cookie for the same token, but from the attacker's own address.
     let stolen = attacker.ask(attacker.hello()).cookie;
     for cookie in [Vec::new(), stolen.clone(), vec![0; 8], vec![0; 1000]] {
@@ -162,22 +162,22 @@ fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
     assert_eq!(attacker.ask(datagram::Hello { cookie: stolen, ..attacker.hello() }).refusal, "");
     attacker.packet(HANDSHAKE);
     assert_eq!(attacker.hear().0, 1472);
-    assert_eq!(listening.stop().flows.len(), 0);
+    assert_eq!(world.stop().flows.len(), 0);
 }
 
 #[test]
 fn a_place_is_taken_by_data_and_nothing_else() {
     let service = Service { again: true, ..Service::default() };
-    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
+    let world = World::at("127.0.0.1:0", Clock::start(), 1, service);
     let full = "it serves 1 flow, and has as many";
     // Many shake hands, some connect: no more than is kept of those.
-    let mut idle: Vec<Raw> = (10..110).map(|token| Raw::new(listening.address, token)).collect();
+    let mut idle: Vec<Raw> = (10..110).map(|token| Raw::new(world.address, token)).collect();
     for raw in &mut idle {
         raw.shake_hands();
         raw.packet(HANDSHAKE);
         assert!(raw.hears_ack(HANDSHAKE));
     }
-    let [mut a, mut b, mut c] = [1, 2, 3].map(|token| Raw::new(listening.address, token));
+    let [mut a, mut b, mut c] = [1, 2, 3].map(|token| Raw::new(world.address, token));
     a.shake_hands();
     b.shake_hands();
     a.packet(0);
@@ -196,43 +196,40 @@ fn a_place_is_taken_by_data_and_nothing_else() {
             other => panic!("{other:?}"),
         }
     }
-    listening.stop();
+    world.stop();
 }
 
 #[test]
 fn a_sender_whose_place_was_taken_is_told() {
-    let clock = Clock::start();
-    let listening = Listening::at("127.0.0.1:0", clock, 1);
+    let world = World::serving(1);
     let spec = spec(r#"{"scheme": "cubic"}"#);
-    let late = open(listening.address, &spec);
-    let mut first = Raw::new(listening.address, 1);
+    let late = world.open(&spec, SECOND).unwrap();
+    let mut first = Raw::new(world.address, 1);
     first.shake_hands();
     first.packet(0);
     assert!(first.hears_ack(0));
-    let cca = create_with(&spec.scheme, &spec.params, &Resources::default()).unwrap();
-    let error = late.run(task(spec, cca, clock, Duration::from_secs(60))).unwrap_err();
+    let error = late.run(task(spec, &Resources::default(), world.clock, 60_000)).unwrap_err();
     assert_eq!(error.code, "receiver-refuses", "{error}");
-    listening.stop();
+    world.stop();
 }
 
 #[test]
 fn only_a_flow_that_sent_data_ends_a_receiver_that_serves_once() {
-    let clock = Clock::start();
-    let listening = Listening::serving("127.0.0.1:0", clock, 1, Service { once: true, ..Service::default() });
-    let mut raw = Raw::new(listening.address, 1);
+    let world = World::at("127.0.0.1:0", Clock::start(), 1, Service { once: true, ..Service::default() });
+    let mut raw = Raw::new(world.address, 1);
     raw.shake_hands();
     raw.packet(HANDSHAKE);
     raw.close();
-    let sent = send(listening.address, r#"{"scheme": "cubic"}"#, clock, Duration::from_millis(50));
-    let got = listening.thread.join().unwrap().unwrap();
+    let sent = world.send(r#"{"scheme": "cubic"}"#, 50);
+    let got = world.thread.join().unwrap().unwrap();
     assert_eq!((got.flows.len(), got.flows[0].sent_packets), (1, Some(sent.stats.sent_packets)));
 }
 
 #[test]
 fn a_flow_with_too_many_gaps_is_refused() {
     let service = Service { again: true, ..Service::default() };
-    let listening = Listening::serving("127.0.0.1:0", Clock::start(), 1, service);
-    let mut raw = Raw::new(listening.address, 1);
+    let world = World::at("127.0.0.1:0", Clock::start(), 1, service);
+    let mut raw = Raw::new(world.address, 1);
     raw.shake_hands();
     let mut accepted = 0;
     let refusal = loop {
@@ -250,9 +247,9 @@ fn a_flow_with_too_many_gaps_is_refused() {
     assert_eq!(accepted, MOST_GAPS as u64 + 1);
     assert!(!refusal.is_empty());
     // Its place is free.
-    let mut next = Raw::new(listening.address, 2);
+    let mut next = Raw::new(world.address, 2);
     next.shake_hands();
     next.packet(0);
     assert!(next.hears_ack(0));
-    listening.stop();
+    world.stop();
 }
