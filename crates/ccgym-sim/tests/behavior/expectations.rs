@@ -7,7 +7,7 @@ use ccgym_run::Outcome;
 use rayon::prelude::*;
 use serde_json::{json, Value};
 
-use crate::common::{print_expected, secs, simulator, waits, Net, Steady, MSS};
+use crate::common::{cells, print_expected, secs, simulator, waits, Net, Steady, MSS};
 
 const TABLES: &str = include_str!("expectations.md");
 
@@ -23,21 +23,9 @@ struct Case<'a> {
     seed: u64,
 }
 
-/// The headings and the cells of the lines below them.
-fn lines(text: &str) -> Vec<(&str, Vec<&str>)> {
-    let mut heading = "";
-    let mut all = Vec::new();
-    for line in text.lines() {
-        heading = line.strip_prefix("### ").unwrap_or(heading);
-        let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |"));
-        all.extend(cells.map(|cells| (heading, cells.split(" | ").collect())));
-    }
-    all
-}
-
 /// The tables with their names replaced.
 fn expanded() -> String {
-    let names = lines(TABLES).into_iter().filter(|(heading, cells)| heading.is_empty() && cells[0] != "Name");
+    let names = cells(TABLES).filter(|(heading, cells)| heading.is_empty() && cells[0] != "Name");
     let (names, tables) = (names.map(|(_, cells)| cells), TABLES.split_once("\n## ").expect("tables").1);
     names.fold(tables.to_owned(), |text, cells| text.replace(cells[0], cells[1]))
 }
@@ -234,7 +222,7 @@ fn check(case: &Case<'_>, measured: &Measured, expectation: &str) -> Option<Stri
 #[test]
 fn table() {
     let text = expanded();
-    let lines: Vec<_> = lines(&text).into_iter().filter(|(_, cells)| cells[0] != "Flows").collect();
+    let lines: Vec<_> = cells(&text).filter(|(_, cells)| cells[0] != "Flows").collect();
     let headings = text.lines().filter(|line| line.starts_with("### "));
     assert!(headings.clone().count() > 40, "the tables were not found");
     for heading in headings {

@@ -151,6 +151,16 @@ pub fn waits(outcome: &Outcome, flow: u32, rtt_ms: f64, start: f64) -> Vec<f64> 
     waits
 }
 
+/// The cells of each line of the tables of a text, and the heading above it.
+pub fn cells(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    let mut heading = "";
+    text.lines().filter_map(move |line| {
+        heading = line.strip_prefix("### ").unwrap_or(heading);
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        Some((heading, cells.split(" | ").collect()))
+    })
+}
+
 /// Means after [`WARM_UP_S`].
 #[derive(Debug)]
 pub struct Steady {
