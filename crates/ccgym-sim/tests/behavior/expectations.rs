@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ccgym_core::Timestamp;
+use ccgym_link::ElementSpec;
 use ccgym_run::Outcome;
 use rayon::prelude::*;
 use serde_json::{json, Value};
@@ -136,6 +137,9 @@ impl Measured {
         let first = |steps: &Value| steps.as_f64().or_else(|| steps[0][1].as_f64()).expect("a number");
         let (mbps, rtt_ms) = (first(&net.rate) / 1e6, first(&net.delay) / 5e5);
         let mut spec = net.spec(&flows(case.flows), case.until);
+        if mbps == 0.0 {
+            spec.uplink.retain(|element| !matches!(element, ElementSpec::Link { .. }));
+        }
         spec.seed = seed;
         let (mut sim, mut shown) = (simulator(&spec), BTreeMap::<_, Vec<f64>>::new());
         if ["mean:", "min:", "max:"].iter().any(|of| case.expected.contains(of)) {
@@ -166,6 +170,7 @@ impl Measured {
         match kind {
             "rate" if of.is_empty() => steady.total(),
             "rate" => steady.rates[flow()],
+            "rate_packets" => steady.total() * 125.0 * self.rtt_ms / MSS,
             "payload" => {
                 self.outcome.flows[flow()].received.unique_bytes as f64 * 8e-6 / self.outcome.end.as_secs_f64()
             }
