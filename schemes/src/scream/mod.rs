@@ -16,7 +16,7 @@ use ccgym_core::{
     AckEvent, CongestionControl, Control, Ecn, InitContext, Rate, ReceiverHalf, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use crate::base_delay::between;
+use crate::filters::slots::between;
 use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use delay::{DelayTarget, QueueDelay};
 use half::ScreamHalf;
