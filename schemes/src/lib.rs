@@ -39,8 +39,8 @@ mod webrtc;
 mod westwood;
 mod yeah;
 
-mod base_delay;
 mod bbr_model;
+mod filters;
 mod loss_based;
 mod vivace;
 

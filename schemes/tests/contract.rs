@@ -14,8 +14,8 @@ use serde_json::{json, Map, Value};
 
 /// Files and folders of `src/` that are not schemes.
 const SUPPORT: &[&str] = &[
-    "base_delay",
     "bbr_model",
+    "filters",
     "lib",
     "loss_based",
     "monitor_interval",

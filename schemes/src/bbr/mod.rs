@@ -22,13 +22,13 @@ use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEven
 use ccgym_core::rate_sampler::RateSample;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp};
 
-use crate::bbr_model::aged_min::AgedMin;
 use crate::bbr_model::bandwidth::{delivery_rate, product, MaxBandwidth};
 use crate::bbr_model::full_pipe::FullPipe;
 use crate::bbr_model::pacing::Pacing;
 use crate::bbr_model::probe_rtt::{ProbeRtt, Progress};
 use crate::bbr_model::rounds::Rounds;
 use crate::bbr_model::{capabilities, window, MIN_WINDOW};
+use crate::filters::aged_min::AgedMin;
 use ack_aggregation::AckAggregation;
 use long_term::{LongTerm, Sighting};
 pub use parameters::{BbrParameters, ENTRY};

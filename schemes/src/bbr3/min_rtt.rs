@@ -3,7 +3,7 @@
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-use crate::bbr_model::aged_min::AgedMin;
+use crate::filters::aged_min::AgedMin;
 
 /// Both minima and their ages.
 #[derive(Clone, Copy, Debug)]

@@ -31,7 +31,7 @@ use crate::bbr_model::pacing::Pacing;
 use crate::bbr_model::probe_rtt::{ProbeRtt, Progress};
 use crate::bbr_model::rounds::Rounds;
 use crate::bbr_model::window::PriorWindow;
-use crate::bbr_model::windowed_max::WindowedMax;
+use crate::filters::max_of_rounds::MaxOfRounds;
 use congestion::{Delivery, ShortTerm, UNBOUNDED};
 use decision::quantum;
 use long_term::LongTerm;
@@ -72,8 +72,8 @@ pub struct Bbr3 {
     short_term: ShortTerm,
     long_term: LongTerm,
     ack_excess: AckExcess,
-    extra_acked: WindowedMax,
-    extra_acked_in_startup: WindowedMax,
+    extra_acked: MaxOfRounds,
+    extra_acked_in_startup: MaxOfRounds,
     history: SendHistory,
     /// Bytes delivered over the flow's life, as last heard.
     delivered: u64,
@@ -128,8 +128,8 @@ impl Bbr3 {
             short_term: ShortTerm::default(),
             long_term: LongTerm::default(),
             ack_excess: AckExcess::new(Timestamp::ZERO),
-            extra_acked: WindowedMax::new(parameters.extra_acked_window),
-            extra_acked_in_startup: WindowedMax::new(1),
+            extra_acked: MaxOfRounds::new(parameters.extra_acked_window),
+            extra_acked_in_startup: MaxOfRounds::new(1),
             history: SendHistory::default(),
             delivered: 0,
             rounds: Rounds::default(),

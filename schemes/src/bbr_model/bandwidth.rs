@@ -3,7 +3,7 @@
 use ccgym_core::rate_sampler::RateSample;
 use ccgym_core::{Rate, TimeSpan};
 
-use super::windowed_max::WindowedMax;
+use crate::filters::max_of_rounds::MaxOfRounds;
 
 /// The rate of one sample. Floating point, since a 128-bit division per acknowledgement would be slow.
 #[inline]
@@ -19,12 +19,12 @@ pub fn product(bandwidth: Rate, rtt: TimeSpan, gain: f64) -> f64 {
 
 /// The filter. Time is whatever counter the caller passes.
 #[derive(Clone, Copy, Debug)]
-pub struct MaxBandwidth(WindowedMax);
+pub struct MaxBandwidth(MaxOfRounds);
 
 impl MaxBandwidth {
     /// A sample counts while its age is at most `window`.
     pub const fn new(window: u64) -> Self {
-        Self(WindowedMax::new(window))
+        Self(MaxOfRounds::new(window))
     }
 
     #[inline]

@@ -6,14 +6,12 @@ use ccgym_core::congestion_control::Capabilities;
 use crate::registry::Parameter;
 
 pub mod ack_excess;
-pub mod aged_min;
 pub mod bandwidth;
 pub mod full_pipe;
 pub mod pacing;
 pub mod probe_rtt;
 pub mod rounds;
 pub mod window;
-pub mod windowed_max;
 
 /// Minimum window: enough to keep acknowledgements coming in pairs. Packets.
 pub const MIN_WINDOW: u64 = 4;

@@ -4,7 +4,6 @@
 //! reports measured. Both keep the same round-trip filters and compete with buffer-filling flows by lowering δ when
 //! the queue never empties.
 
-pub(crate) mod extremum;
 mod rtt_window;
 mod velocity;
 

@@ -2,8 +2,8 @@
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-use super::extremum::{WindowedMax, WindowedMin};
 use super::NOMINAL_RTT;
+use crate::filters::windowed::{WindowedMax, WindowedMin};
 
 /// Propagation delay is the minimum over at least this long (Copa §2.2).
 const MIN_WINDOW: TimeSpan = TimeSpan::from_millis(10_000);

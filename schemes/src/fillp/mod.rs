@@ -13,7 +13,7 @@ use ccgym_core::{
     AckEvent, CongestionControl, Control, FeedbackReceiver, InitContext, Rate, Rng, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use crate::copa::extremum::WindowedMin;
+use crate::filters::windowed::WindowedMin;
 use crate::registry::{Role, SchemeEntry, SchemeInfo, Status, Transport};
 use tack::{interval, Report, TackReceiver};
 

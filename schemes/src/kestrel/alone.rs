@@ -4,8 +4,9 @@
 use ccgym_core::{TimeSpan, Timestamp};
 
 use super::probe::{Probe, Reason, DEEP_PROBE_FACTOR};
-use super::recent::Recent;
+use super::recent;
 use super::round::{Next, Seen};
+use crate::filters::slots::Slots;
 
 /// Too few packets wait below this part of what is wanted without a queue raise: the flow asks for more and more, …
 const TOO_FEW: f64 = 0.5;
@@ -54,7 +55,7 @@ const AGE_ROUNDS: f64 = 25.0;
 #[derive(Clone, Debug)]
 pub struct Alone {
     /// Max rate of late, packets/s.
-    rate: Recent,
+    rate: Slots<f64>,
     /// Multiple of the wanted packets that is added while too few wait.
     velocity: f64,
     /// Part of the appetite that losses leave.
@@ -83,7 +84,7 @@ pub struct Alone {
 impl Default for Alone {
     fn default() -> Self {
         Self {
-            rate: Recent::maximum(),
+            rate: recent(0.0, f64::max),
             velocity: 1.0,
             pressure: 1.0,
             empty_rounds: 0,
@@ -136,7 +137,7 @@ impl Alone {
     pub fn next(&mut self, seen: &Seen, window: f64, appetite: f64, base_seen: &mut Timestamp) -> Next {
         self.rate.update(seen.now, seen.rate);
         let on_probation = seen.now < self.probation;
-        let reference = self.rate.get();
+        let reference = self.rate.get().unwrap_or(0.0);
         let times = if on_probation { STANDING_ON_PROBATION } else { STANDING };
         self.short = times * appetite / reference.sqrt() + 2.0 / reference + NOISE * seen.noise;
         self.latest.rotate_right(1);

@@ -13,7 +13,6 @@ mod losses;
 mod many_flows;
 mod probe;
 mod queue_raise;
-mod recent;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -30,9 +29,9 @@ use self::losses::Losses;
 use self::many_flows::ManyFlows;
 use self::probe::{Probe, Reason, Verdict, DEEP_PROBE_FACTOR};
 use self::queue_raise::QueueRaise;
-use self::recent::Recent;
 use self::round::{Next, Round, Seen, Wants};
 use crate::cubic::{self, Cubic};
+use crate::filters::slots::Slots;
 use crate::pacing;
 use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
 
@@ -86,6 +85,13 @@ enum Mode {
     Competition,
 }
 
+/// The extreme of the last ten to twenty seconds, and `nothing` before the first value.
+fn recent(nothing: f64, better: fn(f64, f64) -> f64) -> Slots<f64> {
+    let mut slots = Slots::new(TimeSpan::from_millis(10_000), 2, better);
+    slots.restart(Timestamp::ZERO, nothing);
+    slots
+}
+
 #[derive(Clone)]
 pub struct Kestrel {
     appetite: f64,
@@ -107,7 +113,7 @@ pub struct Kestrel {
     drain: Drain,
     round: Round,
     latest: Latest,
-    base: Recent,
+    base: Slots<f64>,
     base_seen: Timestamp,
     /// How much round trips differ from round to round, and the last one, seconds.
     noise: f64,
@@ -138,7 +144,7 @@ impl Kestrel {
             drain: Drain::new(Timestamp::ZERO, false),
             round: Round::new(Timestamp::ZERO, 0),
             latest: Latest::default(),
-            base: Recent::minimum(),
+            base: recent(f64::INFINITY, f64::min),
             base_seen: Timestamp::ZERO,
             noise: 0.0,
             last_rtt: 0.0,
@@ -188,9 +194,14 @@ impl Kestrel {
         self.probe = Some(probe);
     }
 
+    /// The minimum round trip of the last ten to twenty seconds, in seconds; infinite before the first one.
+    fn base_rtt(&self) -> f64 {
+        self.base.get().unwrap_or(f64::INFINITY)
+    }
+
     /// Whether start-up shall end, by the round trip of packets that left with half of the window.
     fn overshoots(&self, rtt: f64) -> bool {
-        let (base, window) = (self.base.get(), self.window / 2.0);
+        let (base, window) = (self.base_rtt(), self.window / 2.0);
         let queue = rtt - base;
         queue > (VISIBLE * base).max(VISIBLE_S)
             && (window * queue / rtt > START_QUEUE * (window / rtt).sqrt() + START_PACKETS
@@ -207,7 +218,7 @@ impl Kestrel {
 
     /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
     fn cut(&mut self, now: Timestamp, rtt: f64) {
-        let base = self.base.get();
+        let base = self.base_rtt();
         let wanted = self.wants(now, self.before / rtt).now;
         let window = (self.before * base / rtt + LONG_QUEUE_FACTOR * wanted).max(MIN_WINDOW);
         if rtt - base > (VISIBLE * base).max(VISIBLE_S) && window < SUDDEN * self.window {
@@ -218,7 +229,7 @@ impl Kestrel {
 
     fn see(&mut self, now: Timestamp, round: &Round) -> Seen {
         self.base.update(now, round.min);
-        let base = self.base.get();
+        let base = self.base_rtt();
         let settled = self.mode == Mode::Alone && self.probe.is_none();
         let rtt = if settled { round.standing(base) } else { round.min };
         let (queue, rate) = (rtt - base, self.before / rtt);
@@ -397,7 +408,7 @@ impl CongestionControl for Kestrel {
         if let Some(sample) = event.rtt_sample {
             let rtt = sample.max(MIN_RTT).0 as f64 * 1e-9;
             self.round.sample(event.now, rtt);
-            let base = (self.mode != Mode::Startup).then_some(self.base.get());
+            let base = (self.mode != Mode::Startup).then_some(self.base_rtt());
             latest = self.latest.sample(event.now, rtt, base);
         }
         self.round.count(event);
@@ -467,7 +478,7 @@ impl CongestionControl for Kestrel {
     fn observables(&self) -> Observables {
         vec![
             ("cwnd_packets", self.window),
-            ("base_rtt_ms", self.base.get() * 1e3),
+            ("base_rtt_ms", self.base_rtt() * 1e3),
             ("gain", self.gain),
             ("velocity", self.alone.velocity()),
             ("pressure", self.alone.pressure),

@@ -8,7 +8,7 @@ use super::losses::Losses;
 use super::many_flows::ManyFlows;
 use super::probe::{Probe, Reason, Verdict};
 use super::queue_raise::QueueRaise;
-use super::recent::Recent;
+use super::recent;
 use super::round::{Next, Round, Seen, Wants};
 use crate::testing::{ms, scheme, MockTransport, MSS};
 
@@ -244,15 +244,15 @@ fn the_latest_round_trip_is_not_one_of_a_lump() {
 
 #[test]
 fn extremes_are_forgotten() {
-    let mut base = Recent::minimum();
-    assert_eq!(base.get(), f64::INFINITY);
+    let mut base = recent(f64::INFINITY, f64::min);
+    assert_eq!(base.get(), Some(f64::INFINITY));
     base.update(Timestamp(1), 0.04);
     base.update(Timestamp(11_000_000_000), 0.06);
-    assert_eq!(base.get(), 0.04);
+    assert_eq!(base.get(), Some(0.04));
     base.update(Timestamp(22_000_000_000), 0.06);
-    assert_eq!(base.get(), 0.06);
+    assert_eq!(base.get(), Some(0.06));
     base.restart(Timestamp(23_000_000_000), 0.08);
-    assert_eq!(base.get(), 0.08);
+    assert_eq!(base.get(), Some(0.08));
 }
 
 #[test]

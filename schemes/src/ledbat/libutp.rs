@@ -9,7 +9,7 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, RttEstimator
 
 use super::clock_drift::ClockDrift;
 use super::{min_rtt, or_own, target_us, OneWay};
-use crate::base_delay::BaseDelay;
+use crate::filters::slots::BaseDelay;
 use crate::registry::Parameters;
 
 /// Minimum window, bytes: less than a packet, so that a path full of other traffic silences the flow.

@@ -11,7 +11,7 @@ mod tests;
 
 use ccgym_core::{AckEvent, TimeSpan};
 
-use crate::base_delay::between;
+use crate::filters::slots::between;
 use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 
 use libutp::Libutp;

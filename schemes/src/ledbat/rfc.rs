@@ -6,7 +6,7 @@ use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
 use super::{or_own, target_us, OneWay};
-use crate::base_delay::BaseDelay;
+use crate::filters::slots::BaseDelay;
 use crate::registry::Parameters;
 
 /// First and minimum window, packets (`INIT_CWND`, `MIN_CWND`).

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ccgym_core::{TimeSpan, Timestamp};
 
 use super::rules::{Mode, Rules};
-use crate::base_delay::BaseDelay;
+use crate::filters::slots::BaseDelay;
 
 /// Weight of the latest delay in its average (`QDELAY_WEIGHT`).
 const WEIGHT: f64 = 0.1;
@@ -41,7 +41,7 @@ impl QueueDelay {
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
-            base: BaseDelay::new(rules.base.0, rules.base.1),
+            base: BaseDelay::new(rules.base.0, rules.base.1, i64::min),
             base_reset: None,
             now: 0.0,
             average: 0.0,
@@ -87,7 +87,7 @@ impl QueueDelay {
         self.min = self.min.min(self.now);
         let standing = self.rules.mode == Mode::Pantheon && self.min_average > STANDING * target;
         if standing && at.since(reset) > MIN_BASE_AGE {
-            self.base = BaseDelay::new(self.rules.base.0, self.rules.base.1);
+            self.base = BaseDelay::new(self.rules.base.0, self.rules.base.1, i64::min);
             self.base_reset = Some(at);
             (self.now, self.min_average) = (0.0, 0.0);
         }

@@ -16,7 +16,7 @@ use ccgym_core::{
     AckEvent, CongestionControl, Control, Ecn, FeedbackReceiver, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp,
 };
 
-use crate::base_delay::between;
+use crate::filters::slots::between;
 use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use delay::{DelayTarget, QueueDelay};
 use media::{Meter, Network, Target, BETA_RATE};

@@ -1,6 +1,8 @@
-//! What is wrong with a flow under stress, and which of it is expected.
+//! Violations by flows under stress, and which of them `violations.md` expects.
 
-/// What a violation is about.
+use crate::common::cells;
+
+/// The kinds of violations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum About {
     /// More packets in flight than expected.
@@ -35,39 +37,30 @@ pub struct Violation {
     pub finding: Finding,
 }
 
-/// A violation that is expected of one flow in one trouble: by its source the scheme is so. `bound` is the largest number
-/// accepted, and the smallest one where the violation is about progress.
-#[derive(Debug)]
-pub struct Known {
-    pub flow: &'static str,
-    pub trouble: &'static str,
-    pub about: About,
-    pub bound: f64,
+const TABLES: &str = include_str!("violations.md");
+
+/// Whether a line (flow, trouble, about, bound) covers a violation.
+fn covers(line: &[&str], violation: &Violation) -> bool {
+    let [flow, trouble, about, bound] = line[..] else { panic!("{line:?} are not four cells") };
+    let bound: f64 = bound.parse().expect(bound);
+    let Finding { about: of, found, .. } = violation.finding;
+    let within = match of {
+        About::InFlight | About::Window => found <= bound,
+        About::Progress => found >= bound,
+        About::Nonsense => false,
+    };
+    within && about == format!("{of:?}") && flow == violation.flow && trouble == violation.trouble
 }
 
-pub const fn known(flow: &'static str, trouble: &'static str, about: About, bound: f64) -> Known {
-    Known { flow, trouble, about, bound }
-}
-
-impl Known {
-    fn covers(&self, violation: &Violation) -> bool {
-        let Finding { about, found, .. } = violation.finding;
-        let within = match about {
-            About::InFlight | About::Window => found <= self.bound,
-            About::Progress => found >= self.bound,
-            About::Nonsense => false,
-        };
-        within && about == self.about && self.flow == violation.flow && self.trouble == violation.trouble
-    }
-}
-
-/// Panics unless each violation is known, and each known one was made.
-pub fn judge(violations: &[Violation], known: &[Known]) {
-    let new = violations.iter().filter(|violation| !known.iter().any(|k| k.covers(violation)));
+/// Panics unless each violation is expected by a line under this heading of the tables, and each line covers one.
+pub fn judge(violations: &[Violation], heading: &str) {
+    let section = TABLES.split("\n## ").find_map(|text| text.strip_prefix(heading)).expect(heading);
+    let known: Vec<_> = cells(section).map(|(_, line)| line).filter(|line| line[0] != "Flow").collect();
+    assert!(!known.is_empty(), "no line is under {heading}");
+    let new = violations.iter().filter(|violation| !known.iter().any(|line| covers(line, violation)));
     let new = new.map(|Violation { flow, trouble, finding }| format!("{flow}, {trouble}: {}", finding.text));
-    let over = known.iter().filter(|k| !violations.iter().any(|violation| k.covers(violation)));
-    let over =
-        over.map(|k| format!("KNOWN: {k:?} is no longer needed, expected a violation that it covers; remove it"));
+    let over = known.iter().filter(|line| !violations.iter().any(|violation| covers(line, violation)));
+    let over = over.map(|line| format!("{line:?} covers no violation: remove it from violations.md"));
     let wrong: Vec<_> = new.chain(over).collect();
     assert!(wrong.is_empty(), "{} violations:\n{}", wrong.len(), wrong.join("\n"));
 }

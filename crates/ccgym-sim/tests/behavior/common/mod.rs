@@ -84,6 +84,8 @@ pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
 /// A bottleneck and its surroundings, with the same delay on both ways.
 #[derive(Clone)]
 pub struct Net {
+    /// What the link has besides rate and queue.
+    pub link: Value,
     /// Rate of the link, bit/s, or its steps.
     pub rate: Value,
     /// Delay of each way, ns, or its steps.
@@ -101,6 +103,7 @@ impl Net {
     /// A link with a drop-tail of `packets`.
     pub fn new(mbps: f64, rtt_ms: f64, packets: u64) -> Self {
         Self {
+            link: json!({"kind": "link"}),
             rate: json!((mbps * 1e6) as u64),
             delay: json!((rtt_ms * 5e5) as u64),
             queue: json!({"kind": "droptail", "limit": {"packets": packets}}),
@@ -114,7 +117,8 @@ impl Net {
     pub fn spec(&self, flows: &Value, seconds: f64) -> RunSpec {
         let loss = |p: &Value| (*p != json!(0.0)).then(|| json!({"kind": "loss", "probability": p}));
         let delay = json!({"kind": "delay", "delay": self.delay});
-        let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": self.rate}, "queue": self.queue});
+        let mut link = self.link.clone();
+        (link["schedule"], link["queue"]) = (json!({"kind": "rate", "rate": self.rate}), self.queue.clone());
         let up: Vec<_> = loss(&self.loss).into_iter().chain([link, delay.clone()]).chain(self.behind.clone()).collect();
         let down: Vec<_> = loss(&self.ack_loss).into_iter().chain([delay]).collect();
         spec(json!({"seed": 1, "duration": secs(seconds), "uplink": up, "downlink": down, "flows": flows,
@@ -146,6 +150,16 @@ pub fn waits(outcome: &Outcome, flow: u32, rtt_ms: f64, start: f64) -> Vec<f64> 
         .collect();
     waits.sort_by(f64::total_cmp);
     waits
+}
+
+/// The cells of each line of the tables of a text, and the heading above it.
+pub fn cells(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    let mut heading = "";
+    text.lines().filter_map(move |line| {
+        heading = line.strip_prefix("### ").unwrap_or(heading);
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        Some((heading, cells.split(" | ").collect()))
+    })
 }
 
 /// Means after [`WARM_UP_S`].

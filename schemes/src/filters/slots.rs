@@ -1,5 +1,6 @@
-//! The base delay: the minimum one-way delay of the last minutes, one minimum per slot of time, so that a route that
-//! became longer and a drifting clock are forgotten (RFC 6817 §2.4.2; libutp `DelayHist`).
+//! The extreme of the last slots of time, of each of which one value is kept. As the minimum one-way delay of the last
+//! minutes it is LEDBAT's base delay, so that a route that became longer and a drifting clock are forgotten (RFC 6817
+//! §2.4.2; libutp `DelayHist`).
 
 use std::collections::VecDeque;
 
@@ -11,9 +12,10 @@ pub fn between(later: Timestamp, earlier: Timestamp) -> i64 {
 }
 
 #[derive(Clone, Debug)]
-pub struct BaseDelay {
-    /// Minimum of each slot, newest last; microseconds.
-    minima: VecDeque<i64>,
+pub struct Slots<T> {
+    /// The best value of each slot, newest last.
+    values: VecDeque<T>,
+    better: fn(T, T) -> T,
     slot: TimeSpan,
     /// Slots kept.
     history: usize,
@@ -21,39 +23,51 @@ pub struct BaseDelay {
     slot_start: Timestamp,
 }
 
-impl BaseDelay {
-    /// Of the last `history` slots of this length.
-    pub fn new(slot: TimeSpan, history: usize) -> Self {
-        Self { minima: VecDeque::new(), slot, history, slot_start: Timestamp::ZERO }
+impl<T: Copy> Slots<T> {
+    /// Of the last `history` slots of this length, by `better`: minimum or maximum.
+    pub fn new(slot: TimeSpan, history: usize, better: fn(T, T) -> T) -> Self {
+        Self { values: VecDeque::new(), better, slot, history, slot_start: Timestamp::ZERO }
     }
 
-    /// Of the last `history` minutes.
-    pub fn of_minutes(history: usize) -> Self {
-        Self::new(TimeSpan::from_millis(60_000), history)
-    }
-
-    pub fn update(&mut self, now: Timestamp, sample: i64) {
-        if let Some(newest) = self.minima.back_mut() {
+    pub fn update(&mut self, now: Timestamp, sample: T) {
+        if let Some(newest) = self.values.back_mut() {
             if now.since(self.slot_start) <= self.slot {
-                *newest = sample.min(*newest);
+                *newest = (self.better)(*newest, sample);
                 return;
             }
         }
-        self.minima.push_back(sample);
+        self.values.push_back(sample);
         self.slot_start = now;
-        if self.minima.len() > self.history {
-            self.minima.pop_front();
+        if self.values.len() > self.history {
+            self.values.pop_front();
         }
     }
 
+    /// Forget all but this.
+    pub fn restart(&mut self, now: Timestamp, value: T) {
+        self.values.clear();
+        self.values.push_back(value);
+        self.slot_start = now;
+    }
+
     /// `None` before the first sample.
-    pub fn get(&self) -> Option<i64> {
-        self.minima.iter().copied().min()
+    pub fn get(&self) -> Option<T> {
+        self.values.iter().copied().reduce(self.better)
+    }
+}
+
+/// Microseconds.
+pub type BaseDelay = Slots<i64>;
+
+impl BaseDelay {
+    /// Of the last `history` minutes.
+    pub fn of_minutes(history: usize) -> Self {
+        Self::new(TimeSpan::from_millis(60_000), history, i64::min)
     }
 
     /// Raise what is remembered by `offset`.
     pub fn shift(&mut self, offset: i64) {
-        for minimum in &mut self.minima {
+        for minimum in &mut self.values {
             *minimum = minimum.saturating_add(offset);
         }
     }

@@ -13,12 +13,12 @@ struct Candidate {
 
 /// The filter. Time is whatever counter the caller passes (BBR: packet-timed rounds).
 #[derive(Clone, Copy, Debug)]
-pub struct WindowedMax {
+pub struct MaxOfRounds {
     window: u64,
     candidates: [Candidate; 3],
 }
 
-impl WindowedMax {
+impl MaxOfRounds {
     /// An empty filter: a sample counts while its age is at most `window`.
     pub const fn new(window: u64) -> Self {
         Self { window, candidates: [Candidate { at: 0, value: 0 }; 3] }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn after(window: u64, samples: &[(u64, u64)]) -> u64 {
-        let mut filter = WindowedMax::new(window);
+        let mut filter = MaxOfRounds::new(window);
         for &(now, value) in samples {
             filter.update(now, value);
         }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_drop_in_bandwidth_is_seen_one_window_later() {
-        let mut filter = WindowedMax::new(10);
+        let mut filter = MaxOfRounds::new(10);
         for round in 0..5 {
             filter.update(round, 100);
         }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn never_below_the_newest_nor_above_the_true_maximum_so_far() {
-        let mut filter = WindowedMax::new(10);
+        let mut filter = MaxOfRounds::new(10);
         let mut x = 12345u64;
         let mut all = 0;
         for now in 0..1000 {
