@@ -349,7 +349,8 @@ def main() -> None:
     for name, (network, discrete) in networks.items():
         made = network.export(exact=False)
         (HERE / f"{name}.onnx").write_bytes(made)
-        decided = cases(network, rng)
+        # A state of 128 numbers in each: a few show it.
+        decided = cases(network, rng)[: 6 if name == "lstm_64" else None]
         (HERE / f"{name}.cases.json").write_text(as_text(decided))
         if discrete is not None:
             text = json.dumps(card(name, network, discrete, made), indent=1)
