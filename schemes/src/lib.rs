@@ -4,7 +4,8 @@
 //! `pub const ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the
 //! contract tests and the documentation row follow from the entry.
 //!
-//! May import `ccgym-agent` and `ccgym-core`.
+//! Start with `aimd.rs` and `reno.rs`. May import `ccgym-agent` and `ccgym-core`; imported by `ccgym-net`, `ccgym-quic` and
+//! `ccgym-py`.
 
 mod aimd;
 mod bbr;

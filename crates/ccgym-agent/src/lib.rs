@@ -5,7 +5,8 @@
 //! an action to [`FlowAgent::act`]. Environments and deployed policies do the same, so features, action maps and rewards
 //! exist once. Nothing here allocates after [`FlowAgent::start`], unless decisions are late.
 //!
-//! May import `ccgym-core`.
+//! Start with [`AgentSpec`] and [`FlowAgent`]. May import `ccgym-core`; imported by `ccgym-run` and `ccgym-schemes`, and by what
+//! imports these.
 
 mod action;
 mod clock;
@@ -410,7 +411,7 @@ impl FlowAgent {
         self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
     }
 
-    /// The gain to set in the base scheme, once after each decision that takes effect ([`CongestionControl::set_gain`]).
+    /// The gain to set in the base scheme, once after each decision that takes effect ([`Steered::Gain`](ccgym_core::congestion_control::Steered::Gain)).
     #[inline]
     pub fn take_gain(&mut self) -> Option<f64> {
         self.actuator.take_unwritten_gain()

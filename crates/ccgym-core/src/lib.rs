@@ -3,7 +3,7 @@
 //! Sans-I/O: nothing here reads a clock, draws ambient randomness or touches a socket. The simulator (`ccgym-sim`)
 //! and the real-time endpoints run the same code.
 //!
-//! Imports no other crate of ccgym.
+//! Start with [`CongestionControl`], then [`Sender`]. Imports no other crate of ccgym; every other may import it.
 
 pub mod congestion_control;
 mod error;

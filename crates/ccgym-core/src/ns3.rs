@@ -11,7 +11,7 @@
 //!   leaves whatever the window says.
 //! - A retransmission counts as in flight until all before it has arrived, too.
 //! - In recovery, with nothing lost to send again and no new data, the oldest segment that has not arrived is sent again.
-//! - Its proportional rate reduction is not RFC 6937's: see [`Reduction`].
+//! - Its proportional rate reduction is not RFC 6937's: see `Reduction`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

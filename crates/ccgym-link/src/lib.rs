@@ -3,7 +3,8 @@
 //! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
 //! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
 //!
-//! May import `ccgym-core`.
+//! Start with [`ElementSpec`], then [`Pipeline`], which carries packets through a chain. May import `ccgym-core`; imported by
+//! `ccgym-run`, and by what imports that.
 
 mod chain;
 mod element;

@@ -17,7 +17,7 @@
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
 //! | [`doctor`] | what this machine can do |
 //!
-//! May import `ccgym-run`, `ccgym-schemes` and what these may.
+//! Start with [`run`]. May import `ccgym-run`, `ccgym-schemes` and what these may; imported by `ccgym-py` and `ccgym-quic`.
 #![cfg(target_os = "linux")]
 
 pub mod application;

@@ -9,7 +9,8 @@
 //! | [`congestion`] | our schemes and trained policies as controllers of any program that uses the library |
 //! | [`job`] | the program `ccgym-quic`: a job from its standard input |
 //!
-//! The native module does not contain this crate: `ccgym-net` starts the program.
+//! Start with [`congestion`]. May import `ccgym-net`, `ccgym-schemes` and what these may. No crate imports it, nor does the
+//! native module contain it: `ccgym-net` starts the program.
 #![cfg(target_os = "linux")]
 
 pub mod congestion;

@@ -15,10 +15,12 @@
 //! | [`outcome`] | counters, logs and series when it is over |
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
 //! | [`truth`] | the ground truth about the path |
+//! | [`decision_log`] | the decisions of a learning flow, and what became of them |
 //! | [`columns`] | an agent's interval in numbers |
 //! | [`episode`] | an agent's episode in numbers |
 //!
-//! May import `ccgym-agent`, `ccgym-link` and `ccgym-core`.
+//! Start with [`RunSpec`]. May import `ccgym-agent`, `ccgym-link` and `ccgym-core`; imported by `ccgym-sim` and `ccgym-net`, and
+//! by what imports these.
 
 pub mod arrivals;
 pub mod columns;

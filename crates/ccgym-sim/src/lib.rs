@@ -6,7 +6,7 @@
 //! all of one flow's times at the shared elements by a constant does not change what they do, and keeps them in
 //! order of time.
 //!
-//! May import `ccgym-run` and what that may; never names a scheme.
+//! Start with [`Simulator`]. May import `ccgym-run` and what that may; never names a scheme. Imported by `ccgym-py`.
 
 mod actor;
 pub mod agent_batch;

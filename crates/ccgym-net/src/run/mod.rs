@@ -1,4 +1,4 @@
-//! A whole run in real time: the description that the simulator takes, to the [`Outcome`] that the simulator leaves.
+//! A whole run in real time: the description that the simulator takes, to the [`ccgym_run::Outcome`] that the simulator leaves.
 //!
 //! One process hosts a run: both pipelines of the path, all senders and receivers are its threads. When it ends, however
 //! it ends, its devices and namespaces go with it.
@@ -34,7 +34,7 @@ const PARENT_ENDED: i32 = 129;
 /// input. The exit status.
 ///
 /// # Errors
-/// As [`execute`]; a plan without a place for its result, or one that a real path cannot carry out.
+/// As `execute`; a plan without a place for its result, or one that a real path cannot carry out.
 pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
     let Some(result) = plan.result.clone() else {

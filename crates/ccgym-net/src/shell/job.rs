@@ -14,7 +14,7 @@ use crate::system::Placement;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellJob {
-    /// The path, a [`ShellPath`]. It may come from a file of the user's, so it is read in a step of its own.
+    /// The path, a `ShellPath`. It may come from a file of the user's, so it is read in a step of its own.
     pub path: Value,
     /// What errors call the path: a file name, for example.
     pub origin: String,

@@ -28,7 +28,7 @@ pub struct DirectionReport {
     pub release: ReleaseErrors,
     /// Packets that the devices lost: those of the path are in the counters.
     pub device_drops: u64,
-    /// Packets dropped because those under way filled [`EmulatorSpec::packet_memory`]; not in the counters either.
+    /// Packets dropped because those under way filled `packet_memory` of the emulator; not in the counters either.
     pub refused: u64,
 }
 

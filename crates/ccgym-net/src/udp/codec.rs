@@ -1,6 +1,6 @@
 //! Datagrams to bytes and back: `proto/datagram.proto`, checked for what the types leave open.
 //!
-//! [`super::fast`] does the frequent two of them.
+//! `fast` does the frequent two of them.
 
 use ccgym_core::packet::AckRange;
 use ccgym_core::sender::HANDSHAKE;
