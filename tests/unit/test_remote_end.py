@@ -293,7 +293,7 @@ def test_a_plan_arrives_with_the_files_that_it_names(tmp_path: Path) -> None:
     )
     data = json.loads(json.dumps(plan.packed()))
     (tmp_path / "a.onnx").unlink()
-    back = Plan.unpacked(data, Path("/lib/onnx.so"))
+    back = Plan.unpacked(data)
     assert (back.spec, back.python, back.programs, back.tunnel) == (plan.spec, plan.python, plan.programs, plan.tunnel)
     assert back.policies["a@1"].onnx.read_bytes() == b"content of a.onnx"
     assert back.policies["a@1"].card.read_bytes() == b"content of a.json"
