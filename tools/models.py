@@ -69,7 +69,7 @@ LINK = '''class Link(declared.LinkBase):
 
 WIDTH = 120
 
-GENERATED = """Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the
+GENERATED = """Written by `make docs` from the declarations in Rust (spec.rs of ccgym-path and ccgym-run, and the
 agent's spec): change it there."""
 
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccgym_core::{Datagram, Ecn, Timestamp};
-use ccgym_link::{build_element, DeliveryTrace, ElementSpec, PathElement};
+use ccgym_path::{build_element, DeliveryTrace, ElementSpec, PathElement};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::{Policy, PolicyError};
 use ccgym_sim::Simulator;

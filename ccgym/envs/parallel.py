@@ -56,7 +56,7 @@ class ParallelLinkEnv(EnvironmentBase, ParallelEnv[str, Observation, Any]):  # t
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc, unused-ignore]
-        "name": "ccgym_link_v0",
+        "name": "ccgym_path_v0",
         "render_modes": list(RENDER_MODES),
         "render_fps": RENDER_FPS,
         "is_parallelizable": True,

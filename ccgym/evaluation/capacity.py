@@ -2,7 +2,7 @@
 
 Pantheon averages the link's delivery opportunities; ccperf divides by the bandwidth of the moment. Both questions are
 asked here of the same description that the simulator ran: the link element of the path specification
-(``crates/ccgym-link/src/spec.rs``).
+(``crates/ccgym-path/src/spec.rs``).
 """
 
 from __future__ import annotations

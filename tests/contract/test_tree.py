@@ -148,7 +148,7 @@ def test_every_configuration_can_be_described(name: str) -> None:
 
 def variants(enum: str) -> set[str]:
     """The variants of an enum of the path description, in snake case."""
-    text = (ROOT / "crates" / "ccgym-link" / "src" / "spec.rs").read_text(encoding="utf-8")
+    text = (ROOT / "crates" / "ccgym-path" / "src" / "spec.rs").read_text(encoding="utf-8")
     body = text.split(f"pub enum {enum} {{", 1)[1].split("\n}\n", 1)[0]
     names = re.findall(r"^    (\w+)(?:,| \{)", body, re.MULTILINE)
     return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names}
@@ -156,7 +156,7 @@ def variants(enum: str) -> set[str]:
 
 def implementations(folder: str, trait: str) -> set[str]:
     """The files of a folder that implement a trait."""
-    files = (ROOT / "crates" / "ccgym-link" / "src" / folder).glob("*.rs")
+    files = (ROOT / "crates" / "ccgym-path" / "src" / folder).glob("*.rs")
     return {
         file.stem
         for file in files

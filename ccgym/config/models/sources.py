@@ -1,6 +1,6 @@
 """What a flow's application sends.
 
-Written by `make docs` from the declarations in Rust (spec.rs of ccgym-link and ccgym-run, and the
+Written by `make docs` from the declarations in Rust (spec.rs of ccgym-path and ccgym-run, and the
 agent's spec): change it there.
 """
 

@@ -20,6 +20,16 @@ pub const MAX_RATE: u64 = 1_000_000_000_000_000;
 /// Max of whole milliseconds: mahimahi keeps them in 32 bits, and signed where it subtracts.
 const MAX_MS: u64 = i32::MAX as u64;
 
+/// Functions without arguments for `#[serde(default = "name")]`, one per line.
+#[macro_export]
+macro_rules! defaults {
+    ($($name:ident: $kind:ty = $value:expr;)+) => {
+        $(const fn $name() -> $kind {
+            $value
+        })+
+    };
+}
+
 /// Check a description against the schema of its type. `place` says whose it is.
 ///
 /// # Errors

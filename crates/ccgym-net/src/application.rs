@@ -100,7 +100,7 @@ impl Application {
 #[cfg(test)]
 mod tests {
     use ccgym_core::{Rate, TimeSpan};
-    use ccgym_link::Param;
+    use ccgym_path::Param;
 
     use super::*;
 

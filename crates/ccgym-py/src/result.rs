@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ccgym_core::TimeSpan;
-use ccgym_link::{Counters, LinkEvent};
+use ccgym_path::{Counters, LinkEvent};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 use ccgym_run::{logs, LinkOutcome, Outcome, RunSpec};
 use numpy::IntoPyArray;

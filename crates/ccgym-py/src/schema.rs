@@ -1,7 +1,7 @@
 //! What users may write, as data: every parameter with type, unit, range, default and help.
 
 use ccgym_agent::{reward_terms_schema, AgentSpec};
-use ccgym_link::ElementSpec;
+use ccgym_path::ElementSpec;
 use ccgym_run::spec::{FlowSpec, SourceSpec};
 use pyo3::prelude::*;
 use schemars::generate::SchemaSettings;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ccgym_link::{DeliveryTrace, ElementSpec};
+use ccgym_path::{DeliveryTrace, ElementSpec};
 use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{ParameterKind, Resources};

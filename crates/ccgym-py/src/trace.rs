@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ccgym_link::DeliveryTrace;
+use ccgym_path::DeliveryTrace;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 

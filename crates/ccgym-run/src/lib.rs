@@ -19,7 +19,7 @@
 //! | [`columns`] | an agent's interval in numbers |
 //! | [`episode`] | an agent's episode in numbers |
 //!
-//! Start with [`RunSpec`]. May import `ccgym-agent`, `ccgym-link` and `ccgym-core`; imported by `ccgym-sim` and `ccgym-net`, and
+//! Start with [`RunSpec`]. May import `ccgym-agent`, `ccgym-path` and `ccgym-core`; imported by `ccgym-sim` and `ccgym-net`, and
 //! by what imports these.
 
 pub mod arrivals;

@@ -4,9 +4,9 @@
 
 use std::io::{Result, Write};
 
-use ccgym_link::log::write_events;
-use ccgym_link::trace::PACKET_BYTES;
-use ccgym_link::LinkEvent;
+use ccgym_path::log::write_events;
+use ccgym_path::trace::PACKET_BYTES;
+use ccgym_path::LinkEvent;
 
 use crate::recorder::PacketLog;
 

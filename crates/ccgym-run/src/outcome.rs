@@ -1,7 +1,7 @@
 //! What a run left behind.
 
 use ccgym_core::{Packet, SenderStats, TimeSpan, Timestamp};
-use ccgym_link::{Counters, LinkEvent};
+use ccgym_path::{Counters, LinkEvent};
 use serde::{Deserialize, Serialize};
 
 use crate::media::Frame;

@@ -6,7 +6,7 @@
 //! acknowledgements.
 
 use ccgym_core::SpecError;
-use ccgym_link::ElementSpec;
+use ccgym_path::ElementSpec;
 
 use crate::spec::{FlowSpec, RunSpec};
 

@@ -2,7 +2,7 @@
 
 use ccgym_core::sender::ENDLESS;
 use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
-use ccgym_link::{Param, ParamCursor};
+use ccgym_path::{Param, ParamCursor};
 
 use crate::arrivals::Arrivals;
 use crate::media::{Frame, Media};

@@ -10,8 +10,8 @@ use ccgym_core::ns3;
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::{schema, Misbehavior, ReceiverConfig, Rng, SpecError};
-use ccgym_link::{check_copies, Chain, DeliveryTrace, ElementSpec, Param};
+use ccgym_core::{defaults, schema, Misbehavior, ReceiverConfig, Rng, SpecError};
+use ccgym_path::{check_copies, Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -240,26 +240,14 @@ const BATCH_WAIT: TimeSpan = TimeSpan::from_micros(50);
 /// Looks up delivery traces by name.
 pub type Traces<'a> = &'a dyn Fn(&str) -> Option<Arc<DeliveryTrace>>;
 
-const fn max_memory() -> u64 {
-    MAX_MEMORY
-}
-const fn yes() -> bool {
-    true
-}
-const fn one() -> u32 {
-    1
-}
-const fn ten() -> u32 {
-    10
-}
-const fn default_mss() -> u32 {
-    1448
-}
-const fn default_header() -> u32 {
-    52
-}
-const fn forty_ms() -> TimeSpan {
-    TimeSpan::from_millis(40)
+defaults! {
+    max_memory: u64 = MAX_MEMORY;
+    yes: bool = true;
+    one: u32 = 1;
+    ten: u32 = 10;
+    default_mss: u32 = 1448;
+    default_header: u32 = 52;
+    forty_ms: TimeSpan = TimeSpan::from_millis(40);
 }
 
 impl RunSpec {

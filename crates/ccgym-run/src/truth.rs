@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ccgym_agent::GroundTruth;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_link::{ElementSpec, Param, QueueSpec};
+use ccgym_path::{ElementSpec, Param, QueueSpec};
 
 use crate::route::Route;
 use crate::spec::{FlowSpec, RunSpec};

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use ccgym_core::{Rate, TimeSpan, Timestamp};
-use ccgym_link::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
+use ccgym_path::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use ccgym_run::recorder::Series;
 use ccgym_run::{RunSpec, Traces};
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::{cold_path, FeedbackHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
-use ccgym_link::{PathElement, Pipeline};
+use ccgym_path::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::requests::Requests;
 use ccgym_run::send_buffer::SendBuffer;

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::log::{parse_log, LogLine};
-use ccgym_link::trace::DeliveryTrace;
-use ccgym_link::LinkEvent;
+use ccgym_path::log::{parse_log, LogLine};
+use ccgym_path::trace::DeliveryTrace;
+use ccgym_path::LinkEvent;
 
 use crate::clock::Clock;
 use crate::error::{NetError, Result};

@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
-use ccgym_link::trace::DeliveryTrace;
-use ccgym_link::LinkEvent;
+use ccgym_path::trace::DeliveryTrace;
+use ccgym_path::LinkEvent;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;

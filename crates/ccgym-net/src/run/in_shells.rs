@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_link::{Counters, LinkEvent};
+use ccgym_path::{Counters, LinkEvent};
 use nix::unistd::geteuid;
 
 use super::flows::{FlowEndpoints, Flows};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, Misbehavior};
-use ccgym_link::DeliveryTrace;
+use ccgym_path::DeliveryTrace;
 use ccgym_run::spec::SourceSpec;
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::learned::Policy;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::{Exit, PathElement, Pipeline};
+use ccgym_path::{Exit, PathElement, Pipeline};
 use ccgym_run::recorder::{LinkSeries, PacketLog, UNLOGGED};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};

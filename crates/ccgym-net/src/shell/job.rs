@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ccgym_link::ElementSpec;
+use ccgym_path::ElementSpec;
 use serde::Deserialize;
 use serde_json::Value;
 

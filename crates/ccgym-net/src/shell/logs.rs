@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ccgym_link::log::{write_events, LogHeader};
-use ccgym_link::LinkEvent;
+use ccgym_path::log::{write_events, LogHeader};
+use ccgym_path::LinkEvent;
 use nix::fcntl::{AtFlags, OFlag, AT_FDCWD};
 use nix::unistd::linkat;
 
@@ -133,7 +133,7 @@ fn folder(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use ccgym_core::units::Timestamp;
-    use ccgym_link::log::{parse_log, LogLine};
+    use ccgym_path::log::{parse_log, LogLine};
 
     use super::*;
 

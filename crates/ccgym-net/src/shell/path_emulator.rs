@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_link::{Chain, PathElement, Pipeline};
+use ccgym_path::{Chain, PathElement, Pipeline};
 use ccgym_run::recorder::PacketLog;
 
 use super::direction::{Direction, End, Work};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ccgym_link::log::LogHeader;
-use ccgym_link::{ElementSpec, ScheduleSpec};
+use ccgym_path::log::LogHeader;
+use ccgym_path::{ElementSpec, ScheduleSpec};
 
 use super::environment::PREFIX;
 use super::job::{Direction, LinkLogJob, ShellJob, ShellPath};

@@ -1,6 +1,6 @@
 //! What the path did, and whether the machine held its schedule.
 
-use ccgym_link::{Counters, LinkEvent};
+use ccgym_path::{Counters, LinkEvent};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 
 use super::release::ReleaseErrors;

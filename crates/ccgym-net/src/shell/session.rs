@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_link::{Chain, DeliveryTrace, ElementSpec};
+use ccgym_path::{Chain, DeliveryTrace, ElementSpec};
 use nix::unistd::{getgid, getgrouplist, getpgrp, getuid, tcgetpgrp, User};
 
 use super::environment::{at_end, inherited, user_shell};

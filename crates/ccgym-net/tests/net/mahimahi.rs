@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
-use ccgym_link::LinkEvent;
 use ccgym_net::doctor::{mahimahi, Status};
 use ccgym_net::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use ccgym_net::Clock;
+use ccgym_path::LinkEvent;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::{geteuid, Pid};
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use crate::common::Sandbox;
 use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
-use ccgym_link::{
-    Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
-};
 use ccgym_net::shell::{EmulatorSpec, PathEmulator, FIRST_PORT, USUAL_PACKET_MEMORY};
 use ccgym_net::system::{capability, tun, DeviceKind, Endpoints, Placement};
 use ccgym_net::Clock;
+use ccgym_path::{
+    Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
+};
 
 fn chain(specs: &[ElementSpec], first: u64) -> Chain {
     // Ten gigabits per second.

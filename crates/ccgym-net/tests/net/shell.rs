@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Ran, Sandbox};
-use ccgym_link::log::{parse_log, LogLine};
+use ccgym_path::log::{parse_log, LogLine};
 use nix::sys::signal::Signal;
 use serde_json::json;
 

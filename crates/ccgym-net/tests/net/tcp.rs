@@ -183,7 +183,7 @@ fn an_application_limits_the_rate() {
     let Some(path) = Path::new(0) else { return };
     let mut task = task("cubic", 5003, 1.05);
     task.mss = 1000;
-    task.source = SourceSpec::Rate { rate: ccgym_link::Param::Constant(Rate::from_mbps(4.0)), bytes: None };
+    task.source = SourceSpec::Rate { rate: ccgym_path::Param::Constant(Rate::from_mbps(4.0)), bytes: None };
     let (sent, received) = run(&path, task);
     let bytes = received.received.unique_bytes;
     assert!(bytes.abs_diff(500_000) <= 25_000, "{bytes}");

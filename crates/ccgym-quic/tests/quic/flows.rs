@@ -80,7 +80,7 @@ fn run(job: QuicSenderJob, change: impl FnOnce(&mut Ends)) -> (Result<SenderResu
 #[test]
 fn each_controller_carries_an_application_of_fixed_rate() {
     for algorithm in ["cubic", "bbr", "reno"] {
-        let source = SourceSpec::Rate { rate: ccgym_link::Param::Constant(Rate::from_mbps(8.0)), bytes: None };
+        let source = SourceSpec::Rate { rate: ccgym_path::Param::Constant(Rate::from_mbps(8.0)), bytes: None };
         let (sent, received) = run(job(algorithm, source, 1050), |_| {});
         let (sent, received) = (sent.unwrap(), received.unwrap());
         assert_eq!(sent.name, format!("quic:{algorithm}"));

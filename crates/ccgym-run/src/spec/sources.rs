@@ -2,7 +2,7 @@
 
 use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::{schema, SpecError};
-use ccgym_link::Param;
+use ccgym_path::Param;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -53,7 +53,7 @@ impl Simulator {
 
     /// What is held, and what will be while it grows before `more` further packets.
     fn holding(&self, more: usize) -> Holding {
-        let held = self.links.iter().map(ccgym_link::Pipeline::held_bytes);
+        let held = self.links.iter().map(ccgym_path::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
         // Replies that cannot cross a direction at once are boxed.
         let replies = [0, 1].map(|way| self.flows.iter().any(|flow| flow.itinerary.back % 2 == way));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ccgym_core::receiver::Arrival;
 use ccgym_core::sender::HANDSHAKE;
 use ccgym_core::{cold_path, Datagram, Ecn, Packet, Timestamp};
-use ccgym_link::Pipeline;
+use ccgym_path::Pipeline;
 use ccgym_run::recorder::UNLOGGED;
 
 use super::Simulator;

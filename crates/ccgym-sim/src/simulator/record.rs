@@ -1,7 +1,7 @@
 //! What a simulation records on its way, and leaves behind.
 
 use ccgym_core::Timestamp;
-use ccgym_link::{Chain, PathElement, Pipeline};
+use ccgym_path::{Chain, PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::{FlowOutcome, LinkOutcome, Outcome};

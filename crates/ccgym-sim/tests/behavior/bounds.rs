@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent, Timestamp};
-use ccgym_link::DeliveryTrace;
+use ccgym_path::DeliveryTrace;
 use ccgym_run::RunSpec;
 use ccgym_sim::{Holding, SimError, Simulator, Stopped};
 use serde_json::{json, Value};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, simulator, spec, Net, Seen, Watched};
 use ccgym_core::{CongestionControl, Timestamp};
-use ccgym_link::{DeliveryTrace, ElementSpec, QueueSpec};
+use ccgym_path::{DeliveryTrace, ElementSpec, QueueSpec};
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use proptest::prelude::*;
@@ -192,14 +192,14 @@ fn propagation(elements: &[Value]) -> u64 {
 
 /// Along a drained chain each element passes on what it does not drop, and the copies it makes. How many packets came
 /// out, were dropped and copied.
-fn check_chain(name: &str, chain: &[(String, ccgym_link::Counters)], offered: u64) -> (u64, u64, u64) {
+fn check_chain(name: &str, chain: &[(String, ccgym_path::Counters)], offered: u64) -> (u64, u64, u64) {
     let mut flowing = offered;
     for (kind, c) in chain {
         assert_eq!(c.arrived, flowing, "{name}: arrivals at the {kind}");
         assert_eq!(c.arrived + c.duplicated, c.forwarded + c.dropped, "{name}: balance of the {kind}: {c:?}");
         flowing = c.forwarded;
     }
-    let sum = |f: &dyn Fn(&ccgym_link::Counters) -> u64| chain.iter().map(|(_, c)| f(c)).sum();
+    let sum = |f: &dyn Fn(&ccgym_path::Counters) -> u64| chain.iter().map(|(_, c)| f(c)).sum();
     (flowing, sum(&|c| c.dropped), sum(&|c| c.duplicated))
 }
 

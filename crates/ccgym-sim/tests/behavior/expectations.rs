@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ccgym_core::Timestamp;
-use ccgym_link::ElementSpec;
+use ccgym_path::ElementSpec;
 use ccgym_run::Outcome;
 use rayon::prelude::*;
 use serde_json::{json, Value};

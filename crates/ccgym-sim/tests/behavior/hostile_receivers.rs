@@ -12,7 +12,7 @@ use crate::violations::{judge, About, Finding, Violation};
 use ccgym_core::feedback::Arrived;
 use ccgym_core::packet::{Ack, AckRange, Packet};
 use ccgym_core::{Feedback, FeedbackHost, Receiver, Sender, TimeSpan, Timestamp};
-use ccgym_link::{Chain, ElementSpec, Exit, Pipeline};
+use ccgym_path::{Chain, ElementSpec, Exit, Pipeline};
 use ccgym_run::{FlowSpec, RunSpec};
 use serde_json::json;
 

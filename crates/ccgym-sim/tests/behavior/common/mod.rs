@@ -14,7 +14,7 @@ use ccgym_core::{
     forward_hooks, Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender,
     SenderConfig, TimeSpan, TimeoutEvent, Timestamp,
 };
-use ccgym_link::ElementSpec;
+use ccgym_path::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_link::log::{parse_log, LogLine};
-use ccgym_link::spec::LimitSpec;
-use ccgym_link::{build_element, DeliveryTrace, ElementSpec, Fate, LinkEvent, PathElement, QueueSpec, ScheduleSpec};
+use ccgym_path::log::{parse_log, LogLine};
+use ccgym_path::spec::LimitSpec;
+use ccgym_path::{build_element, DeliveryTrace, ElementSpec, Fate, LinkEvent, PathElement, QueueSpec, ScheduleSpec};
 use serde_json::Value;
 
 const OVERHEAD: u32 = 4;

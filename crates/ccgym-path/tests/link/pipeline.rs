@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_link::spec::JitterSpec;
-use ccgym_link::{
+use ccgym_path::spec::JitterSpec;
+use ccgym_path::{
     build_element, Chain, DeliveryTrace, ElementSpec, Exit, Fate, LimitSpec, Param, PathElement, Pipeline, QueueSpec,
     Release, ScheduleSpec,
 };

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use ccgym_core::defaults;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -527,78 +528,32 @@ pub enum JitterSpec {
     },
 }
 
-const fn infinite() -> QueueSpec {
-    QueueSpec::Infinite
+defaults! {
+    infinite: QueueSpec = QueueSpec::Infinite;
+    thousand_packets: LimitSpec = packets(1000);
+    fq_codel_limit: LimitSpec = packets(10_240);
+    codel_target: TimeSpan = TimeSpan::from_millis(5);
+    codel_interval: TimeSpan = TimeSpan::from_millis(100);
+    fq_codel_quantum: u32 = 1514;
+    fq_codel_flows: u32 = 1024;
+    pie_target: TimeSpan = TimeSpan::from_millis(15);
+    pie_alpha: f64 = 0.125;
+    pie_beta: f64 = 1.25;
+    pie_max_burst: TimeSpan = TimeSpan::from_millis(150);
+    tenth: f64 = 0.1;
+    red_min: u32 = 5;
+    red_max: u32 = 15;
+    red_weight: f64 = 0.002;
+    yes: bool = true;
+    dualpi2_limit: LimitSpec = packets(10_000);
+    dualpi2_interval: TimeSpan = TimeSpan::from_millis(16);
+    dualpi2_alpha: f64 = 0.16;
+    dualpi2_beta: f64 = 3.2;
+    dualpi2_coupling: f64 = 2.0;
+    dualpi2_step: TimeSpan = TimeSpan::from_millis(1);
+    always: f64 = 1.0;
+    every_packet: Param<f64> = Param::Constant(1.0);
 }
 const fn packets(packets: u64) -> LimitSpec {
     LimitSpec { packets: Some(packets), bytes: None }
-}
-const fn thousand_packets() -> LimitSpec {
-    packets(1000)
-}
-const fn fq_codel_limit() -> LimitSpec {
-    packets(10_240)
-}
-const fn codel_target() -> TimeSpan {
-    TimeSpan::from_millis(5)
-}
-const fn codel_interval() -> TimeSpan {
-    TimeSpan::from_millis(100)
-}
-const fn fq_codel_quantum() -> u32 {
-    1514
-}
-const fn fq_codel_flows() -> u32 {
-    1024
-}
-const fn pie_target() -> TimeSpan {
-    TimeSpan::from_millis(15)
-}
-const fn pie_alpha() -> f64 {
-    0.125
-}
-const fn pie_beta() -> f64 {
-    1.25
-}
-const fn pie_max_burst() -> TimeSpan {
-    TimeSpan::from_millis(150)
-}
-const fn tenth() -> f64 {
-    0.1
-}
-const fn red_min() -> u32 {
-    5
-}
-const fn red_max() -> u32 {
-    15
-}
-const fn red_weight() -> f64 {
-    0.002
-}
-const fn yes() -> bool {
-    true
-}
-const fn dualpi2_limit() -> LimitSpec {
-    packets(10_000)
-}
-const fn dualpi2_interval() -> TimeSpan {
-    TimeSpan::from_millis(16)
-}
-const fn dualpi2_alpha() -> f64 {
-    0.16
-}
-const fn dualpi2_beta() -> f64 {
-    3.2
-}
-const fn dualpi2_coupling() -> f64 {
-    2.0
-}
-const fn dualpi2_step() -> TimeSpan {
-    TimeSpan::from_millis(1)
-}
-const fn always() -> f64 {
-    1.0
-}
-const fn every_packet() -> Param<f64> {
-    Param::Constant(1.0)
 }
