@@ -59,7 +59,7 @@ struct Recorded {
 }
 
 /// What is known of an arrival before it is acknowledged.
-pub(crate) struct Taken {
+pub(crate) struct Accepted {
     /// As [`Arrival::new`].
     pub new: bool,
     /// Whether the packet itself had arrived before.
@@ -149,7 +149,7 @@ impl Receiver {
             *ack = Ack::new(HANDSHAKE, packet, now, self.config.ack_size);
             return Arrival { new: false, acknowledge: true };
         }
-        let Taken { new, in_order, .. } = self.take(packet);
+        let Accepted { new, in_order, .. } = self.take(packet);
         if self.pending_count == 0 {
             self.pending_since = now;
         }
@@ -170,13 +170,13 @@ impl Receiver {
 
     /// Remember an arrival.
     #[inline(always)]
-    pub(crate) fn take(&mut self, packet: &Packet) -> Taken {
+    pub(crate) fn take(&mut self, packet: &Packet) -> Accepted {
         let Recorded { in_order, copy } = self.record(packet);
         let new = if self.config.reliable { self.segments.insert(packet.segment) } else { !copy };
         if packet.ecn == Ecn::Ce {
             self.ce_total = self.ce_total.wrapping_add(1);
         }
-        Taken { new, copy, in_order }
+        Accepted { new, copy, in_order }
     }
 
     /// Ranges of packet numbers that arrived, newest first.

@@ -14,7 +14,7 @@ use crate::coded_error;
 use pyo3::sync::MutexExt;
 
 /// How often a call looks for signals: Python's handlers run only while it holds the GIL.
-const TURN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Ends simulations that run in other threads: whatever was started with it gives up soon, also what starts later.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -115,7 +115,7 @@ impl Watch {
             return true;
         }
         let now = self.clock();
-        if now.saturating_sub(self.looked.load(Ordering::Relaxed)) < TURN.as_nanos() as u64 {
+        if now.saturating_sub(self.looked.load(Ordering::Relaxed)) < POLL_INTERVAL.as_nanos() as u64 {
             return false;
         }
         if *self.caller.lock().unwrap_or_else(PoisonError::into_inner) != std::thread::current().id() {

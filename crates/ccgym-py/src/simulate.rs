@@ -104,7 +104,7 @@ pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
 /// it raises.
 #[pyfunction]
 pub fn draw_size(size_json: &str, uniform: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let size = law(size_json)?;
+    let size = size_distribution(size_json)?;
     let mut failure = None;
     let mut next = || match uniform.call0().and_then(|number| number.extract::<f64>()) {
         Ok(number) => number,
@@ -120,10 +120,10 @@ pub fn draw_size(size_json: &str, uniform: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The mean size of transfers in bytes, by a law (JSON object).
 #[pyfunction]
 pub fn mean_size(size_json: &str) -> PyResult<f64> {
-    law(size_json).map(|size| size.mean())
+    size_distribution(size_json).map(|size| size.mean())
 }
 
-fn law(size_json: &str) -> PyResult<SizeSpec> {
+fn size_distribution(size_json: &str) -> PyResult<SizeSpec> {
     let size: SizeSpec = serde_json::from_str(size_json).map_err(value_error)?;
     size.validate("size").map_err(spec_error)?;
     Ok(size)

@@ -26,10 +26,10 @@ pub enum Stopped {
     #[error("interrupted at {} s of simulated time", .0.as_secs_f64())]
     Interrupted(Timestamp),
     /// It would hold more than it may.
-    #[error("memory: found {holding} {when}, expected at most {} (max_memory)", bytes(*.max))]
+    #[error("memory: found {memory_use} {when}, expected at most {} (max_memory)", bytes(*.max))]
     Memory {
         /// What it would hold.
-        holding: Holding,
+        memory_use: MemoryUse,
         /// At which time of the simulation.
         when: String,
         /// What it may hold.
@@ -67,7 +67,7 @@ pub fn bytes(count: u64) -> String {
 
 /// What a simulation holds, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holding {
+pub struct MemoryUse {
     /// Flows with nothing under way.
     pub flows: usize,
     /// Packets and acknowledgements in flight, those that wait in queues included, and what endpoints remember of them.
@@ -80,7 +80,7 @@ pub struct Holding {
     pub link_events: usize,
 }
 
-impl Holding {
+impl MemoryUse {
     /// All of it.
     pub const fn total(&self) -> u64 {
         self.flows
@@ -91,7 +91,7 @@ impl Holding {
     }
 }
 
-impl fmt::Display for Holding {
+impl fmt::Display for MemoryUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = [
             ("flows", self.flows),
@@ -158,12 +158,12 @@ impl Guard {
     }
 
     /// Whether this may be held; otherwise the simulation is over.
-    pub fn admit(&mut self, holding: &Holding, now: Timestamp, end: Timestamp) -> bool {
+    pub fn admit(&mut self, memory_use: &MemoryUse, now: Timestamp, end: Timestamp) -> bool {
         let when = || format!("at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
-            self.stopped = Some(Stopped::Exhausted(format!("{holding} {}", when())));
-        } else if holding.total() > self.max {
-            self.stopped = Some(Stopped::Memory { holding: *holding, when: when(), max: self.max });
+            self.stopped = Some(Stopped::Exhausted(format!("{memory_use} {}", when())));
+        } else if memory_use.total() > self.max {
+            self.stopped = Some(Stopped::Memory { memory_use: *memory_use, when: when(), max: self.max });
         }
         self.stopped.is_none()
     }
@@ -173,7 +173,7 @@ impl Guard {
 ///
 /// # Errors
 /// These, or the series, are more than the simulation may hold.
-pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
+pub(crate) fn projected_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
     let samples = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
     let directions = spec.directions();
     let series = Series::bytes_of(samples, spec.flows.len(), directions.len() / 2);
@@ -183,12 +183,12 @@ pub(crate) fn foreseen_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize
     } else {
         0
     };
-    let holding = Holding { series, link_events, ..Holding::default() };
-    if holding.total() <= spec.max_memory {
+    let memory_use = MemoryUse { series, link_events, ..MemoryUse::default() };
+    if memory_use.total() <= spec.max_memory {
         return Ok(link_events);
     }
     let when = format!("to come in {} s of simulated time", spec.duration.as_secs_f64());
-    Err(Stopped::Memory { holding, when, max: spec.max_memory })
+    Err(Stopped::Memory { memory_use, when, max: spec.max_memory })
 }
 
 /// Delivery opportunities of the first link in each direction; infinite where there is none.

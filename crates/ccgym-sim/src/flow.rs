@@ -11,7 +11,7 @@ use ccgym_run::send_buffer::SendBuffer;
 use ccgym_run::source::Source;
 use ccgym_run::{Received, Route};
 
-use crate::bounds::Holding;
+use crate::bounds::MemoryUse;
 use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::tournament::{Key, IDLE};
@@ -54,7 +54,7 @@ pub enum Parcel {
 impl Parcel {
     /// What links see of it: its flow, wire bytes and ECN bits.
     #[inline]
-    pub(crate) fn label(&self) -> (u32, u32, Ecn) {
+    pub(crate) fn header(&self) -> (u32, u32, Ecn) {
         match self {
             Self::Data(packet) => (packet.flow, packet.size, packet.ecn),
             Self::Reply(reply) => (reply.flow(), reply.size(), Ecn::NotEct),
@@ -73,11 +73,11 @@ impl Parcel {
 /// Behind the last link of a route.
 pub const ARRIVED: usize = usize::MAX;
 /// Behind a link that is not on the route.
-const ASTRAY: usize = usize::MAX - 1;
+const OFF_ROUTE: usize = usize::MAX - 1;
 
 /// The way of a flow's packets over the directions of links.
 #[derive(Clone)]
-pub struct Itinerary {
+pub struct FlowRoute {
     /// The first that data enters.
     pub(crate) there: usize,
     /// The first that acknowledgements enter.
@@ -88,10 +88,10 @@ pub struct Itinerary {
     pub(crate) bottleneck: usize,
 }
 
-impl Itinerary {
+impl FlowRoute {
     /// Over `route`; `capacities` has a number for each direction.
     pub(crate) fn new(route: &Route, capacities: &[f64]) -> Self {
-        let mut next = vec![ASTRAY; capacities.len()].into_boxed_slice();
+        let mut next = vec![OFF_ROUTE; capacities.len()].into_boxed_slice();
         for way in [&route.there, &route.back] {
             let after = way.iter().skip(1).copied().chain([ARRIVED]);
             way.iter().zip(after).for_each(|(&direction, after)| next[direction] = after);
@@ -107,7 +107,7 @@ impl Itinerary {
 pub struct Flow {
     /// Registry name of its scheme.
     pub(crate) scheme: String,
-    pub(crate) itinerary: Itinerary,
+    pub(crate) route: FlowRoute,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// Of schemes with a part at the receiver.
@@ -188,7 +188,7 @@ impl Flow {
 
     /// Whether it is active, and its packets cross this direction of a link.
     pub(crate) fn shares(&self, direction: usize) -> bool {
-        self.started && !self.sender.is_stopped() && self.itinerary.next[direction] != ASTRAY
+        self.started && !self.sender.is_stopped() && self.route.next[direction] != OFF_ROUTE
     }
 
     /// Bytes of what is in flight, and while that grows before `more` further packets.
@@ -199,8 +199,11 @@ impl Flow {
     }
 
     /// What `count` flows hold that are as this one is before it starts.
-    pub(crate) fn holding_of(&self, count: usize) -> Holding {
-        Holding { flows: count.saturating_mul(self.held_bytes(0) + std::mem::size_of::<Self>()), ..Holding::default() }
+    pub(crate) fn memory_use_of(&self, count: usize) -> MemoryUse {
+        MemoryUse {
+            flows: count.saturating_mul(self.held_bytes(0) + std::mem::size_of::<Self>()),
+            ..MemoryUse::default()
+        }
     }
 
     /// Whether what is due now is that the pacer lets the next packet go, and nothing else.

@@ -21,6 +21,6 @@ mod tournament;
 
 pub use actor::{Activation, Actor};
 pub use agent_batch::AgentBatch;
-pub use bounds::{Holding, Interrupt, Stopped};
+pub use bounds::{Interrupt, MemoryUse, Stopped};
 pub use error::SimError;
 pub use simulator::{simulate, Simulator};

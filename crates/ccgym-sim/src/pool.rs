@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::bounds::Interrupt;
 
 /// How often a thread that waits for the others asks whether to stop.
-const TURN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Threads that share work, or the calling thread alone.
 pub(crate) struct Pool {
@@ -42,7 +42,7 @@ impl Pool {
                 items.into_par_iter().for_each(f);
                 drop(done);
             });
-            while waits.recv_timeout(TURN) == Err(RecvTimeoutError::Timeout) {
+            while waits.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 interrupt();
             }
         });

@@ -22,9 +22,9 @@ use ccgym_run::spec::{limits_flows, SourceSpec};
 use ccgym_run::truth::GroundTruthModel;
 use ccgym_run::{FlowSpec, Outcome, Received, Route, RunSpec, Traces};
 
-use crate::bounds::{foreseen_bytes, opportunities_of, Guard, Stopped};
+use crate::bounds::{opportunities_of, projected_bytes, Guard, Stopped};
 use crate::error::SimError;
-use crate::flow::{Flow, Itinerary, Parcel};
+use crate::flow::{Flow, FlowRoute, Parcel};
 use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::tournament::Tournament;
@@ -81,7 +81,7 @@ impl Simulator {
     pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
-        let foreseen = foreseen_bytes(spec, traces)?;
+        let foreseen = projected_bytes(spec, traces)?;
         let mut chains = spec.chains(traces)?;
         if spec.record.link_events {
             for chain in &mut chains {
@@ -127,7 +127,7 @@ impl Simulator {
                 header: f.header,
                 forward_extra: TimeSpan(f.extra_rtt.0 / 2),
                 extra_rtt: f.extra_rtt,
-                itinerary: Itinerary::new(&routes[i], &capacities),
+                route: FlowRoute::new(&routes[i], &capacities),
                 receiver_timers: receiver.policy.every > 1 || feedback_host.is_some(),
                 feedback_host,
                 misbehaving,
@@ -140,7 +140,7 @@ impl Simulator {
                 finished: Timestamp::NEVER,
                 acked_at_decision: Vec::new(),
             });
-            if i == 0 && !guard.admit(&flows[0].holding_of(spec.flows.len()), Timestamp::ZERO, end) {
+            if i == 0 && !guard.admit(&flows[0].memory_use_of(spec.flows.len()), Timestamp::ZERO, end) {
                 break;
             }
         }
@@ -175,7 +175,7 @@ impl Simulator {
         if sampled.is_empty() {
             sampled.push(0);
         }
-        let bottlenecks: Vec<usize> = flows.iter().map(|flow| flow.itinerary.bottleneck).collect();
+        let bottlenecks: Vec<usize> = flows.iter().map(|flow| flow.route.bottleneck).collect();
         Ok(Self {
             now: Timestamp::ZERO,
             end,

@@ -4,7 +4,7 @@ use dyn_clone::DynClone;
 
 use crate::feedback::{Arrived, Feedback, MAX_ARRIVALS, MAX_FEEDBACK_RANGES, MAX_MESSAGE};
 use crate::packet::{Ecn, Packet, PacketNumber};
-use crate::receiver::{Receiver, Taken};
+use crate::receiver::{Accepted, Receiver};
 use crate::units::{TimeSpan, Timestamp};
 
 /// A scheme whose receiver sends feedback of its own in place of acknowledgements.
@@ -81,7 +81,7 @@ impl FeedbackHost {
     /// A data packet, not the handshake, arrives at `now`: whether it is new, and the feedback that leaves. Call
     /// [`FeedbackHost::on_timeout`] first until its time is not before `now`.
     pub fn on_data(&mut self, receiver: &mut Receiver, now: Timestamp, packet: &Packet) -> (bool, Option<Feedback>) {
-        let Taken { new, copy, .. } = receiver.take(packet);
+        let Accepted { new, copy, .. } = receiver.take(packet);
         if self.last_data.is_none() {
             self.flow = packet.flow;
             self.scheme.start(now, self.mss);

@@ -12,7 +12,7 @@ use crate::units::{TimeSpan, Timestamp};
 
 /// What one acknowledgement newly acknowledged.
 #[derive(Default)]
-struct Newly {
+struct AckDelta {
     packets: u64,
     bytes: u64,
     /// Of these, how many had been declared lost.
@@ -28,14 +28,14 @@ struct Newly {
 }
 
 /// How things stood before it.
-struct Before {
+struct PriorState {
     prior_in_flight: u64,
     /// Segments acknowledged without a gap.
     segments: u64,
 }
 
 /// What an acknowledgement says apart from what arrived.
-struct Circumstances {
+struct AckMetadata {
     /// When the packet that caused it arrived, on the receiver's clock.
     received: Timestamp,
     /// How long it then waited there.
@@ -103,20 +103,20 @@ impl Sender {
         let mut ranges: Vec<AckRange> = feedback.ranges.iter().copied().chain(single).collect();
         ranges.sort_by_key(|range| (range.first, range.last));
         let trigger = feedback.arrivals.last();
-        let mut newly = Newly::default();
+        let mut delta = AckDelta::default();
         for range in ranges {
             if range.first > self.acked_end {
                 self.open_holes(range.first);
             }
             let end = range.last + 1;
             let from = range.first.max(self.packets.first());
-            self.take_acked(from, end, trigger.map_or(HANDSHAKE, |t| t.number), &mut newly, |number| {
+            self.take_acked(from, end, trigger.map_or(HANDSHAKE, |t| t.number), &mut delta, |number| {
                 arrivals.binary_search_by_key(&number, |arrived| arrived.number).ok().map(|i| arrivals[i].at)
             });
             self.acked_end = self.acked_end.max(end);
         }
         let (received, wait) = trigger.map_or((feedback.sent, TimeSpan::ZERO), |t| (t.at, feedback.wait(t)));
-        self.conclude_ack(now, &before, &newly, &Circumstances { received, wait, ce_total: feedback.ce_total });
+        self.conclude_ack(now, &before, &delta, &AckMetadata { received, wait, ce_total: feedback.ce_total });
         self.see_fast_path();
     }
 
@@ -208,7 +208,7 @@ impl Sender {
         }
         let before = self.before_ack();
         let old_end = self.acked_end;
-        let mut newly = Newly::default();
+        let mut delta = AckDelta::default();
         // Oldest range first, so that packets are visited in the order in which they were sent.
         // Those below what was acknowledged before have nothing new, unless the trigger is a straggler among them.
         let in_order = ack.trigger == ack.largest;
@@ -228,56 +228,56 @@ impl Sender {
                 self.open_holes(from);
             }
             let received = |number| (number == ack.trigger).then_some(ack.received);
-            self.take_acked(from.max(self.packets.first()), end, ack.trigger, &mut newly, received);
+            self.take_acked(from.max(self.packets.first()), end, ack.trigger, &mut delta, received);
             self.acked_end = self.acked_end.max(end);
         }
         let wait = TimeSpan(u64::from(ack.delay_ns));
-        let circumstances = Circumstances { received: ack.received, wait, ce_total: ack.ce_total };
-        self.conclude_ack(now, &before, &newly, &circumstances);
+        let metadata = AckMetadata { received: ack.received, wait, ce_total: ack.ce_total };
+        self.conclude_ack(now, &before, &delta, &metadata);
     }
 
     #[inline]
-    fn before_ack(&mut self) -> Before {
+    fn before_ack(&mut self) -> PriorState {
         self.lost_records.clear();
         self.acked_records.clear();
-        Before { prior_in_flight: self.in_flight, segments: self.acked_segments.first_missing() }
+        PriorState { prior_in_flight: self.in_flight, segments: self.acked_segments.first_missing() }
     }
 
     /// What follows from what was newly acknowledged: samples, losses, recovery, and the algorithm's turn.
     #[inline]
-    fn conclude_ack(&mut self, now: Timestamp, before: &Before, newly: &Newly, circumstances: &Circumstances) {
-        let &Before { mut prior_in_flight, segments: segments_before } = before;
-        let &Circumstances { received, wait, ce_total } = circumstances;
-        if newly.packets == 0 && !self.detector.has_holes() {
+    fn conclude_ack(&mut self, now: Timestamp, before: &PriorState, delta: &AckDelta, metadata: &AckMetadata) {
+        let &PriorState { mut prior_in_flight, segments: segments_before } = before;
+        let &AckMetadata { received, wait, ce_total } = metadata;
+        if delta.packets == 0 && !self.detector.has_holes() {
             return;
         }
         let mut rtt_sample = None;
         let mut rate_sample = None;
         let arrivals = Arrivals {
-            segments: newly.segments,
-            highest: newly.highest_segment,
+            segments: delta.segments,
+            highest: delta.highest_segment,
             before: segments_before,
             now: self.acked_segments.first_missing(),
         };
-        let (restarts_timer, samples_rtt, resent_acked) = self.judge_advance(&arrivals);
-        if newly.packets > 0 {
-            self.sampler.on_delivered(now, newly.bytes);
-            self.detector.on_acked(newly.packets);
-            self.stats.acked_packets += newly.packets;
-            self.stats.acked_bytes += newly.bytes;
+        let (restarts_timer, samples_rtt, resent_acked) = self.detect_loss_ns3(&arrivals);
+        if delta.packets > 0 {
+            self.sampler.on_delivered(now, delta.bytes);
+            self.detector.on_acked(delta.packets);
+            self.stats.acked_packets += delta.packets;
+            self.stats.acked_bytes += delta.bytes;
             if restarts_timer {
                 self.timer_base = now;
                 self.timeouts = 0;
             }
             self.probes_sent = 0;
-            if newly.trigger_acked && samples_rtt {
-                let sample = now.since(newly.trigger_sent);
+            if delta.trigger_acked && samples_rtt {
+                let sample = now.since(delta.trigger_sent);
                 // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
                 self.rtt.update(sample, if self.config.reliable { TimeSpan::ZERO } else { wait });
                 rtt_sample = Some(sample);
             }
             if self.capabilities.rate_samples {
-                rate_sample = self.sample_rate(newly.newest);
+                rate_sample = self.sample_rate(delta.newest);
             }
         }
 
@@ -285,15 +285,15 @@ impl Sender {
         let mut spurious_episode = false;
         if self.config.ns3 {
             // It never takes anything back.
-        } else if newly.refutes_timeout {
+        } else if delta.refutes_timeout {
             self.withdraw_timeout();
             // All of it was in flight.
-            prior_in_flight = self.in_flight + newly.bytes;
+            prior_in_flight = self.in_flight + delta.bytes;
             spurious_episode = true;
-        } else if newly.spurious > 0 {
-            spurious_episode = self.on_late_arrivals(newly.spurious);
+        } else if delta.spurious > 0 {
+            spurious_episode = self.on_late_arrivals(delta.spurious);
         }
-        if newly.packets > 0 {
+        if delta.packets > 0 {
             self.doubtful_below = 0;
         }
         if self.detector.has_holes() {
@@ -309,7 +309,7 @@ impl Sender {
         if !entered {
             self.try_exit_recovery(now, spurious_episode);
         }
-        let counted_bytes = if self.config.ns3 { self.ns3_growth(&arrivals, was) } else { newly.bytes };
+        let counted_bytes = if self.config.ns3 { self.ns3_growth(&arrivals, was) } else { delta.bytes };
         if self.capabilities.prr && entered {
             self.prr = Prr::begin(prior_in_flight);
         }
@@ -320,12 +320,12 @@ impl Sender {
         self.ce_seen = self.ce_seen.wrapping_add(ce_packets as u32);
 
         if self.by_intervals {
-            self.monitor.on_acked(newly.packets, newly.bytes);
+            self.monitor.on_acked(delta.packets, delta.bytes);
             self.monitor.on_lost(self.lost_records.len() as u64, lost_bytes);
             self.monitor.ce_packets += ce_packets;
             if let Some(sample) = rtt_sample {
-                self.monitor.on_sample(now, newly.trigger_sent, received);
-                self.watch_rates(sample, newly.newest, rate_sample.as_ref());
+                self.monitor.on_sample(now, delta.trigger_sent, received);
+                self.watch_rates(sample, delta.newest, rate_sample.as_ref());
             }
         }
 
@@ -334,8 +334,8 @@ impl Sender {
             self.cca.on_spurious_loss(&SpuriousLossEvent { now, in_flight: self.in_flight, delivered });
         }
         let event = AckEvent {
-            acked_packets: newly.packets,
-            acked_bytes: newly.bytes,
+            acked_packets: delta.packets,
+            acked_bytes: delta.bytes,
             counted_bytes,
             acked: &self.acked_records,
             lost: &self.lost_records,
@@ -366,7 +366,7 @@ impl Sender {
         if self.capabilities.prr && matches!(self.recovery, Recovery::Fast { .. }) {
             let advanced = self.acked_segments.first_missing() > segments_before || !self.config.reliable;
             let safe = advanced && self.lost_records.is_empty();
-            self.prr.on_ack(newly.bytes, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), safe);
+            self.prr.on_ack(delta.bytes, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), safe);
         }
         // Lost packets stay for two round trips, so that a late acknowledgement exposes a wrong verdict.
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
@@ -391,7 +391,7 @@ impl Sender {
         from: PacketNumber,
         end: PacketNumber,
         trigger: PacketNumber,
-        newly: &mut Newly,
+        delta: &mut AckDelta,
         received: impl Fn(PacketNumber) -> Option<Timestamp>,
     ) {
         for number in from..end {
@@ -406,12 +406,12 @@ impl Sender {
                 let received = received(number);
                 self.acked_records.push(AckedPacket { number, bytes: size, sent: p.sent, received });
             }
-            newly.packets += 1;
-            newly.bytes += size;
-            newly.newest = newly.newest.max(number);
+            delta.packets += 1;
+            delta.bytes += size;
+            delta.newest = delta.newest.max(number);
             if number == trigger {
-                newly.trigger_acked = true;
-                newly.trigger_sent = p.sent;
+                delta.trigger_acked = true;
+                delta.trigger_sent = p.sent;
             }
             if was == State::Outstanding {
                 let counts_on = self.ns3.as_ref().is_some_and(|ns3| ns3.is_retransmission(segment, number));
@@ -422,9 +422,9 @@ impl Sender {
                     self.detector.on_hole_filled(number);
                 }
             } else {
-                newly.spurious += 1;
+                delta.spurious += 1;
                 if was == State::TimedOut && number < self.doubtful_below {
-                    newly.refutes_timeout = true;
+                    delta.refutes_timeout = true;
                     self.stats.spurious_losses += 1;
                 } else {
                     self.take_late(segment);
@@ -432,8 +432,8 @@ impl Sender {
             }
             if self.config.reliable && self.acked_segments.insert(segment) {
                 if let Some(ns3) = &mut self.ns3 {
-                    newly.segments += 1;
-                    newly.highest_segment = newly.highest_segment.max(segment);
+                    delta.segments += 1;
+                    delta.highest_segment = delta.highest_segment.max(segment);
                     ns3.on_arrival(segment);
                 }
             }
@@ -442,7 +442,7 @@ impl Sender {
 
     /// In the profile `ns3`: whether an acknowledgement restarts the retransmission timer, whether it gives a round-trip
     /// sample, and whether it acknowledges a retransmission. Everywhere else: yes, yes, no.
-    fn judge_advance(&mut self, arrivals: &Arrivals) -> (bool, bool, bool) {
+    fn detect_loss_ns3(&mut self, arrivals: &Arrivals) -> (bool, bool, bool) {
         let Some(ns3) = &mut self.ns3 else { return (true, true, false) };
         if arrivals.now == arrivals.before {
             return (false, false, false);

@@ -157,13 +157,13 @@ impl Sender {
             // RFC 8985 §7.2: two round trips after the last transmission.
             return Timestamp(base.0 + 2 * self.rtt.smoothed().0 + PROBE_MARGIN.0);
         }
-        base + self.rare_probe_wait()
+        base + self.slow_path_probe_wait()
     }
 
     /// The wait before a probe when a delayed acknowledgement of the only packet may be what is awaited (RFC 8985
     /// §7.2), or by RFC 9002 §6.2.
     #[cold]
-    fn rare_probe_wait(&self) -> TimeSpan {
+    fn slow_path_probe_wait(&self) -> TimeSpan {
         let timers = &self.config.timers;
         if self.config.reliable {
             return TimeSpan(2 * self.rtt.smoothed().0 + timers.rto_variation_floor.0);

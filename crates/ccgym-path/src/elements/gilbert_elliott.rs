@@ -1,4 +1,5 @@
-//! Two-state burst loss (Gilbert 1960, Elliott 1963). Per packet the state moves first, then its coin falls.
+//! Two-state burst loss (Gilbert 1960, Elliott 1963). Per packet the state may change first, then the
+//! packet is lost with that state's probability.
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::rng::Rng;

@@ -123,7 +123,7 @@ fn gilbert_elliott_is_bad_for_its_share_and_in_bursts() {
 }
 
 #[test]
-fn gilbert_elliott_moves_before_its_coin_falls() {
+fn gilbert_elliott_changes_its_state_before_it_loses() {
     let spec = ElementSpec::GilbertElliott { good_to_bad: 1.0, bad_to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
     let mut element = make(&spec);
     let passed: Vec<_> = (0..4).map(|i| offer(&mut *element, Timestamp(i)).is_some()).collect();

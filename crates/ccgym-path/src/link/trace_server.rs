@@ -78,7 +78,7 @@ impl Server for TraceServer {
     }
 
     fn carries(&self, wire: u32) -> bool {
-        // Mahimahi's shell dies of a unit larger than an opportunity; here only the packet does.
+        // Mahimahi's shell aborts on a packet larger than an opportunity; here only the packet does.
         wire <= OPPORTUNITY_BYTES && self.opportunities.peek().is_set()
     }
 

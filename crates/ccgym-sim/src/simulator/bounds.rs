@@ -1,7 +1,7 @@
-//! Looking up from the event loop: whether to go on, and whether what is held may be held.
+//! Limits: time, memory, interrupt. Looks at them now and then while events are handled.
 
 use super::Simulator;
-use crate::bounds::{before_next_count, Holding, Interrupt, Stopped, STRIDE};
+use crate::bounds::{before_next_count, Interrupt, MemoryUse, Stopped, STRIDE};
 use crate::flow::{Flow, Reply};
 use ccgym_run::recorder::Series;
 
@@ -39,8 +39,8 @@ impl Simulator {
 
     /// Count what is held, and what will be before `more` further packets; make room for their log. False ends it all.
     fn count(&mut self, more: usize) -> bool {
-        let holding = self.holding(more);
-        if !self.guard.admit(&holding, self.now, self.end) {
+        let memory_use = self.memory_use(more);
+        if !self.guard.admit(&memory_use, self.now, self.end) {
             return false;
         }
         let logs = [&mut self.data_log, &mut self.ack_log];
@@ -48,15 +48,15 @@ impl Simulator {
             return true;
         }
         self.guard.starved = true;
-        self.guard.admit(&holding, self.now, self.end)
+        self.guard.admit(&memory_use, self.now, self.end)
     }
 
     /// What is held, and what will be while it grows before `more` further packets.
-    fn holding(&self, more: usize) -> Holding {
+    fn memory_use(&self, more: usize) -> MemoryUse {
         let held = self.links.iter().map(ccgym_path::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
         // Replies that cannot cross a direction at once are boxed.
-        let replies = [0, 1].map(|way| self.flows.iter().any(|flow| flow.itinerary.back % 2 == way));
+        let replies = [0, 1].map(|way| self.flows.iter().any(|flow| flow.route.back % 2 == way));
         let boxed = self.links.iter().enumerate().filter(|(link, _)| replies[link % 2]);
         let boxed = boxed.map(|(_, link)| link.under_way()).sum::<usize>() * std::mem::size_of::<Reply>();
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
@@ -65,7 +65,7 @@ impl Simulator {
         // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
         let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
-        Holding {
+        MemoryUse {
             flows: self.flows.len() * std::mem::size_of::<Flow>(),
             in_flight: rings + growth.unwrap_or(0) + waiting + boxed,
             packets: logs.sum(),

@@ -16,7 +16,7 @@ impl Simulator {
     /// once.
     pub(super) fn carry(&mut self, mut at: Timestamp, mut link: usize, mut parcel: Parcel, mut record: u32) {
         loop {
-            let (flow, size, ecn) = parcel.label();
+            let (flow, size, ecn) = parcel.header();
             let pipeline: &mut Pipeline<(Parcel, u32)> = &mut self.links[link];
             if pipeline.chain().eager {
                 let mut datagram = Datagram { id: 0, flow, size, ecn };
@@ -35,7 +35,7 @@ impl Simulator {
                 (at, parcel, record) = (left, same, number);
                 parcel.mark(ecn);
             }
-            match self.flows[flow as usize].itinerary.next[link] {
+            match self.flows[flow as usize].route.next[link] {
                 ARRIVED => return self.hand_over(at, parcel, record),
                 next => link = next,
             }
@@ -48,7 +48,7 @@ impl Simulator {
             // One packet may come out as many.
             self.fuel = self.fuel.saturating_sub(1);
             parcel.mark(ecn);
-            match self.flows[parcel.label().0 as usize].itinerary.next[link] {
+            match self.flows[parcel.header().0 as usize].route.next[link] {
                 ARRIVED => self.hand_over(at, parcel, record),
                 next => self.carry(at, next, parcel, record),
             }
@@ -134,7 +134,7 @@ impl Simulator {
     /// arrival is all of its way, and it stays where it is.
     fn send_ack(&mut self, at: Timestamp, index: usize) {
         let flow = &mut self.flows[index];
-        let back = flow.itinerary.back;
+        let back = flow.route.back;
         let chain = self.links[back].chain_mut();
         let Some(slot) = flow.inbox.vacant() else { return };
         if let Some(misbehaving) = &mut flow.misbehaving {
@@ -142,7 +142,7 @@ impl Simulator {
             let told = misbehaving.falsified(at + flow.forward_extra, slot.1);
             return self.send_reply(at, Reply::Ack(told));
         }
-        if flow.itinerary.next[back] != ARRIVED || !chain.eager {
+        if flow.route.next[back] != ARRIVED || !chain.eager {
             let reply = Reply::Ack(slot.1);
             return self.send_reply(at, reply);
         }
@@ -180,7 +180,7 @@ impl Simulator {
         let flow = &self.flows[index as usize];
         let entered = at + flow.forward_extra;
         let record = self.ack_log.as_mut().map_or(UNLOGGED, |log| log.enter(entered, size, index));
-        self.carry(at, flow.itinerary.back, Parcel::Reply(Box::new(reply)), record);
+        self.carry(at, flow.route.back, Parcel::Reply(Box::new(reply)), record);
     }
 
     /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.

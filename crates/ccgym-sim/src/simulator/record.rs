@@ -78,7 +78,7 @@ impl Simulator {
                     frames: f.source.frames().to_vec(),
                     transfers: f.source.transfers().to_vec(),
                     application: f.buffer.as_ref().map(SendBuffer::application),
-                    bottleneck: f.itinerary.bottleneck,
+                    bottleneck: f.route.bottleneck,
                 })
                 .collect(),
             links: self.links.iter_mut().zip(&self.names).map(link).collect(),

@@ -15,7 +15,7 @@ impl Simulator {
     #[must_use]
     pub fn ground_truth(&mut self, flow: usize) -> GroundTruth {
         let now = self.now;
-        let bottleneck = self.flows[flow].itinerary.bottleneck;
+        let bottleneck = self.flows[flow].route.bottleneck;
         let backlog = self.links[bottleneck].backlog(now).0;
         let from = self.flows[flow].sender.last_interval().start;
         let active = self.flows.iter().filter(|f| f.shares(bottleneck)).count();
@@ -26,7 +26,7 @@ impl Simulator {
     /// Standard deviation over mean of what the active flows on the bottleneck of `flow` delivered since its latest
     /// decision; 0 before it.
     fn rate_spread(&self, flow: usize) -> f64 {
-        let bottleneck = self.flows[flow].itinerary.bottleneck;
+        let bottleneck = self.flows[flow].route.bottleneck;
         let active = self.flows.iter().zip(&self.flows[flow].acked_at_decision);
         let active = active.filter(|(f, _)| f.shares(bottleneck));
         let delivered: Vec<f64> = active.map(|(f, before)| (f.sender.stats().acked_bytes - before) as f64).collect();

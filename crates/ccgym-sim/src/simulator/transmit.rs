@@ -34,7 +34,7 @@ impl Simulator {
         while self.flows[index].sender.poll_transmit_into(now, &mut packet) {
             self.fuel = self.fuel.saturating_sub(1);
             let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
-            self.carry(now, self.flows[index].itinerary.there, Parcel::Data(packet), record);
+            self.carry(now, self.flows[index].route.there, Parcel::Data(packet), record);
             if self.fuel == 0 || !self.flows[index].sender.has_room() {
                 return false;
             }

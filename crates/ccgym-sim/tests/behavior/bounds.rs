@@ -7,7 +7,7 @@ use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent, Timestamp};
 use ccgym_path::DeliveryTrace;
 use ccgym_run::RunSpec;
-use ccgym_sim::{Holding, SimError, Simulator, Stopped};
+use ccgym_sim::{MemoryUse, SimError, Simulator, Stopped};
 use serde_json::{json, Value};
 
 use crate::common::{create, run, simulator, spec, Net};
@@ -39,9 +39,9 @@ fn refusal(spec: &RunSpec) -> SimError {
 }
 
 /// What it would have held.
-fn memory(stopped: Result<(), Stopped>) -> Holding {
+fn memory(stopped: Result<(), Stopped>) -> MemoryUse {
     match stopped {
-        Err(Stopped::Memory { holding, .. }) => holding,
+        Err(Stopped::Memory { memory_use, .. }) => memory_use,
         other => panic!("{other:?}"),
     }
 }
@@ -157,7 +157,7 @@ fn what_a_trace_delivers_is_foreseen() {
         let spec = path(&[link], json!({"scheme": "fixed_window", "params": {"cwnd": 2}}), rest);
         let trace = Arc::new(DeliveryTrace::from_ms("1s", (1..=1000).collect::<Vec<_>>()).unwrap());
         match Simulator::new(&spec, &|_| Some(trace.clone()), &create).err() {
-            Some(SimError::Stopped(Stopped::Memory { holding, .. })) => holding.link_events,
+            Some(SimError::Stopped(Stopped::Memory { memory_use, .. })) => memory_use.link_events,
             other => panic!("{other:?}"),
         }
     };
