@@ -34,8 +34,7 @@ fn carry_out() -> Result<()> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context(|| "reading a job".into())?;
     let job: QuicJob = serde_json::from_str(&line).map_err(|error| {
-        NetError::new("reading a job of ccgym-quic", error)
-            .coded("protocol-error")
+        NetError::of("protocol-error", "reading a job of ccgym-quic", error)
             .expected("a line of JSON on standard input, as ccgym writes it")
             .hint("`ccgym evaluate --schemes quic:cubic --backend emulated` starts this program")
     })?;

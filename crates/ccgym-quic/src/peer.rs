@@ -39,8 +39,7 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     let datagram = packet_bytes.saturating_sub(28);
     let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
     let Some(datagram) = fits else {
-        return Err(NetError::new("a flow of QUIC", format!("packets of {packet_bytes} bytes"))
-            .coded("out-of-range")
+        return Err(NetError::of("out-of-range", "a flow of QUIC", format!("packets of {packet_bytes} bytes"))
             .expected("1228 to 65028 bytes: a datagram of QUIC has 1200 at least (RFC 9000 §14)")
             .hint("leave out mss and header: packets then have 1500 bytes"));
     };
@@ -88,10 +87,8 @@ impl Peer {
         let mut config = ClientConfig::new(identity.client()?);
         config.transport_config(Arc::new(transport));
         let connected = peer.endpoint.connect(Instant::now(), config, receiver, NAME);
-        peer.connection = Some(
-            connected
-                .map_err(|error| NetError::new(format!("connecting to {receiver}"), error).coded("socket-failed"))?,
-        );
+        peer.connection =
+            Some(connected.map_err(|error| NetError::of("socket-failed", format!("connecting to {receiver}"), error))?);
         Ok(peer)
     }
 

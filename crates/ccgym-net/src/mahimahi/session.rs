@@ -258,8 +258,7 @@ impl Session {
                 Some(start) => return Ok(start),
                 None if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
                 None => {
-                    return Err(NetError::new("reading the log of mm-link", "no head within a second")
-                        .coded("log-malformed")
+                    return Err(NetError::of("log-malformed", "reading the log of mm-link", "no head within a second")
                         .expected("its base timestamp")
                         .hint("this machine is too busy for a run in real time"));
                 }
@@ -309,7 +308,7 @@ fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnO
         for argument in shell.iter_mut().skip(1).take(2) {
             let mut contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
             let trace = DeliveryTrace::parse(&contents, argument).map_err(|error| {
-                NetError::new(format!("reading trace {argument}"), &error).coded(error.code_or("trace-malformed"))
+                NetError::of(error.code_or("trace-malformed"), format!("reading trace {argument}"), &error)
             })?;
             let at_beginning = |lead: u64| !once && lead % trace.period().as_millis() == 0;
             if let Some((lead, length)) = lead.filter(|&(lead, _)| !at_beginning(lead)) {
@@ -345,7 +344,7 @@ fn ordinary_user() -> User {
 /// What mahimahi said, and what it means.
 fn explain(step: &str, found: &str, said: &str) -> NetError {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
-    let error = NetError::new(step, found).coded("program-failed");
+    let error = NetError::of("program-failed", step, found);
     match understand(said) {
         Some(known) => error.expected(format!("otherwise than that {}", known.problem)).hint(known.remedy),
         None => error
@@ -362,8 +361,7 @@ fn device_of(address: Ipv4Addr) -> Result<String> {
         found.address.as_ref().and_then(|a| a.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)) == Some(address)
     });
     found.map(|found| found.interface_name).ok_or_else(|| {
-        NetError::new(step(), "no device has it")
-            .coded("unknown-device")
+        NetError::of("unknown-device", step(), "no device has it")
             .hint("is the outermost shell mahimahi's? Only it may set MAHIMAHI_BASE")
     })
 }

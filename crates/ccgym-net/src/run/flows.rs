@@ -302,8 +302,8 @@ impl FlowSender {
             return Ok(None);
         }
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
-            return Err(NetError::new(format!("flow {}", self.index), "a learning flow, and nothing to decide for it")
-                .coded("argument-missing")
+            let found = "a learning flow, and nothing to decide for it";
+            return Err(NetError::of("argument-missing", format!("flow {}", self.index), found)
                 .expected("an agent and a control socket in the plan"));
         };
         let connection = AgentConnection {

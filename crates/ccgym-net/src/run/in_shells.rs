@@ -36,8 +36,7 @@ const HANDSHAKE: Duration = Duration::from_secs(15);
 /// Carry out a plan inside mahimahi's shells.
 pub(super) fn execute(plan: Plan, shells: &[Shell], make_guests: MakeGuests<'_>) -> Result<RunResult> {
     if !geteuid().is_root() {
-        return Err(NetError::new("the mahimahi backend", "this process is not root's")
-            .coded("capability-missing")
+        return Err(NetError::of("capability-missing", "the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }

@@ -38,8 +38,7 @@ const PARENT_ENDED: i32 = 129;
 pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
     let Some(result) = plan.result.clone() else {
-        return Err(NetError::new("run", "a plan without the place of its result")
-            .coded("argument-missing")
+        return Err(NetError::of("argument-missing", "run", "a plan without the place of its result")
             .expected("the key `result`"));
     };
     // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
@@ -73,9 +72,10 @@ pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan, make_guests),
         Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
-        Backend::Remote(_) => Err(NetError::new("carrying out a plan", "one end of a run between two machines")
-            .coded("backend-unsuitable")
-            .expected("a run of this machine alone")),
+        Backend::Remote(_) => {
+            Err(NetError::of("backend-unsuitable", "carrying out a plan", "one end of a run between two machines")
+                .expected("a run of this machine alone"))
+        }
     }
 }
 
@@ -95,8 +95,7 @@ fn retry_with_longer_leads(
         }
     }
     let found = format!("not done {} s before the start", leads[2].as_secs());
-    Err(NetError::new("setting up the flows", found)
-        .coded("run-stalled")
+    Err(NetError::of("run-stalled", "setting up the flows", found)
         .hint("this machine is too busy for a run in real time"))
 }
 

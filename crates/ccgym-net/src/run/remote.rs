@@ -36,17 +36,15 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     let step = || "checking the plan".to_owned();
     let Some(secret) = secret(&end.secret) else {
-        return Err(NetError::new(step(), "the tunnel's secret")
-            .coded("argument-missing")
-            .expected("32 hexadecimal digits"));
+        return Err(NetError::of("argument-missing", step(), "the tunnel's secret").expected("32 hexadecimal digits"));
     };
     let meeting = match (end.listen, end.connect) {
         (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
         (None, Some(to)) => Meeting::Connect(to),
         _ => {
-            return Err(NetError::new(step(), "the tunnel's addresses")
-                .coded("exactly-one")
-                .expected("either `listen` or `connect`"))
+            return Err(
+                NetError::of("exactly-one", step(), "the tunnel's addresses").expected("either `listen` or `connect`")
+            )
         }
     };
     let mut prepared = Prepared::load(plan, make_guests)?;
@@ -121,8 +119,8 @@ impl This {
         let left = run.until(Timestamp::ZERO).map_or(Duration::ZERO, |span| Duration::from_nanos(span.0));
         let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
         if run.has_started() {
-            return Err(NetError::new("setting up the flows", format!("not done within {:.1} s", lead.as_secs_f64()))
-                .coded("run-stalled")
+            let found = format!("not done within {:.1} s", lead.as_secs_f64());
+            return Err(NetError::of("run-stalled", "setting up the flows", found)
                 .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
         }
         let mut ended = Ended::default();
@@ -184,11 +182,8 @@ impl This {
 }
 
 fn unanswered(found: &str, round_trip: Duration) -> NetError {
-    NetError::new(
-        "agreeing on the start of the run",
-        format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3),
-    )
-    .coded("no-answer")
-    .expected("an answer of the other end, which did answer before")
-    .hint("the other machine says what went wrong there, or the path between them stopped")
+    let found = format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3);
+    NetError::of("no-answer", "agreeing on the start of the run", found)
+        .expected("an answer of the other end, which did answer before")
+        .hint("the other machine says what went wrong there, or the path between them stopped")
 }

@@ -103,7 +103,7 @@ impl RunResult {
     /// Write it to a file, which may be one of the parent's without a name.
     pub fn write(&self, path: &Path) -> Result<()> {
         let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error).coded("protocol-error"))?;
+        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::of("protocol-error", step(), error))?;
         fs::write(path, bytes).context(step)
     }
 
@@ -114,7 +114,7 @@ impl RunResult {
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
         postcard::from_bytes(&fs::read(path).context(step)?).map_err(|error| {
-            NetError::new(step(), error).coded("protocol-error").expected("the result of a run of this version")
+            NetError::of("protocol-error", step(), error).expected("the result of a run of this version")
         })
     }
 }

@@ -59,12 +59,8 @@ impl Steering {
     /// Nothing listens there.
     pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
-            NetError::new(
-                format!("connecting flow {} to its environment at {}", connection.flow, path.display()),
-                error,
-            )
-            .coded("socket-failed")
-            .expected("an environment that listens there")
+            let place = format!("connecting flow {} to its environment at {}", connection.flow, path.display());
+            NetError::of("socket-failed", place, error).expected("an environment that listens there")
         })?;
         Self::over(stream, connection)
     }

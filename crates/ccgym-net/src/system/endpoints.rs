@@ -171,8 +171,7 @@ fn choose() -> Result<DeviceKind> {
         Ok("tun") => Ok(DeviceKind::Tun),
         Ok("veth") => Ok(DeviceKind::Veth),
         Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
-        Ok(other) => Err(NetError::new(format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
-            .coded("unknown-choice")
+        Ok(other) => Err(NetError::of("unknown-choice", format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
             .expected("tun or veth, or nothing")),
     }
 }
@@ -224,7 +223,7 @@ fn free_name(pattern: &str) -> Result<String> {
     let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
     let found = names.into_iter().find(|name| interfaces.index(name).is_err());
     found.ok_or_else(|| {
-        NetError::new("choosing a device name", format!("{pattern} is taken for all numbers")).coded("name-taken")
+        NetError::of("name-taken", "choosing a device name", format!("{pattern} is taken for all numbers"))
     })
 }
 

@@ -38,8 +38,7 @@ pub(super) fn one_thread(step: &str) -> Result<()> {
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }
-    Err(NetError::new(step, format!("{} threads", count()?))
-        .coded("call-order")
+    Err(NetError::of("call-order", step, format!("{} threads", count()?))
         .expected("a process with one thread")
         .hint("do this in a process of its own, before anything that makes threads is loaded"))
 }

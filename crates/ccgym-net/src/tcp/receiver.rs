@@ -69,7 +69,7 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // The peer gave up between its handshake and now.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
+            Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
         }
         wait(listener.as_fd(), task, Timestamp::NEVER)?;
     }

@@ -111,21 +111,19 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
         Ok(()) => {}
         // A name that is too long for the kernel is not one of its own either.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
-            return Err(NetError::new(step(), "this kernel does not have it")
-                .coded("scheme-unavailable")
+            return Err(NetError::of("scheme-unavailable", step(), "this kernel does not have it")
                 .expected(format!("one of {}", available().join(", ")))
                 .hint(format!("if the machine has kernel modules: `modprobe tcp_{}` as root", task.algorithm)))
         }
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            return Err(NetError::new(step(), "ordinary users may not use it here")
-                .coded("capability-missing")
+            return Err(NetError::of("capability-missing", step(), "ordinary users may not use it here")
                 .expected("it in net.ipv4.tcp_allowed_congestion_control, or CAP_NET_ADMIN in this network namespace")
                 .hint(format!(
                     "as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic {}\"`",
                     task.algorithm
                 )))
         }
-        Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
+        Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
     }
     if task.mss != USUAL_MSS {
         let size = task.mss + TIMESTAMP_OPTION;
@@ -171,8 +169,8 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
             return Ok(false);
         }
         if now >= deadline {
-            return Err(NetError::new(step(), format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64()))
-                .coded("no-answer")
+            let found = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64());
+            return Err(NetError::of("no-answer", step(), found)
                 .expected("a listening receiver that the path leads to")
                 .hint("does the path lose everything, or is the receiver's address not beyond it?"));
         }
@@ -195,7 +193,7 @@ fn explain(step: String, error: &io::Error) -> NetError {
         }
         _ => "",
     };
-    NetError::new(step, error).coded("system-call-failed").hint(hint)
+    NetError::of("system-call-failed", step, error).hint(hint)
 }
 
 /// Write until the flow's end. When a finite transfer was acknowledged in full, the answer is that time.
@@ -223,9 +221,9 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let step = format!("sending of {} to {} at {:.3} s", task.named(), task.peer, now.as_secs_f64());
-                    return Err(NetError::new(step, error)
-                        .coded("system-call-failed")
-                        .hint("did the receiver end before the flow?"));
+                    return Err(
+                        NetError::of("system-call-failed", step, error).hint("did the receiver end before the flow?")
+                    );
                 }
             }
             continue;

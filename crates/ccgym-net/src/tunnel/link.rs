@@ -155,8 +155,7 @@ impl Link {
         while self.asked.len() < PONGS {
             if Instant::now() > deadline {
                 let found = format!("{} answers of {PONGS}", self.asked.len());
-                return Err(NetError::new("asking the other end of the tunnel for its time", found)
-                    .coded("no-answer")
+                return Err(NetError::of("no-answer", "asking the other end of the tunnel for its time", found)
                     .expected(format!("that many within {} s", ASKING.as_secs()))
                     .hint("the other machine says what went wrong there, or the path between them loses too much"));
             }

@@ -76,9 +76,8 @@ pub struct ReceiverJob {
 
 /// The address that a text names.
 fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
-    let wrong = |found: String| {
-        NetError::new(option, found).coded("text-malformed").expected("ADDRESS:PORT, as in 127.0.0.1:5001")
-    };
+    let wrong =
+        |found: String| NetError::of("text-malformed", option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
     addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
 }
@@ -120,10 +119,10 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
     let resources = load_policies(&job.policies)?;
     let cca = create_with(&spec.scheme, &spec.params, &resources)
-        .map_err(|e| NetError::new("sender, --scheme", &e).coded(e.code()))?;
+        .map_err(|e| NetError::of(e.code(), "sender, --scheme", &e))?;
     if cca.capabilities().knows_path {
-        return Err(NetError::new("sender, --scheme", format!("{:?}, which must know the path", spec.scheme))
-            .coded("scheme-unsuitable")
+        let found = format!("{:?}, which must know the path", spec.scheme);
+        return Err(NetError::of("scheme-unsuitable", "sender, --scheme", found)
             .expected("a scheme that needs no more than its acknowledgements"));
     }
     let context = run.init_context(0, &*cca);
@@ -180,8 +179,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     }
     if finite && !result.finished.is_set() {
         let found = format!("the transfer did not finish within {} s", job.duration.as_secs_f64());
-        return Err(NetError::new("sender", found)
-            .coded("run-stalled")
+        return Err(NetError::of("run-stalled", "sender", found)
             .expected("all bytes acknowledged")
             .hint("give it more time by --duration"));
     }
@@ -193,7 +191,7 @@ fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
     let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::new("sender", error))?;
     run.flows.push(flow.clone());
-    run.validate().map_err(|error| NetError::new("sender", &error).coded(error.code_or("description-invalid")))?;
+    run.validate().map_err(|error| NetError::of(error.code_or("description-invalid"), "sender", &error))?;
     Ok(run)
 }
 
@@ -265,8 +263,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     let listen = resolve(&job.listen, "receiver, --listen")?;
     let ReceiverJob { flows, once, idle, report_every: report, json, .. } = *job;
     let socket = UdpSocket::bind(listen).map_err(|error| {
-        NetError::new(format!("listening on {listen}"), error)
-            .coded("socket-failed")
+        NetError::of("socket-failed", format!("listening on {listen}"), error)
             .expected("an address of this machine, and a free port")
             .hint("`ip address` shows the addresses; another receiver may hold the port")
     })?;
