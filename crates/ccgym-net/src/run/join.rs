@@ -1,9 +1,6 @@
 //! Two halves of a run between two machines made one: packets matched by number, times of the receivers' machine written
 //! in the senders' clock.
 
-use std::fs;
-use std::path::Path;
-
 use ccgym_core::Timestamp;
 use ccgym_run::recorder::PacketLog;
 use ccgym_run::RunSpec;
@@ -13,7 +10,7 @@ use super::flows::Ended;
 use super::outcome::run_result;
 use super::programs;
 use super::result::{ClockReport, PathReport, RunResult};
-use crate::error::{Context, NetError, Result};
+use crate::error::{NetError, Result};
 use crate::program::ProgramLog;
 use crate::shell::{DirectionReport, EmulatorReport};
 use crate::tunnel::clocks::{relate, ClockRelation};
@@ -57,14 +54,7 @@ pub struct HalfResult {
 }
 
 impl HalfResult {
-    /// Write it to a file, which may be one of the parent's without a name.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::of("protocol-error", step(), error))?;
-        fs::write(path, bytes).context(step)
-    }
-
-    /// The inverse.
+    /// Read what an end wrote.
     ///
     /// # Errors
     /// It is something else.

@@ -37,7 +37,7 @@ const PARENT_ENDED: i32 = 129;
 /// As [`execute`]; a plan without a place for its result, or one that a real path cannot carry out.
 pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
-    let Some(result) = plan.result.clone() else {
+    let Some(path) = plan.result.clone() else {
         return Err(NetError::of("argument-missing", "run", "a plan without the place of its result")
             .expected("the key `result`"));
     };
@@ -48,8 +48,8 @@ pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     }
     end_with_parent()?;
     match plan.backend.clone() {
-        Backend::Remote(end) => remote::execute(plan, &end, make_guests)?.write(&result)?,
-        _ => execute(plan, make_guests)?.write(&result)?,
+        Backend::Remote(end) => result::write(&remote::execute(plan, &end, make_guests)?, &path)?,
+        _ => result::write(&execute(plan, make_guests)?, &path)?,
     }
     Ok(0)
 }

@@ -134,37 +134,31 @@ impl Plan {
             return Err(NetError::of("backend-unsuitable", step(), found).expected(expected));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            let others =
-                [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
-            let ours = matches!(flow.source, SourceSpec::Media(_) | SourceSpec::Poisson { .. });
-            if others && ours {
-                let found = format!("media or poisson over {}", flow.scheme);
-                return Err(NetError::of("scheme-unsuitable", format!("checking flows[{i}].source"), found)
-                    .expected("a scheme of ccgym, over the profile udp"));
+            let refuse = |code, key: &str, found: &str, expected: &str| {
+                Err(NetError::of(code, format!("checking flows[{i}]{key}"), found).expected(expected))
+            };
+            let (scheme, source) = (&flow.scheme, &flow.source);
+            let others = [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| scheme.starts_with(prefix));
+            if others && matches!(source, SourceSpec::Media(_) | SourceSpec::Poisson { .. }) {
+                let found = format!("media or poisson over {scheme}");
+                return refuse("scheme-unsuitable", ".source", &found, "a scheme of ccgym, over the profile udp");
             }
-            let transfers = matches!(flow.source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
+            let transfers = matches!(source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
             if transfers || flow.send_buffer.is_some() {
-                let found = "transfers of a source or a send buffer";
-                return Err(NetError::of("backend-unsuitable", format!("checking flows[{i}]"), found)
-                    .expected("another source, without a send buffer; these can be simulated only"));
+                let expected = "another source, without a send buffer; these can be simulated only";
+                return refuse("backend-unsuitable", "", "transfers of a source or a send buffer", expected);
             }
             if flow.misbehavior() != Misbehavior::default() {
-                let found = "a receiver that misbehaves";
-                return Err(NetError::of("backend-unsuitable", format!("checking flows[{i}]"), found)
-                    .expected("an honest one; others can be simulated only"));
+                let expected = "an honest one; others can be simulated only";
+                return refuse("backend-unsuitable", "", "a receiver that misbehaves", expected);
             }
-            if flow.scheme.starts_with(PROGRAM_PREFIX) {
-                let step = || format!("checking flows[{i}]");
-                if !self.programs.contains_key(&i) {
-                    let found = format!("{} without its programs", flow.scheme);
-                    return Err(
-                        NetError::of("argument-missing", step(), found).expected("them under the key `programs`")
-                    );
-                }
-                if !matches!(flow.source, SourceSpec::Greedy) {
-                    return Err(NetError::of("scheme-unsuitable", step(), format!("a source for {}", flow.scheme))
-                        .expected("none: the program sends what it has, as fast as it can"));
-                }
+            if scheme.starts_with(PROGRAM_PREFIX) && !self.programs.contains_key(&i) {
+                let found = format!("{scheme} without its programs");
+                return refuse("argument-missing", "", &found, "them under the key `programs`");
+            }
+            if scheme.starts_with(PROGRAM_PREFIX) && !matches!(source, SourceSpec::Greedy) {
+                let expected = "none: the program sends what it has, as fast as it can";
+                return refuse("scheme-unsuitable", "", &format!("a source for {scheme}"), expected);
             }
             check(flow)
                 .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;

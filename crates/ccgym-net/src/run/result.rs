@@ -85,6 +85,13 @@ pub struct ClockReport {
     pub ntp_offset_ms: Option<f64>,
 }
 
+/// Write a result to a file, which may be one of the parent's without a name.
+pub(super) fn write(result: &impl Serialize, path: &Path) -> Result<()> {
+    let step = || format!("writing the result {}", path.display());
+    let bytes = postcard::to_stdvec(result).map_err(|error| NetError::of("protocol-error", step(), error))?;
+    fs::write(path, bytes).context(step)
+}
+
 /// Outcome and report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
@@ -100,14 +107,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Write it to a file, which may be one of the parent's without a name.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::of("protocol-error", step(), error))?;
-        fs::write(path, bytes).context(step)
-    }
-
-    /// Read what [`RunResult::write`] wrote.
+    /// Read what a run wrote.
     ///
     /// # Errors
     /// It cannot be read, or is something else.
