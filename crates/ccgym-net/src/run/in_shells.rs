@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use crate::shell::{DirectionReport, EmulatorReport};
-use crate::system::system_info;
+use crate::system::{system_info, Side};
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
@@ -76,8 +76,8 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<O
     };
     let watches = if spec.record.packets || programs::any(spec) {
         Some((
-            Watch::inside(&endpoints.inside, INGRESS, FIRST_PORT, count)?,
-            Watch::outside(&endpoints.outside, &session.outside_device, FIRST_PORT, count)?,
+            Watch::start(&endpoints.inside, INGRESS, Side::Inside, FIRST_PORT, count)?,
+            Watch::start(&endpoints.outside, &session.outside_device, Side::Outside, FIRST_PORT, count)?,
         ))
     } else {
         None

@@ -16,6 +16,7 @@ use super::plan::{Half, MakeGuests, Plan, Prepared, TunnelEnd};
 use super::PROGRAMS_TAKE;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
+use crate::system::endpoints::INGRESS;
 use crate::system::{system_info, Endpoint, IdleSpinner, Side};
 use crate::tunnel::message::{secret, Message, Secret};
 use crate::tunnel::rendezvous::{meet, Meeting};
@@ -84,7 +85,7 @@ struct This {
 impl This {
     fn flow_endpoints(&self, lead: Duration) -> FlowEndpoints {
         let (own, other) = (self.endpoint.address, self.endpoint.peer());
-        let inside = self.endpoint.device == "ingress";
+        let inside = self.endpoint.device == INGRESS;
         FlowEndpoints {
             inside: self.endpoint.namespace.clone(),
             outside: self.endpoint.namespace.clone(),

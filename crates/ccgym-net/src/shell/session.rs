@@ -204,17 +204,15 @@ fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
 }
 
 fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {
+    let denied = |option: &str, found: &str| NetError::of("capability-missing", option, found);
     match (capability, wanted) {
-        (Capability::UserNamespace, Some(Placement::HostOutside)) => Err(NetError::of(
-            "capability-missing",
-            "ccgym shell --host",
-            "no power over this machine's network",
-        )
-        .expected("root")
-        .hint("without --host both ends are apart from the machine; --outside starts what the command shall reach")),
+        (Capability::UserNamespace, Some(Placement::HostOutside)) => {
+            Err(denied("ccgym shell --host", "no power over this machine's network").expected("root").hint(
+                "without --host both ends are apart from the machine; --outside starts what the command shall reach",
+            ))
+        }
         (Capability::UserNamespace, _) if user => {
-            Err(NetError::of("capability-missing", "ccgym shell --user", "a user namespace")
-                .expected("the machine's own root"))
+            Err(denied("ccgym shell --user", "a user namespace").expected("the machine's own root"))
         }
         (Capability::UserNamespace, _) => Ok(Placement::Isolated),
         (Capability::Root, wanted) => Ok(wanted.unwrap_or(Placement::HostOutside)),

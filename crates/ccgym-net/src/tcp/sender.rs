@@ -10,7 +10,7 @@ use std::time::Duration;
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
 use nix::errno::Errno;
-use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -19,6 +19,7 @@ use super::{available, load};
 use crate::application::Application;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
+use crate::system::signals::wait_for;
 use crate::udp::SenderResult;
 
 /// How long the handshake may take.
@@ -246,17 +247,14 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
 /// Wait for the socket or the time.
 fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until: Timestamp) -> Result<bool> {
     let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::from_millis(50)));
-    let mut fds = [PollFd::new(socket, interest)];
     if interest.is_empty() {
         // A socket that broke would report it at once, and again and again.
         std::thread::sleep(Duration::from(timeout));
         return Ok(false);
     }
-    match ppoll(&mut fds, Some(timeout), None) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::EINTR) => Ok(false),
-        Err(errno) => Err(errno).context(|| format!("waiting for {}", task.named())),
-    }
+    let mut fds = [PollFd::new(socket, interest)];
+    wait_for(&mut fds, Some(timeout), &task.named())?;
+    Ok(fds[0].any().unwrap_or(false))
 }
 
 /// Drop the connection with a reset; what the kernel still holds is never sent.
