@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::system::endpoints::INGRESS;
 use crate::system::{system_info, Endpoint, IdleSpinner, Side};
-use crate::tunnel::message::{secret, Message, Secret};
+use crate::tunnel::message::{secret, Message};
 use crate::tunnel::rendezvous::{meet, Meeting};
 use crate::tunnel::{Link, TUNNEL_MTU};
 
@@ -49,7 +49,8 @@ pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) 
         }
     };
     let mut prepared = Prepared::load(plan, make_guests)?;
-    prepared.quic.secret = of_quic(&secret);
+    // QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
+    prepared.quic.secret = std::array::from_fn(|i| secret[i % secret.len()]);
     let prepared = Arc::new(prepared);
     let socket = meet(meeting, &secret, end.interface.as_deref())?;
     // Times of this end are counted from here.
@@ -65,14 +66,6 @@ pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) 
         Half::Senders => one.send(link, &heard),
         Half::Receivers => one.receive(link, &heard),
     }
-}
-
-/// QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
-fn of_quic(secret: &Secret) -> [u8; 32] {
-    let mut both = [0; 32];
-    both[..16].copy_from_slice(secret);
-    both[16..].copy_from_slice(secret);
-    both
 }
 
 /// What is here.

@@ -112,15 +112,10 @@ impl Steering {
             }
             match self.stream.write(&self.outgoing[self.written..]) {
                 Ok(bytes) => self.written += bytes,
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(()),
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
-                        self.end();
-                        return Ok(());
-                    }
-                    _ => return Err(error).context(|| "telling the environment".to_owned()),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => return Ok(self.end()),
+                Err(error) => return Err(error).context(|| "telling the environment".to_owned()),
             }
         }
     }
@@ -137,7 +132,7 @@ impl Steering {
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
             // The environment has gone and does not need it.
-            Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+            Err(error) if !is_gone(&error) => {
                 Err(error).context(|| "telling the environment that the flow has ended".to_owned())
             }
             _ => Ok(()),
@@ -149,20 +144,12 @@ impl Steering {
         let mut bytes = [0; 4096];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => {
-                    self.end();
-                    return Ok(());
-                }
+                Ok(0) => return Ok(self.end()),
                 Ok(count) => self.incoming.extend(&bytes[..count]),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(()),
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::ConnectionReset => {
-                        self.end();
-                        return Ok(());
-                    }
-                    _ => return Err(error).context(|| "reading from the environment".to_owned()),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => return Ok(self.end()),
+                Err(error) => return Err(error).context(|| "reading from the environment".to_owned()),
             }
         }
     }
@@ -224,6 +211,10 @@ impl Steering {
         }
         self.send_last(Ended { interval, summary: Some(self.account.summary()) })
     }
+}
+
+fn is_gone(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
 fn tell(body: from_sender::Body, out: &mut Vec<u8>) {

@@ -39,10 +39,8 @@ impl Interfaces {
         let mut request = LinkMessage::default();
         request.attributes.push(LinkAttribute::IfName(name.to_owned()));
         let answers = self.netlink.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
-        let found = answers.into_iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(link),
-            _ => None,
-        });
+        let of = |answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link) } else { None };
+        let found = answers.into_iter().find_map(of);
         found.ok_or_else(|| missing(step(), "the device"))
     }
 
@@ -54,10 +52,8 @@ impl Interfaces {
     /// Counters of a device.
     pub fn counters(&mut self, name: &str) -> Result<Stats64> {
         let link = self.link(name)?;
-        let found = link.attributes.into_iter().find_map(|attribute| match attribute {
-            LinkAttribute::Stats64(stats) => Some(stats),
-            _ => None,
-        });
+        let of = |attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(stats) } else { None };
+        let found = link.attributes.into_iter().find_map(of);
         found.ok_or_else(|| missing(format!("reading the counters of {name}"), "them"))
     }
 

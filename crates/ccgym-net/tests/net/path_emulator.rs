@@ -151,7 +151,7 @@ fn copies_arrive() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let twice = ElementSpec::Duplicate { probability: Param::Constant(1.0) };
     let clock = Clock::start();
-    let up = [twice.clone(), delay(2000)];
+    let up = [twice, delay(2000)];
     let emulator = PathEmulator::start(&ends, spec(clock, &up, &[])).unwrap();
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();

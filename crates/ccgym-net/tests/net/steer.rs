@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::congestion_control::{CongestionControl, InitContext};
-use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::CongestionControl;
+use ccgym_core::{Ack, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
@@ -25,7 +25,7 @@ use serde_json::json;
 
 const OBSERVATION: usize = 6;
 
-fn agent() -> AgentSpec {
+pub fn agent() -> AgentSpec {
     let spec: AgentSpec = serde_json::from_value(json!({
         "name": "test",
         "clock": {"kind": "fixed", "interval": 20_000_000},
@@ -47,7 +47,7 @@ fn agent() -> AgentSpec {
     spec
 }
 
-fn scenario(duration_ms: u64) -> RunSpec {
+pub fn scenario(duration_ms: u64) -> RunSpec {
     serde_json::from_value(json!({
         "seed": 3,
         "duration": duration_ms * 1_000_000,
@@ -74,11 +74,11 @@ fn action_for(sequence: u64) -> f32 {
 }
 
 /// The environment's end.
-struct Environment {
+pub struct Environment {
     stream: UnixStream,
     incoming: Unframer,
-    intervals: Vec<Interval>,
-    ended: Option<Ended>,
+    pub intervals: Vec<Interval>,
+    pub ended: Option<Ended>,
     hellos: usize,
 }
 
@@ -92,13 +92,13 @@ impl Environment {
         (Self::on(near), steering, halt)
     }
 
-    fn on(stream: UnixStream) -> Self {
+    pub fn on(stream: UnixStream) -> Self {
         stream.set_nonblocking(true).unwrap();
         Self { stream, incoming: Unframer::default(), intervals: Vec::new(), ended: None, hellos: 0 }
     }
 
     /// Take what is there.
-    fn read(&mut self) {
+    pub fn read(&mut self) {
         let mut bytes = [0; 65536];
         loop {
             match self.stream.read(&mut bytes) {
@@ -133,7 +133,7 @@ impl Environment {
     }
 
     /// Answer the newest interval.
-    fn act(&mut self, value: f32) {
+    pub fn act(&mut self, value: f32) {
         let newest = self.newest();
         let (sequence, time_ns) = (newest.sequence, newest.time_ns);
         self.say(to_sender::Body::Action(Action { sequence, time_ns, values: vec![value] }));
@@ -154,15 +154,9 @@ impl Wire {
     fn new() -> Self {
         let spec = scenario(1000);
         let flow = &spec.flows[0];
-        let context = InitContext {
-            now: Timestamp::ZERO,
-            mss: 1500,
-            initial_window: 15_000,
-            flow: 0,
-            rng: Rng::stream(1, "scheme", 0),
-            path: None,
-        };
-        let mut sender = Sender::new(flow.sender_config(0), scheme(flow).unwrap(), context);
+        let cca = scheme(flow).unwrap();
+        let context = spec.init_context(0, &*cca);
+        let mut sender = Sender::new(flow.sender_config(0), cca, context);
         sender.write(u64::MAX / 2);
         let receiver = Receiver::new(flow.receiver_config());
         Self { sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
