@@ -14,8 +14,6 @@ mod remote;
 mod result;
 mod workers;
 
-use std::io::Read;
-use std::thread;
 use std::time::Duration;
 
 pub use join::{join, HalfResult, JoinOptions};
@@ -24,8 +22,8 @@ pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport
 
 pub(crate) use crate::shell::FIRST_PORT;
 
-use crate::error::{Context, NetError, Result};
-use crate::system::become_capable;
+use crate::error::{NetError, Result};
+use crate::system::{become_capable, when_parent_ends};
 
 /// Exit status after the parent has ended.
 const PARENT_ENDED: i32 = 129;
@@ -46,25 +44,13 @@ pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     if !matches!(plan.backend, Backend::Mahimahi { .. }) {
         become_capable()?;
     }
-    end_with_parent()?;
+    // With this process all threads, devices and namespaces end.
+    when_parent_ends(|| std::process::exit(PARENT_ENDED))?;
     match plan.backend.clone() {
         Backend::Remote(end) => result::write(&remote::execute(plan, &end, make_guests)?, &path)?,
         _ => result::write(&execute(plan, make_guests)?, &path)?,
     }
     Ok(0)
-}
-
-/// Watch the parent: this process ends, and with it all threads, devices and namespaces, when standard input does. The
-/// parent holds the other end of that pipe, which closes when the parent ends, for whatever reason.
-fn end_with_parent() -> Result<()> {
-    let watch = || {
-        let mut bytes = [0; 64];
-        // What the parent writes says nothing; an error is an end too.
-        while std::io::stdin().read(&mut bytes).is_ok_and(|n| n > 0) {}
-        std::process::exit(PARENT_ENDED);
-    };
-    let watchdog = thread::Builder::new().name("parent watchdog".into()).spawn(watch);
-    watchdog.context(|| "starting the parent watchdog".into()).map(drop)
 }
 
 /// Carry out a plan. An emulated path needs [`become_capable`] before.

@@ -1,6 +1,7 @@
 //! Threads that must act on time.
 
 use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
 use nix::sys::prctl;
@@ -26,6 +27,21 @@ pub(crate) fn act_on_time() {
     let _ = syscalls::schedule_in_real_time()
         .or_else(|_| syscalls::schedule_in_slices(-20, SLICE_NS))
         .or_else(|_| syscalls::schedule_in_slices(0, SLICE_NS));
+}
+
+/// Do this once standard input is closed: the parent holds its other end, which closes when the parent wants an end or
+/// meets its own, for whatever reason.
+///
+/// # Errors
+/// No thread can be started.
+pub fn when_parent_ends(act: impl FnOnce() + Send + 'static) -> Result<()> {
+    let watch = || {
+        // What the parent writes says nothing; an error is an end too.
+        while std::io::stdin().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        act();
+    };
+    let watchdog = std::thread::Builder::new().name("parent watchdog".into()).spawn(watch);
+    watchdog.context(|| "starting the parent watchdog".into()).map(drop)
 }
 
 /// Make sure that this thread is the only one of its process, as `step` needs it.

@@ -124,8 +124,7 @@ impl Link {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             // The thread ended: it says why.
             Err(RecvTimeoutError::Disconnected) => {
-                let log = self.incoming.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
-                drop(log);
+                join(self.incoming.take())?;
                 Err(NetError::new("the tunnel", "it ended"))
             }
         }
@@ -191,8 +190,8 @@ impl Link {
     /// End it; every packet.
     pub fn stop(mut self) -> Result<TunnelLog> {
         self.shared.halt.store(true, Ordering::Relaxed);
-        let sent = self.outgoing.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
-        let arrived = self.incoming.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
+        let sent = join(self.outgoing.take())?;
+        let arrived = join(self.incoming.take())?;
         let (asked, answered) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.answered));
         let TunnelLog { arrived, rejected, dropped, .. } = arrived;
         let dropped = dropped + u64::from(kernel_drops(self.shared.socket.as_fd()));
@@ -206,7 +205,8 @@ impl Drop for Link {
     }
 }
 
-fn join(thread: JoinHandle<Result<TunnelLog>>) -> Result<TunnelLog> {
+fn join(thread: Option<JoinHandle<Result<TunnelLog>>>) -> Result<TunnelLog> {
+    let Some(thread) = thread else { return Ok(TunnelLog::default()) };
     thread.join().unwrap_or_else(|_| Err(NetError::new("the tunnel", "its thread panicked")))
 }
 

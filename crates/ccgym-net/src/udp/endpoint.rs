@@ -89,16 +89,12 @@ fn say(stream: &mut dyn Write, text: &str) {
 }
 
 fn rate(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        bytes as f64 * 8e-6 / seconds
-    } else {
-        0.0
-    }
+    share(bytes as f64 * 8e-6, seconds)
 }
 
-fn share(part: u64, whole: u64) -> f64 {
-    if whole > 0 {
-        part as f64 / whole as f64
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 {
+        part / whole
     } else {
         0.0
     }
@@ -154,7 +150,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             sender.rtt().smoothed().as_millis_f64(),
             window(sender.window()),
             lost,
-            100.0 * share(lost, s.sent_packets - last.sent_packets),
+            100.0 * share(lost as f64, (s.sent_packets - last.sent_packets) as f64),
         );
         say(&mut std::io::stderr(), &line);
         (last, at) = (*s, now);
@@ -171,7 +167,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             min_rtt_ms(&result).map_or("none yet".into(), |ms| format!("{ms:.3} ms")),
             s.lost_packets,
             s.sent_packets,
-            100.0 * share(s.lost_packets, s.sent_packets),
+            100.0 * share(s.lost_packets as f64, s.sent_packets as f64),
         );
     });
     if let Some(status) = interruption.status() {
@@ -187,7 +183,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
 }
 
 /// The run of this flow alone, which has all limits of one.
-fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
+pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
     let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::new("sender", error))?;
     run.flows.push(flow.clone());
@@ -226,7 +222,7 @@ fn sender_summary(name: &str, result: &SenderResult, to: SocketAddr, local: Sock
         "finished": result.finished.is_set(),
         "throughput_mbps": rate(s.acked_bytes, ended.as_secs_f64()),
         "min_rtt_ms": min_rtt_ms(result),
-        "loss": share(s.lost_packets, s.sent_packets),
+        "loss": share(s.lost_packets as f64, s.sent_packets as f64),
         "stats": s,
         "rejected": result.rejected,
     })

@@ -44,7 +44,7 @@ fn fast_trace() -> ElementSpec {
 }
 
 /// Isolated endpoints over devices of a kind, if this machine has them.
-fn ends(kind: DeviceKind) -> Option<Endpoints> {
+pub fn ends(kind: DeviceKind) -> Option<Endpoints> {
     ends_at(Placement::Isolated, kind)
 }
 
