@@ -114,10 +114,12 @@ impl Steering {
                 Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if is_gone(&error) => return Ok(self.end()),
+                Err(error) if is_gone(&error) => break,
                 Err(error) => return Err(error).context(|| "telling the environment".to_owned()),
             }
         }
+        self.end();
+        Ok(())
     }
 
     /// Send the last message. That may wait for the environment, for a limited time.
@@ -144,14 +146,16 @@ impl Steering {
         let mut bytes = [0; 4096];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => return Ok(self.end()),
+                Ok(0) => break,
                 Ok(count) => self.incoming.extend(&bytes[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if is_gone(&error) => return Ok(self.end()),
+                Err(error) if is_gone(&error) => break,
                 Err(error) => return Err(error).context(|| "reading from the environment".to_owned()),
             }
         }
+        self.end();
+        Ok(())
     }
 
     /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any
