@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::path_emulator::{delay, ends, link, loss, spec};
+use crate::common::root;
+use crate::path_emulator::{delay, link, loss, spec};
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_link::ElementSpec;
 use ccgym_net::shell::PathEmulator;
-use ccgym_net::system::{DeviceKind, Endpoints};
+use ccgym_net::system::{Endpoints, Placement};
 use ccgym_net::tcp::{available, run_receiver, run_sender, ReceiverResult, ReceiverTask, SenderResult, TcpSenderTask};
 use ccgym_net::{Clock, NetError};
 use ccgym_run::spec::SourceSpec;
@@ -20,7 +21,7 @@ const STEP: TimeSpan = TimeSpan::from_millis(100);
 
 /// A path with these elements from the inside, and this delay each way.
 fn path(delay_ms: u64, uplink: &[ElementSpec]) -> Option<(Endpoints, PathEmulator)> {
-    let ends = ends(DeviceKind::Tun)?;
+    let ends = root().then(|| Endpoints::open(Placement::Isolated).unwrap())?;
     let delay = delay(1000 * delay_ms);
     let up = [uplink, std::slice::from_ref(&delay)].concat();
     let emulator = PathEmulator::start(&ends, spec(Clock::start(), &up, &[delay])).unwrap();
