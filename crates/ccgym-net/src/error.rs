@@ -38,8 +38,13 @@ impl Display for NetError {
 impl NetError {
     /// A failure in the step `place`.
     pub fn new(place: impl Into<String>, found: impl Display) -> Self {
+        Self::of("run-failed", place, found)
+    }
+
+    /// A failure in the step `place` that has a code of its own.
+    pub fn of(code: &'static str, place: impl Into<String>, found: impl Display) -> Self {
         let (place, found) = (place.into(), found.to_string());
-        Self { code: "run-failed".into(), place, found, expected: String::new(), hint: String::new() }
+        Self { code: code.into(), place, found, expected: String::new(), hint: String::new() }
     }
 
     /// The same error with another code.
@@ -72,12 +77,12 @@ pub trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| NetError::new(place(), error).coded("system-call-failed"))
+        self.map_err(|error| NetError::of("system-call-failed", place(), error))
     }
 }
 
 impl<T> Context<T> for nix::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|errno| NetError::new(place(), errno.desc()).coded("system-call-failed"))
+        self.map_err(|errno| NetError::of("system-call-failed", place(), errno.desc()))
     }
 }

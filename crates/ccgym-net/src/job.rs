@@ -60,7 +60,7 @@ pub fn run(document: &str, make_guests: MakeGuests<'_>) -> i32 {
             let as_json = job.is_for_programs();
             job.carry_out(make_guests).unwrap_or_else(|error| report(&error, as_json))
         }
-        Err(error) => report(&NetError::new("reading the job", error).coded("protocol-error"), false),
+        Err(error) => report(&NetError::of("protocol-error", "reading the job", error), false),
     }
 }
 

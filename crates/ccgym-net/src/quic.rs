@@ -127,9 +127,8 @@ impl Quic {
     pub fn new(program: Option<PathBuf>) -> Result<Self> {
         let mut secret = [0; 32];
         if program.is_some() {
-            getrandom::fill(&mut secret).map_err(|error| {
-                NetError::new("drawing the secret of QUIC flows", error).coded("system-call-failed")
-            })?;
+            getrandom::fill(&mut secret)
+                .map_err(|error| NetError::of("system-call-failed", "drawing the secret of QUIC flows", error))?;
         }
         Ok(Self { program, secret })
     }
@@ -215,8 +214,7 @@ impl Process {
                 Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) if Instant::now() > limit(halted) => {
-                    return Err(NetError::new(format!("waiting for {}", self.name), "no answer in time")
-                        .coded("no-answer")
+                    return Err(NetError::of("no-answer", format!("waiting for {}", self.name), "no answer in time")
                         .expected("the process ccgym-quic at work"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -234,8 +232,7 @@ impl Process {
         serde_json::from_str(last).unwrap_or_else(|_| {
             let found =
                 format!("{:?} on its standard output, {:?} on its standard error", said.unwrap_or_default(), last);
-            NetError::new(self.name.clone(), found)
-                .coded("protocol-error")
+            NetError::of("protocol-error", self.name.clone(), found)
                 .expected("the result of a process of ccgym-quic")
                 .hint("is the program of another version? Build it anew with `make setup`")
         })

@@ -1,13 +1,12 @@
 //! The program `ccgym-quic`: does what [`ccgym_net::quic`] describes.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::thread;
 
 use ccgym_net::error::{Context, NetError, Result};
 use ccgym_net::quic::{QuicJob, READY};
-use ccgym_net::system::precise_timers;
+use ccgym_net::system::{precise_timers, when_parent_ends};
 use serde_json::{to_value, Value};
 
 use crate::{receiver, sender};
@@ -34,12 +33,13 @@ fn carry_out() -> Result<()> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context(|| "reading a job".into())?;
     let job: QuicJob = serde_json::from_str(&line).map_err(|error| {
-        NetError::new("reading a job of ccgym-quic", error)
-            .coded("protocol-error")
+        NetError::of("protocol-error", "reading a job of ccgym-quic", error)
             .expected("a line of JSON on standard input, as ccgym writes it")
             .hint("`ccgym evaluate --schemes quic:cubic --backend emulated` starts this program")
     })?;
-    let halt = halt_with_parent()?;
+    let halt = Arc::new(AtomicBool::new(false));
+    let set = halt.clone();
+    when_parent_ends(move || set.store(true, Ordering::Relaxed))?;
     precise_timers();
     let ready = || drop(say(READY));
     let result = match &job {
@@ -54,17 +54,4 @@ fn say(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
-}
-
-/// Set once standard input is closed: the parent wants an end, or has met its own.
-fn halt_with_parent() -> Result<Arc<AtomicBool>> {
-    let halt = Arc::new(AtomicBool::new(false));
-    let set = halt.clone();
-    let watch = move || {
-        // What else comes says nothing; an error is an end too.
-        while std::io::stdin().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
-        set.store(true, Ordering::Relaxed);
-    };
-    thread::Builder::new().name("parent watchdog".into()).spawn(watch).context(|| "starting a thread".into())?;
-    Ok(halt)
 }

@@ -32,8 +32,7 @@ pub fn find(name: &str) -> Result<Factory> {
     let found = CONTROLLERS.iter().find(|(known, ..)| *known == name);
     found.map(|(.., make)| make()).ok_or_else(|| {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, ..)| *name).collect();
-        NetError::new("choosing a congestion controller of QUIC", format!("{name:?}"))
-            .coded("unknown-choice")
+        NetError::of("unknown-choice", "choosing a congestion controller of QUIC", format!("{name:?}"))
             .expected(format!("one of {}", names.join(", ")))
     })
 }

@@ -39,8 +39,7 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     let datagram = packet_bytes.saturating_sub(28);
     let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
     let Some(datagram) = fits else {
-        return Err(NetError::new("a flow of QUIC", format!("packets of {packet_bytes} bytes"))
-            .coded("out-of-range")
+        return Err(NetError::of("out-of-range", "a flow of QUIC", format!("packets of {packet_bytes} bytes"))
             .expected("1228 to 65028 bytes: a datagram of QUIC has 1200 at least (RFC 9000 §14)")
             .hint("leave out mss and header: packets then have 1500 bytes"));
     };
@@ -54,11 +53,113 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     Ok(transport)
 }
 
+/// The state machine of one end, without socket and clock.
+pub struct Machine {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+}
+
+impl Machine {
+    /// A receiver, which serves the first connection that comes.
+    ///
+    /// # Errors
+    /// The library refuses the key.
+    pub fn listen(settings: EndpointConfig, identity: &Identity, transport: TransportConfig) -> Result<Self> {
+        let mut config = ServerConfig::with_crypto(identity.server()?);
+        config.transport_config(Arc::new(transport));
+        let endpoint = Endpoint::new(Arc::new(settings), Some(Arc::new(config)), false, None);
+        Ok(Self { endpoint, connection: None })
+    }
+
+    /// A sender, which connects at `now`.
+    ///
+    /// # Errors
+    /// The address cannot be one of a receiver.
+    pub fn connect(
+        settings: EndpointConfig,
+        receiver: SocketAddr,
+        identity: &Identity,
+        transport: TransportConfig,
+        now: Instant,
+    ) -> Result<Self> {
+        let mut endpoint = Endpoint::new(Arc::new(settings), None, false, None);
+        let mut config = ClientConfig::new(identity.client()?);
+        config.transport_config(Arc::new(transport));
+        let connected = endpoint
+            .connect(now, config, receiver, NAME)
+            .map_err(|error| NetError::of("socket-failed", format!("connecting to {receiver}"), error))?;
+        Ok(Self { endpoint, connection: Some(connected) })
+    }
+
+    /// The connection, once there is one.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().map(|(_, connection)| connection)
+    }
+
+    /// When the next timer of the connection is due.
+    pub fn next_timeout(&mut self) -> Option<Instant> {
+        self.connection()?.poll_timeout()
+    }
+
+    /// Take a datagram. What is to be sent in answer at once is in `out`.
+    pub fn handle(&mut self, now: Instant, data: &[u8], from: SocketAddr, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        match self.endpoint.handle(now, from, None, None, BytesMut::from(data), out)? {
+            DatagramEvent::ConnectionEvent(handle, event) => {
+                let (_, connection) = self.connection.as_mut().filter(|(own, _)| *own == handle)?;
+                connection.handle_event(event);
+                None
+            }
+            DatagramEvent::NewConnection(incoming) if self.connection.is_some() => {
+                Some(self.endpoint.refuse(incoming, out))
+            }
+            DatagramEvent::NewConnection(incoming) => match self.endpoint.accept(incoming, now, out, None) {
+                Ok(accepted) => {
+                    self.connection = Some(accepted);
+                    None
+                }
+                // A stranger, or a damaged datagram.
+                Err(refused) => refused.response,
+            },
+            DatagramEvent::Response(answer) => Some(answer),
+        }
+    }
+
+    /// Let timers fire that are due.
+    pub fn fire(&mut self, now: Instant) {
+        while self.next_timeout().is_some_and(|due| due <= now) {
+            if let Some(connection) = self.connection() {
+                connection.handle_timeout(now);
+            }
+        }
+        self.exchange();
+    }
+
+    /// Pass on what connection and endpoint have to say to each other.
+    fn exchange(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else { return };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+    }
+
+    /// The next datagram that may leave now, which is in `out`.
+    pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        let next = self.connection()?.poll_transmit(now, 1, out);
+        if next.is_none() {
+            self.exchange();
+        }
+        next
+    }
+}
+
 /// One end.
 pub struct Peer {
     socket: UdpSocket,
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
+    machine: Machine,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
 }
@@ -69,9 +170,7 @@ impl Peer {
     /// # Errors
     /// The socket does not work.
     pub fn listen(socket: UdpSocket, identity: &Identity, transport: TransportConfig) -> Result<Self> {
-        let mut config = ServerConfig::with_crypto(identity.server()?);
-        config.transport_config(Arc::new(transport));
-        Self::new(socket, Some(Arc::new(config)))
+        Self::new(socket, Machine::listen(EndpointConfig::default(), identity, transport)?)
     }
 
     /// A sender, which connects now.
@@ -84,31 +183,23 @@ impl Peer {
         identity: &Identity,
         transport: TransportConfig,
     ) -> Result<Self> {
-        let mut peer = Self::new(socket, None)?;
-        let mut config = ClientConfig::new(identity.client()?);
-        config.transport_config(Arc::new(transport));
-        let connected = peer.endpoint.connect(Instant::now(), config, receiver, NAME);
-        peer.connection = Some(
-            connected
-                .map_err(|error| NetError::new(format!("connecting to {receiver}"), error).coded("socket-failed"))?,
-        );
-        Ok(peer)
+        let settings = EndpointConfig::default();
+        Self::new(socket, Machine::connect(settings, receiver, identity, transport, Instant::now())?)
     }
 
-    fn new(socket: UdpSocket, server: Option<Arc<ServerConfig>>) -> Result<Self> {
+    fn new(socket: UdpSocket, machine: Machine) -> Result<Self> {
         enlarge(&socket)?;
-        let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), server, false, None);
-        Ok(Self { socket, endpoint, connection: None, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
+        Ok(Self { socket, machine, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
     }
 
     /// The connection, once there is one.
     pub fn connection(&mut self) -> Option<&mut Connection> {
-        self.connection.as_mut().map(|(_, connection)| connection)
+        self.machine.connection()
     }
 
     /// What happened to the connection since the last call.
     pub fn event(&mut self) -> Option<Event> {
-        self.connection.as_mut()?.1.poll()
+        self.connection()?.poll()
     }
 
     /// Take what has arrived, and let timers fire that are due.
@@ -122,62 +213,18 @@ impl Peer {
         let now = Instant::now();
         for _ in 0..BATCH {
             match self.socket.recv_from(&mut self.inbox) {
-                Ok((length, from)) => self.handle(now, length, from)?,
+                Ok((length, from)) => {
+                    if let Some(answer) = self.machine.handle(now, &self.inbox[..length], from, &mut self.outbox) {
+                        self.send(&answer)?;
+                    }
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => break,
                 Err(error) if is_refusal(&error) => {}
                 Err(error) => return Err(error).context(|| "receiving datagrams of QUIC".into()),
             }
         }
-        let now = Instant::now();
-        if let Some((_, connection)) = &mut self.connection {
-            while connection.poll_timeout().is_some_and(|due| due <= now) {
-                connection.handle_timeout(now);
-            }
-        }
-        self.exchange();
+        self.machine.fire(Instant::now());
         Ok(())
-    }
-
-    fn handle(&mut self, now: Instant, length: usize, from: SocketAddr) -> Result<()> {
-        self.outbox.clear();
-        let data = BytesMut::from(&self.inbox[..length]);
-        match self.endpoint.handle(now, from, None, None, data, &mut self.outbox) {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some((own, connection)) = &mut self.connection {
-                    if *own == handle {
-                        connection.handle_event(event);
-                    }
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                if self.connection.is_some() {
-                    let answer = self.endpoint.refuse(incoming, &mut self.outbox);
-                    return self.send(&answer);
-                }
-                match self.endpoint.accept(incoming, now, &mut self.outbox, None) {
-                    Ok(accepted) => self.connection = Some(accepted),
-                    // A stranger, or a damaged datagram.
-                    Err(refused) => {
-                        if let Some(answer) = refused.response {
-                            return self.send(&answer);
-                        }
-                    }
-                }
-            }
-            Some(DatagramEvent::Response(answer)) => return self.send(&answer),
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Pass on what connection and endpoint have to say to each other.
-    fn exchange(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(answer);
-            }
-        }
     }
 
     /// Send what may leave now.
@@ -187,13 +234,9 @@ impl Peer {
     pub fn transmit(&mut self) -> Result<()> {
         // As for what arrives: packets of a burst left at one time.
         let now = Instant::now();
-        loop {
-            self.outbox.clear();
-            let Some((_, connection)) = &mut self.connection else { return Ok(()) };
-            let Some(next) = connection.poll_transmit(now, 1, &mut self.outbox) else { break };
+        while let Some(next) = self.machine.transmit(now, &mut self.outbox) {
             self.send(&next)?;
         }
-        self.exchange();
         Ok(())
     }
 
@@ -217,8 +260,10 @@ impl Peer {
     /// # Errors
     /// The system refuses to wait.
     pub fn wait(&mut self, longest: Duration) -> Result<()> {
-        let timer = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
-        let until = timer.map_or(longest, |due| due.saturating_duration_since(Instant::now()).min(longest));
+        let until = self
+            .machine
+            .next_timeout()
+            .map_or(longest, |due| due.saturating_duration_since(Instant::now()).min(longest));
         self.poll(PollFlags::POLLIN, until)
     }
 
@@ -235,7 +280,7 @@ impl Peer {
     /// # Errors
     /// The socket fails.
     pub fn close(&mut self) -> Result<()> {
-        if let Some((_, connection)) = &mut self.connection {
+        if let Some(connection) = self.connection() {
             connection.close(Instant::now(), VarInt::from_u32(0), Bytes::new());
         }
         self.transmit()

@@ -70,6 +70,15 @@ impl Finding {
         Self { name: name.into(), status: Status::Missing, found: found.into(), remedy: remedy.into() }
     }
 
+    /// It works, with limits unless the measurement is `good`.
+    fn measured(name: &str, good: bool, found: String, remedy: &str) -> Self {
+        if good {
+            Self::ok(name, found)
+        } else {
+            Self::warn(name, found, remedy)
+        }
+    }
+
     /// It does not work, as an error explains.
     fn failed(name: &str, error: NetError) -> Self {
         Self::missing(name, format!("{}: {}", error.place, error.found), error.hint)
@@ -194,11 +203,8 @@ fn timers() -> Finding {
     let [p50, p99, max] = [at(0.5), at(0.99), at(1.0)].map(|ns| ns as f64 / 1e3);
     let found =
         format!("wakes {p50:.0} µs late in the median, {p99:.0} µs at the 99th percentile, {max:.0} µs at maximum");
-    if at(0.99) <= MAX_LATENESS_NS {
-        Finding::ok("timers", found)
-    } else {
-        Finding::warn("timers", found, "let nothing else run; on a virtual machine, give it cores of its own")
-    }
+    let remedy = "let nothing else run; on a virtual machine, give it cores of its own";
+    Finding::measured("timers", at(0.99) <= MAX_LATENESS_NS, found, remedy)
 }
 
 /// One second of one kernel flow through delay, loss and a link at `rate` bit/s.
@@ -227,11 +233,8 @@ fn capacity() -> Finding {
             let bytes: u64 = result.outcome.flows.iter().map(|f| f.received.unique_bytes).sum();
             let mbps = bytes as f64 * 8.0 / 1e6;
             let found = format!("{mbps:.0} Mbit/s for one kernel flow through delay, loss and link");
-            if mbps >= MIN_CAPACITY_MBPS {
-                Finding::ok(name, found)
-            } else {
-                Finding::warn(name, found, "stay well below this rate, or let nothing else run")
-            }
+            let remedy = "stay well below this rate, or let nothing else run";
+            Finding::measured(name, mbps >= MIN_CAPACITY_MBPS, found, remedy)
         }
         Err(error) => Finding::failed(name, error),
     }
@@ -242,13 +245,9 @@ fn punctuality() -> Finding {
     let name = "punctuality at 100 Mbit/s";
     match flow(100_000_000).map(|result| result.report.uplink_release.unwrap_or_default()) {
         Ok(release) => {
-            let us = |ns: u64| ns as f64 / 1e3;
-            let found = format!("packets leave {:.0} µs late at the 99th percentile", us(release.p99_ns));
-            if release.p99_ns <= MAX_LATENESS_NS {
-                Finding::ok(name, found)
-            } else {
-                Finding::warn(name, found, "let nothing else run; delays measured here carry this error")
-            }
+            let found = format!("packets leave {:.0} µs late at the 99th percentile", release.p99_ns as f64 / 1e3);
+            let remedy = "let nothing else run; delays measured here carry this error";
+            Finding::measured(name, release.p99_ns <= MAX_LATENESS_NS, found, remedy)
         }
         Err(error) => Finding::failed(name, error),
     }

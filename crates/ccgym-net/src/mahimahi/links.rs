@@ -23,7 +23,7 @@ pub(super) fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Resul
     // The last line may be half written.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     let (header, lines) = parse_log(&text[..whole])
-        .map_err(|error| NetError::new("reading the log of mm-link", error).coded("log-malformed"))?;
+        .map_err(|error| NetError::of("log-malformed", "reading the log of mm-link", error))?;
     let init = header.init_ms as f64 - clock.epoch_ms(Timestamp::ZERO);
     let time = |ms: u64| {
         let at = (init + ms as f64) * 1e6;

@@ -11,7 +11,7 @@ use ccgym_run::recorder::PacketLog;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::system::capture::{Capture, CapturedPacket};
-use crate::system::Namespace;
+use crate::system::{Namespace, Side};
 
 /// Bytes of a datagram's payload that tell it from others: the token and the number of ours.
 const PAYLOAD: usize = 64;
@@ -21,13 +21,6 @@ const MTU: u32 = 1500;
 const TOLERANCE: u64 = 100_000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-
-/// Which end of the path a device is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Inside,
-    Outside,
-}
 
 /// A packet at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +60,8 @@ pub struct Matched {
 }
 
 impl Watch {
-    /// Watch the senders' device. Flow i is that whose receiver has port `first_port` + i.
-    pub fn inside(namespace: &Arc<Namespace>, device: &str, first_port: u16, flows: u32) -> Result<Self> {
-        Self::start(namespace, device, End::Inside, first_port, flows)
-    }
-
-    /// Watch the outermost device, at which the receivers are.
-    pub fn outside(namespace: &Arc<Namespace>, device: &str, first_port: u16, flows: u32) -> Result<Self> {
-        Self::start(namespace, device, End::Outside, first_port, flows)
-    }
-
-    fn start(namespace: &Arc<Namespace>, device: &str, end: End, first_port: u16, flows: u32) -> Result<Self> {
+    /// Watch the device at one end. Flow i is that whose receiver has port `first_port` + i.
+    pub fn start(namespace: &Arc<Namespace>, device: &str, end: Side, first_port: u16, flows: u32) -> Result<Self> {
         let see = move |watched: &mut Watched, packet: CapturedPacket<'_>| {
             if let Some(packet) = read(&packet, end, first_port, flows) {
                 watched.oversized += u64::from(packet.size > MTU);
@@ -96,7 +80,7 @@ impl Watch {
 }
 
 /// Read the headers of a packet; `None` if it is of no flow, or on no way that flows take.
-fn read(captured: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) -> Option<CapturedEnd> {
+fn read(captured: &CapturedPacket<'_>, end: Side, first_port: u16, flows: u32) -> Option<CapturedEnd> {
     let bytes = captured.bytes;
     let be16 = |offset: usize| bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
     let first = *bytes.first()?;
@@ -107,41 +91,28 @@ fn read(captured: &CapturedPacket<'_>, end: End, first_port: u16, flows: u32) ->
     let flow_of = |port: u16| port.checked_sub(first_port).map(u32::from).filter(|&flow| flow < flows);
     let (source, destination) = (flow_of(be16(transport)?), flow_of(be16(transport + 2)?));
     // Data leaves the inside and arrives outside; acknowledgements go the other way.
-    let forth = captured.outgoing == (end == End::Inside);
+    let forth = captured.outgoing == (end == Side::Inside);
     let (flow, data) = if forth { (destination?, true) } else { (source?, false) };
     let protocol = *bytes.get(9)?;
-    let mut hash = Fnv::default();
-    hash.add(&[protocol]);
-    hash.add(bytes.get(4..6)?);
-    hash.add(bytes.get(2..4)?);
+    // FNV-1a: the inputs are short, and no attacker chooses them.
+    let mut key = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bytes: &[u8]| {
+        key = bytes.iter().fold(key, |key, &byte| (key ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    };
+    add(&[protocol]);
+    add(bytes.get(4..6)?);
+    add(bytes.get(2..4)?);
     match protocol {
         TCP => {
             // Numbers, flags and window, and the options with their timestamps; not ports and checksum.
             let length = usize::from(*bytes.get(transport + 12)? >> 4) * 4;
-            hash.add(bytes.get(transport + 4..transport + 16)?);
-            hash.add(bytes.get(transport + 20..bytes.len().min(transport + length)).unwrap_or_default());
+            add(bytes.get(transport + 4..transport + 16)?);
+            add(bytes.get(transport + 20..bytes.len().min(transport + length)).unwrap_or_default());
         }
-        UDP => hash.add(bytes.get(transport + 8..bytes.len().min(transport + 8 + PAYLOAD)).unwrap_or_default()),
+        UDP => add(bytes.get(transport + 8..bytes.len().min(transport + 8 + PAYLOAD)).unwrap_or_default()),
         _ => return None,
     }
-    Some(CapturedEnd { at: captured.at, key: hash.0, size: u32::from(be16(2)?), flow, data })
-}
-
-/// FNV-1a: the inputs are short, and no attacker chooses them.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
+    Some(CapturedEnd { at: captured.at, key, size: u32::from(be16(2)?), flow, data })
 }
 
 /// Find the packets of one end again at the other. What entered before the clock's zero or after `end` is left out, and
@@ -232,25 +203,25 @@ mod tests {
         outer[8] = 62;
         outer[12] = 77;
         outer[27] = 1;
-        let (a, b) = (read(&inner, true, End::Inside).unwrap(), read(&outer, false, End::Outside).unwrap());
+        let (a, b) = (read(&inner, true, Side::Inside).unwrap(), read(&outer, false, Side::Outside).unwrap());
         assert_eq!(a, b);
         assert_eq!((a.size, a.flow, a.data), (33, 1, true));
-        assert_ne!(read(&udp(3, 40_000, 5002, b"hullo"), true, End::Inside).unwrap().key, a.key);
-        assert_ne!(read(&udp(4, 40_000, 5002, b"hello"), true, End::Inside).unwrap().key, a.key);
+        assert_ne!(read(&udp(3, 40_000, 5002, b"hullo"), true, Side::Inside).unwrap().key, a.key);
+        assert_ne!(read(&udp(4, 40_000, 5002, b"hello"), true, Side::Inside).unwrap().key, a.key);
         // Acknowledgements come from the receiver's port.
-        assert!(!read(&udp(3, 5001, 40_000, b"x"), false, End::Inside).unwrap().data);
+        assert!(!read(&udp(3, 5001, 40_000, b"x"), false, Side::Inside).unwrap().data);
         // Other ways, other ports, other protocols, halves of packets.
-        assert_eq!(read(&inner, false, End::Inside), None);
-        assert_eq!(read(&udp(3, 40_000, 5003, b"x"), true, End::Inside), None);
+        assert_eq!(read(&inner, false, Side::Inside), None);
+        assert_eq!(read(&udp(3, 40_000, 5003, b"x"), true, Side::Inside), None);
         let mut icmp = inner.clone();
         icmp[9] = 1;
-        assert_eq!(read(&icmp, true, End::Inside), None);
+        assert_eq!(read(&icmp, true, Side::Inside), None);
         for cut in 0..inner.len() {
-            let _ = read(&inner[..cut], true, End::Inside);
+            let _ = read(&inner[..cut], true, Side::Inside);
         }
         let mut six = inner;
         six[0] = 0x60;
-        assert_eq!(read(&six, true, End::Inside), None);
+        assert_eq!(read(&six, true, Side::Inside), None);
     }
 
     #[test]

@@ -38,9 +38,7 @@ pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let step = || "preparing iptables for mahimahi".to_owned();
     let target = installed(IPTABLES, "iptables", step)?;
     let setpriv = SETPRIV.into_iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
-        NetError::new(step(), "no setpriv on this machine")
-            .coded("program-missing")
-            .hint("install util-linux 2.31 or later")
+        NetError::of("program-missing", step(), "no setpriv on this machine").hint("install util-linux 2.31 or later")
     })?;
     let real = real_place(directory, "iptables", step)?;
     let mut complaints = String::new();
@@ -57,8 +55,7 @@ pub(super) fn stand_in_for_iptables(directory: &Path) -> Result<()> {
         umount(&real).context(step)?;
     }
     let remedy = understand("iptables").map_or("", |known| known.remedy);
-    Err(NetError::new(step(), complaints.trim_end())
-        .coded("capability-missing")
+    Err(NetError::of("capability-missing", step(), complaints.trim_end())
         .expected("a working address translation")
         .hint(remedy))
 }
@@ -77,8 +74,7 @@ pub(super) fn forward_in_every_shell(directory: &Path) -> Result<()> {
 /// Where a program really lies.
 fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     fs::canonicalize(program).map_err(|error| {
-        NetError::new(step(), format!("{program}: {error}"))
-            .coded("program-missing")
+        NetError::of("program-missing", step(), format!("{program}: {error}"))
             .hint(format!("install {package}, which mahimahi needs"))
     })
 }

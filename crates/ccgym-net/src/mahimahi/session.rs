@@ -33,11 +33,10 @@ use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::system::endpoints::BASE_VARIABLE;
+pub use crate::system::endpoints::INGRESS;
 use crate::system::supervise::{mount_private, private_place, Group, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Namespace};
 
-/// The device of mahimahi's innermost shell, at the senders.
-pub const INGRESS: &str = "ingress";
 /// How long the shells may take to end after the program inside did.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A shell whose trace or queue is wrong comes up and dies within this time.
@@ -121,12 +120,8 @@ pub struct Session {
     pub inner_pid: Pid,
 }
 
-/// The files that a mm-link writes, known to it by their descriptors.
-#[derive(Debug)]
-struct LogFiles {
-    up: Arc<OwnedFd>,
-    down: Arc<OwnedFd>,
-}
+/// The files that a mm-link writes, known to it by their descriptors: those of the uplink and of the downlink.
+type LogFiles = [Arc<OwnedFd>; 2];
 
 /// What one mm-link logged.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,7 +168,7 @@ impl Session {
         setsockopt(&control, sockopt::PassCred, &true).context(step)?;
         let (reading, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
         let said = KeptOutput::listen(reading, 0, KEPT_TEXT)?;
-        let kept = logs.iter().flat_map(|files: &LogFiles| [&files.up, &files.down]).cloned().collect();
+        let kept = logs.iter().flatten().cloned().collect();
         // Around ours, another mahimahi may stand: its addresses are not those of this path.
         let environment =
             std::env::vars_os().filter(|(name, _)| name != BASE_VARIABLE && name != "MAHIMAHI_SHELL_PREFIX");
@@ -204,9 +199,9 @@ impl Session {
                 drop(isolated);
                 thread::sleep(PIPE_TIME);
                 let (code, found) = match (why, status) {
-                    (NoReport::Other(found), _) => ("no-answer", found),
-                    (NoReport::Ended, Some(status)) => ("program-failed", format!("it ended with {status}")),
-                    (NoReport::Ended, None) => ("program-failed", "it closed its input".to_owned()),
+                    (Some(found), _) => ("no-answer", found),
+                    (None, Some(status)) => ("program-failed", format!("it ended with {status}")),
+                    (None, None) => ("program-failed", "it closed its input".to_owned()),
                 };
                 return Err(explain("starting mahimahi", &found, said.text().trim()).coded(code));
             }
@@ -237,11 +232,8 @@ impl Session {
             None => Ok(()),
             Some(status) => {
                 thread::sleep(PIPE_TIME);
-                Err(explain(
-                    "the path of mahimahi's shells",
-                    &format!("it ended with {status}"),
-                    self.said.text().trim(),
-                ))
+                let found = format!("it ended with {status}");
+                Err(explain("the path of mahimahi's shells", &found, self.said.text().trim()))
             }
         }
     }
@@ -258,14 +250,13 @@ impl Session {
                 Some(start) => return Ok(start),
                 None if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
                 None => {
-                    return Err(NetError::new("reading the log of mm-link", "no head within a second")
-                        .coded("log-malformed")
+                    return Err(NetError::of("log-malformed", "reading the log of mm-link", "no head within a second")
                         .expected("its base timestamp")
                         .hint("this machine is too busy for a run in real time"));
                 }
             }
         };
-        self.logs.iter().map(|files| Ok([start(&files.up)?, start(&files.down)?])).collect()
+        self.logs.iter().map(|files| Ok([start(&files[0])?, start(&files[1])?])).collect()
     }
 
     /// End everything, and read the logs of every mm-link of the command, in its order, up to `end`.
@@ -279,7 +270,7 @@ impl Session {
         let _ = isolated.wait(END_TIMEOUT);
         drop(isolated);
         let read = |fd: &OwnedFd| read_link_log(&contents(fd)?, clock, end);
-        logs.iter().map(|files| Ok(ShellLogs { up: read(&files.up)?, down: read(&files.down)? })).collect()
+        logs.iter().map(|files| Ok(ShellLogs { up: read(&files[0])?, down: read(&files[1])? })).collect()
     }
 }
 
@@ -294,7 +285,7 @@ fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
             shell.push(format!("{option}=/proc/self/fd/{}", fd.as_raw_fd()));
             Ok(Arc::new(fd))
         };
-        all.push(LogFiles { up: add("--uplink-log")?, down: add("--downlink-log")? });
+        all.push([add("--uplink-log")?, add("--downlink-log")?]);
     }
     Ok(all)
 }
@@ -309,7 +300,7 @@ fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnO
         for argument in shell.iter_mut().skip(1).take(2) {
             let mut contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
             let trace = DeliveryTrace::parse(&contents, argument).map_err(|error| {
-                NetError::new(format!("reading trace {argument}"), &error).coded(error.code_or("trace-malformed"))
+                NetError::of(error.code_or("trace-malformed"), format!("reading trace {argument}"), &error)
             })?;
             let at_beginning = |lead: u64| !once && lead % trace.period().as_millis() == 0;
             if let Some((lead, length)) = lead.filter(|&(lead, _)| !at_beginning(lead)) {
@@ -345,7 +336,7 @@ fn ordinary_user() -> User {
 /// What mahimahi said, and what it means.
 fn explain(step: &str, found: &str, said: &str) -> NetError {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
-    let error = NetError::new(step, found).coded("program-failed");
+    let error = NetError::of("program-failed", step, found);
     match understand(said) {
         Some(known) => error.expected(format!("otherwise than that {}", known.problem)).hint(known.remedy),
         None => error
@@ -362,8 +353,7 @@ fn device_of(address: Ipv4Addr) -> Result<String> {
         found.address.as_ref().and_then(|a| a.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)) == Some(address)
     });
     found.map(|found| found.interface_name).ok_or_else(|| {
-        NetError::new(step(), "no device has it")
-            .coded("unknown-device")
+        NetError::of("unknown-device", step(), "no device has it")
             .hint("is the outermost shell mahimahi's? Only it may set MAHIMAHI_BASE")
     })
 }
@@ -376,22 +366,14 @@ fn contents(fd: &OwnedFd) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Why no report came.
-enum NoReport {
-    /// The socket closed: the shells ended.
-    Ended,
-    /// Anything else, in words.
-    Other(String),
-}
-
-impl From<Errno> for NoReport {
-    fn from(errno: Errno) -> Self {
-        Self::Other(errno.desc().to_owned())
-    }
-}
-
-/// How the program inside all shells says that it runs: its process number, and the outside's address. `patience`: the time that the deadline granted.
-fn await_report(control: &UnixStream, deadline: Instant, patience: Duration) -> Result<(Pid, Ipv4Addr), NoReport> {
+/// How the program inside all shells says that it runs: its process number, and the outside's address. `patience`: the time that
+/// the deadline granted. The error is why no report came; `None` if the socket closed: the shells ended.
+fn await_report(
+    control: &UnixStream,
+    deadline: Instant,
+    patience: Duration,
+) -> Result<(Pid, Ipv4Addr), Option<String>> {
+    let failed = |errno: Errno| Some(errno.desc().to_owned());
     let mut line = Vec::new();
     let mut sender = None;
     while !line.ends_with(b"\n") {
@@ -399,22 +381,23 @@ fn await_report(control: &UnixStream, deadline: Instant, patience: Duration) -> 
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(control.as_fd(), PollFlags::POLLIN)], timeout) {
             Ok(0) => {
-                return Err(NoReport::Other(format!("it did not come up within {} s", patience.as_secs_f64())));
+                return Err(Some(format!("it did not come up within {} s", patience.as_secs_f64())));
             }
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(failed(errno)),
         }
         // One byte at a time: what follows the line is for others.
         let mut byte = [0];
         let mut room = cmsg_space!(UnixCredentials);
         let mut parts = [IoSliceMut::new(&mut byte)];
-        let message = recvmsg::<()>(control.as_raw_fd(), &mut parts, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)?;
+        let message = recvmsg::<()>(control.as_raw_fd(), &mut parts, Some(&mut room), MsgFlags::MSG_CMSG_CLOEXEC)
+            .map_err(failed)?;
         if message.bytes == 0 {
-            return Err(NoReport::Ended);
+            return Err(None);
         }
         // The kernel says who wrote it, by the number that we know it by.
-        for control in message.cmsgs()? {
+        for control in message.cmsgs().map_err(failed)? {
             if let ControlMessageOwned::ScmCredentials(credentials) = control {
                 sender = Some(Pid::from_raw(credentials.pid()));
             }
@@ -425,6 +408,6 @@ fn await_report(control: &UnixStream, deadline: Instant, patience: Duration) -> 
     let base = line.strip_prefix("inside").and_then(|base| base.trim().parse().ok());
     match (sender, base) {
         (Some(pid), Some(base)) if pid.as_raw() > 0 => Ok((pid, base)),
-        _ => Err(NoReport::Other(format!("the program inside reported {line:?}"))),
+        _ => Err(Some(format!("the program inside reported {line:?}"))),
     }
 }

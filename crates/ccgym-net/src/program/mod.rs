@@ -194,8 +194,8 @@ pub struct ProgramLog {
 pub fn sent_nothing(flow: usize, scheme: &str, logs: &[ProgramLog]) -> NetError {
     let said = logs.iter().filter(|log| log.flow == flow && !log.text.trim().is_empty());
     let said = said.map(|log| format!("\nthe {} said: {}", log.end.name(), process::last_lines(&log.text)));
-    NetError::new(format!("flow {flow} ({scheme})"), format!("it sent no packet{}", said.collect::<String>()))
-        .coded("no-answer")
+    let found = format!("it sent no packet{}", said.collect::<String>());
+    NetError::of("no-answer", format!("flow {flow} ({scheme})"), found)
         .expected("a sender that sends at once, through the port that it is given")
         .hint("run both programs by hand inside `ccgym shell`, which shows what they do")
 }

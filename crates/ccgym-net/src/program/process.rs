@@ -54,8 +54,7 @@ impl Process {
             prepare: None,
         };
         let isolated = Isolated::start(launch).map_err(|error| {
-            NetError::new(format!("{}: {}", context(), error.place), error.found)
-                .coded("program-unstartable")
+            NetError::of("program-unstartable", format!("{}: {}", context(), error.place), error.found)
                 .expected("a program that can be executed")
                 .hint(format!("as it would be started: {}", words.join(" ")))
         })?;
@@ -76,8 +75,7 @@ impl Process {
         let text = self.output.text();
         let said = last_lines(&text);
         let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") };
-        NetError::new(self.step.clone(), format!("{found}; {said}"))
-            .coded("program-failed")
+        NetError::of("program-failed", self.step.clone(), format!("{found}; {said}"))
             .hint("try it by hand, both ends inside `ccgym shell`")
     }
 

@@ -34,7 +34,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     let traces = |name: &str| prepared.traces.get(name).cloned();
     let chains = spec
         .chains(&traces)
-        .map_err(|error| NetError::new("building the path", &error).coded(error.code_or("description-invalid")))?;
+        .map_err(|error| NetError::of(error.code_or("description-invalid"), "building the path", &error))?;
     let [up, down] = chains.try_into().map_err(|_| NetError::new("building the path", "several links"))?;
     let ends = Endpoints::open(Placement::Isolated)?;
     let clock = Clock::starting_in(lead);

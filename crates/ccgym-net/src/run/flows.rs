@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::Timestamp;
+use ccgym_run::FlowSpec;
 
 use super::plan::{Carrier, Prepared};
 use super::port;
 use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
-use crate::program::{self, End, ProgramLog, ProgramTask};
+use crate::program::{self, End, ProgramLog, ProgramSpec, ProgramTask};
 use crate::quic::{self, Ends, QuicJob, QuicReceiverJob, QuicSenderJob};
 use crate::steer::{AgentConnection, LiveGroundTruth, Steering};
 use crate::system::Namespace;
@@ -123,15 +124,10 @@ pub(super) fn start_senders(
     let mut senders = Workers::new("sender");
     let truth = LiveGroundTruth::of(&prepared.plan.spec, endpoints.backlog.clone());
     for index in 0..prepared.flows().len() {
-        let work = match prepared.carrier(index) {
-            Carrier::Ours => Work::Ours(prepared.scheme(index)?),
-            Carrier::Kernel(algorithm) => Work::Kernel(algorithm),
-            Carrier::Quic(algorithm) => Work::Quic(algorithm),
-            Carrier::Program(_) => Work::Program,
-        };
-        let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), senders.halt.clone());
-        let sender = FlowSender { prepared, index, endpoints, truth: truth.clone(), clock, halt };
-        senders.start(move |ready| sender.run(work, ready))?;
+        let ours = prepared.carrier(index) == Carrier::Ours;
+        let cca = ours.then(|| prepared.scheme(index)).transpose()?;
+        let (flow, truth) = (FlowThread::new(prepared, endpoints, index, clock, &senders.halt), truth.clone());
+        senders.start(move |ready| flow.send(cca, truth, ready))?;
     }
     // Each handshake and each program has its own deadline; this one only catches a bug.
     senders.wait_until_ready(endpoints.handshake + LISTEN_TIMEOUT)?;
@@ -140,215 +136,207 @@ pub(super) fn start_senders(
 
 /// A receiver per flow; all of them listen. What they count is binned by `clock`.
 pub(super) fn start_receivers(
-    prepared: &Prepared,
+    prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
     clock: Clock,
 ) -> Result<Workers<Left<ReceiverResult>>> {
-    let spec = &prepared.plan.spec;
     let mut receivers = Workers::new("receiver");
     for index in 0..prepared.flows().len() {
-        let at = SocketAddrV4::new(endpoints.address, port(index));
-        let (step, end) = (spec.record.series, Timestamp::ZERO + spec.duration);
-        let task = ReceiverTask { clock, step, end, halt: receivers.halt.clone(), flows: 1 };
-        let (carrier, namespace, quic) = (prepared.carrier(index), endpoints.outside.clone(), prepared.quic.clone());
-        let ends = quic_ends(prepared, endpoints, index, clock);
-        let program = program_task(prepared, endpoints, index, End::Receiver, clock, receivers.halt.clone());
-        receivers.start(move |ready| {
-            namespace.enter()?;
-            if let Some(program) = program {
-                return Ok((ReceiverResult::default(), Some(program::carry_out(&program, ready)?)));
-            }
-            let step = || format!("listening at {at}");
-            let received = match carrier {
-                // One that cannot run here.
-                Carrier::Program(_) => Ok(ReceiverResult::default()),
-                Carrier::Kernel(_) => {
-                    let listener = TcpListener::bind(at).context(step)?;
-                    ready();
-                    tcp::run_receiver(listener, task)
-                }
-                Carrier::Quic(_) => {
-                    let Some(program) = quic.program else { return Ok((ReceiverResult::default(), None)) };
-                    let job = QuicJob::Receiver(QuicReceiverJob { ends, end });
-                    quic::carry_out(&program, &job, &task.halt, ready)
-                }
-                Carrier::Ours => {
-                    let socket = UdpSocket::bind(at).context(step)?;
-                    ready();
-                    run_receiver(socket, task)
-                }
-            };
-            Ok((received?, None))
-        })?;
+        let flow = FlowThread::new(prepared, endpoints, index, clock, &receivers.halt);
+        receivers.start(move |ready| flow.receive(ready))?;
     }
     receivers.wait_until_ready(LISTEN_TIMEOUT)?;
     Ok(receivers)
 }
 
-/// What both ends of flow `index` need if QUIC carries it.
-fn quic_ends(prepared: &Prepared, endpoints: &FlowEndpoints, index: usize, clock: Clock) -> Ends {
-    let flow = &prepared.flows()[index];
-    Ends {
-        flow: index as u32,
-        receiver: SocketAddrV4::new(endpoints.address, port(index)),
-        secret: prepared.quic.secret,
-        packet_bytes: flow.mss + flow.header,
-        clock,
-        step: prepared.plan.spec.record.series,
-    }
-}
-
-/// One end of flow `index`, if programs of others carry it, and can here.
-fn program_task(
-    prepared: &Prepared,
-    endpoints: &FlowEndpoints,
-    index: usize,
-    end: End,
-    clock: Clock,
-    halt: Arc<AtomicBool>,
-) -> Option<ProgramTask> {
-    let Carrier::Program(program) = prepared.carrier(index) else { return None };
-    let (flow, run_end) = (&prepared.flows()[index], Timestamp::ZERO + prepared.plan.spec.duration);
-    let stop = flow.stop.unwrap_or(run_end).min(run_end);
-    Some(ProgramTask {
-        flow: index,
-        scheme: flow.scheme.clone(),
-        address: match program.listens {
-            End::Receiver => endpoints.address,
-            End::Sender => endpoints.inside_address?,
-        },
-        port: port(index),
-        namespace: if end == End::Sender { &endpoints.inside } else { &endpoints.outside }.clone(),
-        program,
-        end,
-        clock,
-        start: flow.start,
-        stop,
-        // A receiver may still get what is under way.
-        until: if end == End::Sender { stop } else { run_end },
-        halt,
-    })
-}
-
-/// What a sender is to run.
-enum Work {
-    Ours(Box<dyn CongestionControl>),
-    Kernel(String),
-    Quic(String),
-    Program,
-}
-
-/// What the thread of a sender needs.
-struct FlowSender {
+/// What the thread of a sender or a receiver needs.
+struct FlowThread {
     prepared: Arc<Prepared>,
-    index: usize,
     endpoints: FlowEndpoints,
-    truth: LiveGroundTruth,
+    index: usize,
     clock: Clock,
     halt: Arc<AtomicBool>,
+    /// When the run ends, and when the flow stops.
+    end: Timestamp,
+    stop: Timestamp,
+    /// Where the receiver listens.
+    receiver: SocketAddrV4,
 }
 
-impl FlowSender {
-    fn run(self, work: Work, ready: &dyn Fn()) -> Result<Left<SenderResult>> {
-        self.endpoints.inside.enter()?;
-        let sent = match work {
-            Work::Ours(cca) => self.run_ours(cca, ready),
-            Work::Kernel(algorithm) => self.run_kernel(algorithm, ready),
-            Work::Quic(algorithm) => self.run_quic(algorithm, ready),
-            Work::Program => return self.run_program(ready),
+impl FlowThread {
+    fn new(
+        prepared: &Arc<Prepared>,
+        endpoints: &FlowEndpoints,
+        index: usize,
+        clock: Clock,
+        halt: &Arc<AtomicBool>,
+    ) -> Self {
+        let end = Timestamp::ZERO + prepared.plan.spec.duration;
+        let stop = prepared.flows()[index].stop.unwrap_or(end).min(end);
+        let receiver = SocketAddrV4::new(endpoints.address, port(index));
+        let (prepared, endpoints, halt) = (prepared.clone(), endpoints.clone(), halt.clone());
+        Self { prepared, endpoints, index, clock, halt, end, stop, receiver }
+    }
+
+    fn flow(&self) -> &FlowSpec {
+        &self.prepared.flows()[self.index]
+    }
+
+    fn receive(self, ready: &dyn Fn()) -> Result<Left<ReceiverResult>> {
+        self.endpoints.outside.enter()?;
+        let step = || format!("listening at {}", self.receiver);
+        let (clock, halt, end) = (self.clock, self.halt.clone(), self.end);
+        let task = ReceiverTask { clock, step: self.prepared.plan.spec.record.series, end, halt, flows: 1 };
+        let received = match self.prepared.carrier(self.index) {
+            Carrier::Program(program) => match self.program_task(program, End::Receiver) {
+                Some(task) => return Ok((ReceiverResult::default(), Some(program::carry_out(&task, ready)?))),
+                // One that cannot run here.
+                None => ReceiverResult::default(),
+            },
+            Carrier::Kernel(_) => {
+                let listener = TcpListener::bind(self.receiver).context(step)?;
+                ready();
+                tcp::run_receiver(listener, task)?
+            }
+            Carrier::Quic(_) => {
+                let Some(program) = &self.prepared.quic.program else { return Ok((ReceiverResult::default(), None)) };
+                let job = QuicJob::Receiver(QuicReceiverJob { ends: self.quic_ends(), end });
+                quic::carry_out(program, &job, &self.halt, ready)?
+            }
+            Carrier::Ours => {
+                let socket = UdpSocket::bind(self.receiver).context(step)?;
+                ready();
+                run_receiver(socket, task)?
+            }
         };
-        Ok((sent?, None))
+        Ok((received, None))
     }
 
-    fn stop(&self) -> Timestamp {
-        let end = Timestamp::ZERO + self.prepared.plan.spec.duration;
-        self.prepared.flows()[self.index].stop.unwrap_or(end).min(end)
+    /// `cca`: the scheme, if our endpoints carry the flow.
+    fn send(
+        self,
+        cca: Option<Box<dyn CongestionControl>>,
+        truth: LiveGroundTruth,
+        ready: &dyn Fn(),
+    ) -> Result<Left<SenderResult>> {
+        self.endpoints.inside.enter()?;
+        if let Some(cca) = cca {
+            return Ok((self.send_by_scheme(cca, truth, ready)?, None));
+        }
+        let sent = match self.prepared.carrier(self.index) {
+            Carrier::Ours => SenderResult::default(),
+            Carrier::Kernel(algorithm) => self.send_by_kernel(algorithm, ready)?,
+            Carrier::Quic(algorithm) => self.send_by_quic(algorithm, ready)?,
+            Carrier::Program(program) => {
+                let scheme = &self.flow().scheme;
+                if let Some(task) = self.program_task(program, End::Sender) {
+                    let said = program::carry_out(&task, ready)?;
+                    return Ok((SenderResult { name: scheme.clone(), ..SenderResult::default() }, Some(said)));
+                }
+                let reason = "its sender listens, and nothing inside mahimahi's shells can be reached from outside \
+                              (--backend emulated runs it)";
+                SenderResult::unavailable(scheme, reason.into())
+            }
+        };
+        Ok((sent, None))
     }
 
-    fn peer(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.endpoints.address, port(self.index))
+    /// What both ends need if QUIC carries the flow.
+    fn quic_ends(&self) -> Ends {
+        Ends {
+            flow: self.index as u32,
+            receiver: self.receiver,
+            secret: self.prepared.quic.secret,
+            packet_bytes: self.flow().mss + self.flow().header,
+            clock: self.clock,
+            step: self.prepared.plan.spec.record.series,
+        }
     }
 
-    fn run_ours(self, cca: Box<dyn CongestionControl>, ready: &dyn Fn()) -> Result<SenderResult> {
+    /// One end of a flow that programs of others carry, if they can here.
+    fn program_task(&self, program: ProgramSpec, end: End) -> Option<ProgramTask> {
+        let FlowEndpoints { inside, outside, address, inside_address, .. } = &self.endpoints;
+        Some(ProgramTask {
+            flow: self.index,
+            scheme: self.flow().scheme.clone(),
+            address: if program.listens == End::Receiver { *address } else { (*inside_address)? },
+            port: port(self.index),
+            namespace: if end == End::Sender { inside } else { outside }.clone(),
+            program,
+            end,
+            clock: self.clock,
+            start: self.flow().start,
+            stop: self.stop,
+            // A receiver may still get what is under way.
+            until: if end == End::Sender { self.stop } else { self.end },
+            halt: self.halt.clone(),
+        })
+    }
+
+    fn send_by_scheme(
+        self,
+        cca: Box<dyn CongestionControl>,
+        truth: LiveGroundTruth,
+        ready: &dyn Fn(),
+    ) -> Result<SenderResult> {
         let spec = &self.prepared.plan.spec;
-        let flow = &spec.flows[self.index];
-        let steering = self.steering(&*cca)?;
-        let socket =
-            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(|| format!("flow {}: a socket", self.index))?;
-        let peer = SocketAddr::V4(self.peer());
-        let connection = Connection::open(socket, peer, flow, self.index as u32, self.endpoints.handshake)?;
+        let (index, flow) = (self.index as u32, self.flow());
+        let steering = self.steering(&*cca, truth)?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(|| format!("flow {index}: a socket"))?;
+        let peer = SocketAddr::V4(self.receiver);
+        let connection = Connection::open(socket, peer, flow, index, self.endpoints.handshake)?;
         let context = spec.init_context(self.index, &*cca);
         ready();
         // The clock reads zero before the run begins, too.
         self.clock.sleep_until(Timestamp::ZERO);
         connection.run(SenderTask {
-            flow: self.index as u32,
+            flow: index,
             spec: flow.clone(),
             cca,
             context,
             clock: self.clock,
             start: flow.start,
-            stop: self.stop(),
+            stop: self.stop,
             step: spec.record.series,
             seed: spec.seed,
             steering,
-            halt: self.halt,
+            halt: self.halt.clone(),
         })
     }
 
     /// The environment that decides for the flow, if its scheme is decided for from outside.
-    fn steering(&self, cca: &dyn CongestionControl) -> Result<Option<Steering>> {
+    fn steering(&self, cca: &dyn CongestionControl, truth: LiveGroundTruth) -> Result<Option<Steering>> {
         if !cca.interval_driven().is_some_and(|scheme| scheme.decided_outside()) {
             return Ok(None);
         }
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
-            return Err(NetError::new(format!("flow {}", self.index), "a learning flow, and nothing to decide for it")
-                .coded("argument-missing")
+            let found = "a learning flow, and nothing to decide for it";
+            return Err(NetError::of("argument-missing", format!("flow {}", self.index), found)
                 .expected("an agent and a control socket in the plan"));
         };
-        let connection = AgentConnection {
-            flow: self.index as u32,
-            agent: agent.spec(),
-            truth: self.truth.clone(),
-            halt: self.halt.clone(),
-        };
-        Steering::connect(socket, connection).map(Some)
+        let (flow, halt) = (self.index as u32, self.halt.clone());
+        Steering::connect(socket, AgentConnection { flow, agent: agent.spec(), truth, halt }).map(Some)
     }
 
-    fn run_quic(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
-        let spec = &self.prepared.plan.spec;
-        let flow = &spec.flows[self.index];
+    fn send_by_quic(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
+        let flow = self.flow();
         let Some(program) = &self.prepared.quic.program else {
             return Ok(SenderResult::unavailable(&flow.scheme, "there is no program ccgym-quic here".into()));
         };
         let job = QuicJob::Sender(QuicSenderJob {
-            ends: quic_ends(&self.prepared, &self.endpoints, self.index, self.clock),
+            ends: self.quic_ends(),
             algorithm,
             source: flow.source.clone(),
-            seed: spec.seed,
+            seed: self.prepared.plan.spec.seed,
             mss: flow.mss,
             start: flow.start,
-            stop: self.stop(),
+            stop: self.stop,
         });
         quic::carry_out(program, &job, &self.halt, ready)
     }
 
-    fn run_program(self, ready: &dyn Fn()) -> Result<Left<SenderResult>> {
-        let scheme = &self.prepared.flows()[self.index].scheme;
-        let Some(task) =
-            program_task(&self.prepared, &self.endpoints, self.index, End::Sender, self.clock, self.halt.clone())
-        else {
-            let reason = "its sender listens, and nothing inside mahimahi's shells can be reached from outside \
-                          (--backend emulated runs it)";
-            return Ok((SenderResult::unavailable(scheme, reason.into()), None));
-        };
-        let said = program::carry_out(&task, ready)?;
-        Ok((SenderResult { name: scheme.clone(), ..SenderResult::default() }, Some(said)))
-    }
-
-    fn run_kernel(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
-        let spec = &self.prepared.plan.spec;
-        let flow = &spec.flows[self.index];
+    fn send_by_kernel(self, algorithm: String, ready: &dyn Fn()) -> Result<SenderResult> {
+        let (spec, flow) = (&self.prepared.plan.spec, self.flow());
         if !tcp::available().contains(&algorithm) {
             let reason = format!("this kernel has no congestion control {algorithm:?}");
             return Ok(SenderResult::unavailable(&flow.scheme, reason));
@@ -358,16 +346,16 @@ impl FlowSender {
         tcp::run_sender(TcpSenderTask {
             flow: self.index as u32,
             algorithm,
-            peer: self.peer(),
+            peer: self.receiver,
             source: flow.source.clone(),
             mss: flow.mss,
             header: flow.header,
             clock: self.clock,
             start: flow.start,
-            stop: self.stop(),
+            stop: self.stop,
             step: spec.record.series,
             seed: spec.seed,
-            halt: self.halt,
+            halt: self.halt.clone(),
         })
     }
 }

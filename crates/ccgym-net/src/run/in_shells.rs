@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 use crate::shell::{DirectionReport, EmulatorReport};
-use crate::system::system_info;
+use crate::system::{system_info, Side};
 
 /// How long before time zero everything is set up, in addition to some round trips of the path.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
@@ -36,8 +36,7 @@ const HANDSHAKE: Duration = Duration::from_secs(15);
 /// Carry out a plan inside mahimahi's shells.
 pub(super) fn execute(plan: Plan, shells: &[Shell], make_guests: MakeGuests<'_>) -> Result<RunResult> {
     if !geteuid().is_root() {
-        return Err(NetError::new("the mahimahi backend", "this process is not root's")
-            .coded("capability-missing")
+        return Err(NetError::of("capability-missing", "the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }
@@ -77,8 +76,8 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<O
     };
     let watches = if spec.record.packets || programs::any(spec) {
         Some((
-            Watch::inside(&endpoints.inside, INGRESS, FIRST_PORT, count)?,
-            Watch::outside(&endpoints.outside, &session.outside_device, FIRST_PORT, count)?,
+            Watch::start(&endpoints.inside, INGRESS, Side::Inside, FIRST_PORT, count)?,
+            Watch::start(&endpoints.outside, &session.outside_device, Side::Outside, FIRST_PORT, count)?,
         ))
     } else {
         None

@@ -1,9 +1,6 @@
 //! Two halves of a run between two machines made one: packets matched by number, times of the receivers' machine written
 //! in the senders' clock.
 
-use std::fs;
-use std::path::Path;
-
 use ccgym_core::Timestamp;
 use ccgym_run::recorder::PacketLog;
 use ccgym_run::RunSpec;
@@ -13,7 +10,7 @@ use super::flows::Ended;
 use super::outcome::run_result;
 use super::programs;
 use super::result::{ClockReport, PathReport, RunResult};
-use crate::error::{Context, NetError, Result};
+use crate::error::{NetError, Result};
 use crate::program::ProgramLog;
 use crate::shell::{DirectionReport, EmulatorReport};
 use crate::tunnel::clocks::{relate, ClockRelation};
@@ -57,21 +54,13 @@ pub struct HalfResult {
 }
 
 impl HalfResult {
-    /// Write it to a file, which may be one of the parent's without a name.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error).coded("protocol-error"))?;
-        fs::write(path, bytes).context(step)
-    }
-
-    /// The inverse.
+    /// Read what an end wrote.
     ///
     /// # Errors
     /// It is something else.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| {
-            NetError::new("reading half of a result", error)
-                .coded("protocol-error")
+            NetError::of("protocol-error", "reading half of a result", error)
                 .expected("the half of a run of this version")
         })
     }
@@ -145,9 +134,9 @@ pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOp
     let count = spec.flows.len();
     if ended.senders.len() != count || ended.received.len() != count {
         let found = format!("{} senders and {} receivers", ended.senders.len(), ended.received.len());
-        return Err(NetError::new("joining the halves of a result", found)
-            .coded("wrong-count")
-            .expected(format!("{count} of each")));
+        return Err(
+            NetError::of("wrong-count", "joining the halves of a result", found).expected(format!("{count} of each"))
+        );
     }
     let programs = programs::measure(spec, &mut path, &mut ended)?;
     let limited = [("senders", senders.limited), ("receivers", receivers.limited)];
@@ -180,8 +169,8 @@ fn clocks(
     let there = pairs(a, b).chain(a.asked.iter().copied()).chain(b.answered.iter().copied());
     let back = pairs(b, a).chain(b.asked.iter().copied()).chain(a.answered.iter().copied());
     let Some(found) = relate(there, back) else {
-        return Err(NetError::new("joining the halves of a result", "no packet crossed the tunnel both ways")
-            .coded("path-blocked")
+        let found = "no packet crossed the tunnel both ways";
+        return Err(NetError::of("path-blocked", "joining the halves of a result", found)
             .expected("packets both ways, by which the clocks of the machines are compared"));
     };
     // From these clocks, which began when their ends did, to wall clocks.

@@ -14,8 +14,6 @@ mod remote;
 mod result;
 mod workers;
 
-use std::io::Read;
-use std::thread;
 use std::time::Duration;
 
 pub use join::{join, HalfResult, JoinOptions};
@@ -24,8 +22,8 @@ pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport
 
 pub(crate) use crate::shell::FIRST_PORT;
 
-use crate::error::{Context, NetError, Result};
-use crate::system::become_capable;
+use crate::error::{NetError, Result};
+use crate::system::{become_capable, when_parent_ends};
 
 /// Exit status after the parent has ended.
 const PARENT_ENDED: i32 = 129;
@@ -37,9 +35,8 @@ const PARENT_ENDED: i32 = 129;
 /// As `execute`; a plan without a place for its result, or one that a real path cannot carry out.
 pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     plan.check()?;
-    let Some(result) = plan.result.clone() else {
-        return Err(NetError::new("run", "a plan without the place of its result")
-            .coded("argument-missing")
+    let Some(path) = plan.result.clone() else {
+        return Err(NetError::of("argument-missing", "run", "a plan without the place of its result")
             .expected("the key `result`"));
     };
     // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
@@ -47,25 +44,13 @@ pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
     if !matches!(plan.backend, Backend::Mahimahi { .. }) {
         become_capable()?;
     }
-    end_with_parent()?;
+    // With this process all threads, devices and namespaces end.
+    when_parent_ends(|| std::process::exit(PARENT_ENDED))?;
     match plan.backend.clone() {
-        Backend::Remote(end) => remote::execute(plan, &end, make_guests)?.write(&result)?,
-        _ => execute(plan, make_guests)?.write(&result)?,
+        Backend::Remote(end) => result::write(&remote::execute(plan, &end, make_guests)?, &path)?,
+        _ => result::write(&execute(plan, make_guests)?, &path)?,
     }
     Ok(0)
-}
-
-/// Watch the parent: this process ends, and with it all threads, devices and namespaces, when standard input does. The
-/// parent holds the other end of that pipe, which closes when the parent ends, for whatever reason.
-fn end_with_parent() -> Result<()> {
-    let watch = || {
-        let mut bytes = [0; 64];
-        // What the parent writes says nothing; an error is an end too.
-        while std::io::stdin().read(&mut bytes).is_ok_and(|n| n > 0) {}
-        std::process::exit(PARENT_ENDED);
-    };
-    let watchdog = thread::Builder::new().name("parent watchdog".into()).spawn(watch);
-    watchdog.context(|| "starting the parent watchdog".into()).map(drop)
 }
 
 /// Carry out a plan. An emulated path needs [`become_capable`] before.
@@ -73,9 +58,10 @@ pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
     match plan.backend.clone() {
         Backend::Emulated => emulated::execute(plan, make_guests),
         Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
-        Backend::Remote(_) => Err(NetError::new("carrying out a plan", "one end of a run between two machines")
-            .coded("backend-unsuitable")
-            .expected("a run of this machine alone")),
+        Backend::Remote(_) => {
+            Err(NetError::of("backend-unsuitable", "carrying out a plan", "one end of a run between two machines")
+                .expected("a run of this machine alone"))
+        }
     }
 }
 
@@ -95,8 +81,7 @@ fn retry_with_longer_leads(
         }
     }
     let found = format!("not done {} s before the start", leads[2].as_secs());
-    Err(NetError::new("setting up the flows", found)
-        .coded("run-stalled")
+    Err(NetError::of("run-stalled", "setting up the flows", found)
         .hint("this machine is too busy for a run in real time"))
 }
 

@@ -123,56 +123,42 @@ impl Plan {
     /// The first such thing.
     pub(super) fn check(&self) -> Result<()> {
         let step = || "checking the plan".to_owned();
-        self.spec
-            .validate()
-            .map_err(|error| NetError::new(step(), &error).coded(error.code_or("description-invalid")))?;
+        self.spec.validate().map_err(|error| NetError::of(error.code_or("description-invalid"), step(), &error))?;
         if self.spec.flows.len() > MAX_FLOWS {
             let found = format!("{} flows", self.spec.flows.len());
-            return Err(NetError::new(step(), found)
-                .coded("too-large")
-                .expected(format!("max {MAX_FLOWS} on a real path")));
+            return Err(NetError::of("too-large", step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         if self.spec.is_network() || !self.spec.links.is_empty() {
             let found = "links with names, or flows in both directions";
             let expected = "one path that all data crosses in the same direction; networks can be simulated only";
-            return Err(NetError::new(step(), found).coded("backend-unsuitable").expected(expected));
+            return Err(NetError::of("backend-unsuitable", step(), found).expected(expected));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
-            let others =
-                [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| flow.scheme.starts_with(prefix));
-            let ours = matches!(flow.source, SourceSpec::Media(_) | SourceSpec::Poisson { .. });
-            if others && ours {
-                return Err(NetError::new(
-                    format!("checking flows[{i}].source"),
-                    format!("media or poisson over {}", flow.scheme),
-                )
-                .coded("scheme-unsuitable")
-                .expected("a scheme of ccgym, over the profile udp"));
+            let refuse = |code, key: &str, found: &str, expected: &str| {
+                Err(NetError::of(code, format!("checking flows[{i}]{key}"), found).expected(expected))
+            };
+            let (scheme, source) = (&flow.scheme, &flow.source);
+            let others = [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| scheme.starts_with(prefix));
+            if others && matches!(source, SourceSpec::Media(_) | SourceSpec::Poisson { .. }) {
+                let found = format!("media or poisson over {scheme}");
+                return refuse("scheme-unsuitable", ".source", &found, "a scheme of ccgym, over the profile udp");
             }
-            let transfers = matches!(flow.source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
+            let transfers = matches!(source, SourceSpec::Requests(_) | SourceSpec::Poisson { size: Some(_), .. });
             if transfers || flow.send_buffer.is_some() {
-                let found = "transfers of a source or a send buffer";
-                return Err(NetError::new(format!("checking flows[{i}]"), found)
-                    .coded("backend-unsuitable")
-                    .expected("another source, without a send buffer; these can be simulated only"));
+                let expected = "another source, without a send buffer; these can be simulated only";
+                return refuse("backend-unsuitable", "", "transfers of a source or a send buffer", expected);
             }
             if flow.misbehavior() != Misbehavior::default() {
-                return Err(NetError::new(format!("checking flows[{i}]"), "a receiver that misbehaves")
-                    .coded("backend-unsuitable")
-                    .expected("an honest one; others can be simulated only"));
+                let expected = "an honest one; others can be simulated only";
+                return refuse("backend-unsuitable", "", "a receiver that misbehaves", expected);
             }
-            if flow.scheme.starts_with(PROGRAM_PREFIX) {
-                let step = || format!("checking flows[{i}]");
-                if !self.programs.contains_key(&i) {
-                    return Err(NetError::new(step(), format!("{} without its programs", flow.scheme))
-                        .coded("argument-missing")
-                        .expected("them under the key `programs`"));
-                }
-                if !matches!(flow.source, SourceSpec::Greedy) {
-                    return Err(NetError::new(step(), format!("a source for {}", flow.scheme))
-                        .coded("scheme-unsuitable")
-                        .expected("none: the program sends what it has, as fast as it can"));
-                }
+            if scheme.starts_with(PROGRAM_PREFIX) && !self.programs.contains_key(&i) {
+                let found = format!("{scheme} without its programs");
+                return refuse("argument-missing", "", &found, "them under the key `programs`");
+            }
+            if scheme.starts_with(PROGRAM_PREFIX) && !matches!(source, SourceSpec::Greedy) {
+                let expected = "none: the program sends what it has, as fast as it can";
+                return refuse("scheme-unsuitable", "", &format!("a source for {scheme}"), expected);
             }
             check(flow)
                 .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
@@ -224,7 +210,7 @@ impl Prepared {
         let mut resources = load_policies(&plan.policies)?;
         resources.agent = agent(&plan)?;
         resources.guests = make_guests(&plan.guests)
-            .map_err(|found| NetError::new("loading the schemes of flows", found).coded("scheme-unimportable"))?;
+            .map_err(|found| NetError::of("scheme-unimportable", "loading the schemes of flows", found))?;
         let quic = Quic::new(plan.quic.clone())?;
         Ok(Self { plan, traces, resources, quic })
     }
@@ -260,7 +246,7 @@ impl Prepared {
     pub fn scheme(&self, index: usize) -> Result<Box<dyn CongestionControl>> {
         let flow = &self.flows()[index];
         ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)
-            .map_err(|error| NetError::new(format!("making the scheme of flow {index}"), &error).coded(error.code()))
+            .map_err(|error| NetError::of(error.code(), format!("making the scheme of flow {index}"), &error))
     }
 }
 
@@ -275,7 +261,7 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
             .context(step)
             .map_err(|error| error.expected("a mahimahi trace: one whole number of milliseconds per line"))?;
         let trace = DeliveryTrace::parse(&bytes, name)
-            .map_err(|error| NetError::new(step(), &error).coded(error.code_or("trace-malformed")))?;
+            .map_err(|error| NetError::of(error.code_or("trace-malformed"), step(), &error))?;
         Ok((name.clone(), Arc::new(trace)))
     };
     files.iter().map(load).collect()
@@ -291,7 +277,7 @@ pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources>
         let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
         let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;
         let policy = Policy::load(&bytes, &text)
-            .map_err(|error| NetError::new(format!("loading the policy {name}"), &error).coded(error.code))?;
+            .map_err(|error| NetError::of(error.code, format!("loading the policy {name}"), &error))?;
         resources.policies.insert(name.clone(), policy);
     }
     Ok(resources)
@@ -301,7 +287,7 @@ fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {
     let Some(value) = &plan.agent else { return Ok(None) };
     let step = || "reading the agent of learning flows".to_owned();
     let spec = AgentSpec::from_json(&value.to_string())
-        .map_err(|error| NetError::new(step(), &error).coded(error.code_or("agent-invalid")))?;
+        .map_err(|error| NetError::of(error.code_or("agent-invalid"), step(), &error))?;
     Ok(Some(FlowAgent::new(Arc::new(spec))))
 }
 

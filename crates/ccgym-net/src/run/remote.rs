@@ -16,8 +16,9 @@ use super::plan::{Half, MakeGuests, Plan, Prepared, TunnelEnd};
 use super::PROGRAMS_TAKE;
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
+use crate::system::endpoints::INGRESS;
 use crate::system::{system_info, Endpoint, IdleSpinner, Side};
-use crate::tunnel::message::{secret, Message, Secret};
+use crate::tunnel::message::{secret, Message};
 use crate::tunnel::rendezvous::{meet, Meeting};
 use crate::tunnel::{Link, TUNNEL_MTU};
 
@@ -36,21 +37,20 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     let step = || "checking the plan".to_owned();
     let Some(secret) = secret(&end.secret) else {
-        return Err(NetError::new(step(), "the tunnel's secret")
-            .coded("argument-missing")
-            .expected("32 hexadecimal digits"));
+        return Err(NetError::of("argument-missing", step(), "the tunnel's secret").expected("32 hexadecimal digits"));
     };
     let meeting = match (end.listen, end.connect) {
         (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
         (None, Some(to)) => Meeting::Connect(to),
         _ => {
-            return Err(NetError::new(step(), "the tunnel's addresses")
-                .coded("exactly-one")
-                .expected("either `listen` or `connect`"))
+            return Err(
+                NetError::of("exactly-one", step(), "the tunnel's addresses").expected("either `listen` or `connect`")
+            )
         }
     };
     let mut prepared = Prepared::load(plan, make_guests)?;
-    prepared.quic.secret = of_quic(&secret);
+    // QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
+    prepared.quic.secret = std::array::from_fn(|i| secret[i % secret.len()]);
     let prepared = Arc::new(prepared);
     let socket = meet(meeting, &secret, end.interface.as_deref())?;
     // Times of this end are counted from here.
@@ -68,14 +68,6 @@ pub(super) fn execute(plan: Plan, end: &TunnelEnd, make_guests: MakeGuests<'_>) 
     }
 }
 
-/// QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
-fn of_quic(secret: &Secret) -> [u8; 32] {
-    let mut both = [0; 32];
-    both[..16].copy_from_slice(secret);
-    both[16..].copy_from_slice(secret);
-    both
-}
-
 /// What is here.
 struct This {
     prepared: Arc<Prepared>,
@@ -86,7 +78,7 @@ struct This {
 impl This {
     fn flow_endpoints(&self, lead: Duration) -> FlowEndpoints {
         let (own, other) = (self.endpoint.address, self.endpoint.peer());
-        let inside = self.endpoint.device == "ingress";
+        let inside = self.endpoint.device == INGRESS;
         FlowEndpoints {
             inside: self.endpoint.namespace.clone(),
             outside: self.endpoint.namespace.clone(),
@@ -121,8 +113,8 @@ impl This {
         let left = run.until(Timestamp::ZERO).map_or(Duration::ZERO, |span| Duration::from_nanos(span.0));
         let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
         if run.has_started() {
-            return Err(NetError::new("setting up the flows", format!("not done within {:.1} s", lead.as_secs_f64()))
-                .coded("run-stalled")
+            let found = format!("not done within {:.1} s", lead.as_secs_f64());
+            return Err(NetError::of("run-stalled", "setting up the flows", found)
                 .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
         }
         let mut ended = Ended::default();
@@ -184,11 +176,8 @@ impl This {
 }
 
 fn unanswered(found: &str, round_trip: Duration) -> NetError {
-    NetError::new(
-        "agreeing on the start of the run",
-        format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3),
-    )
-    .coded("no-answer")
-    .expected("an answer of the other end, which did answer before")
-    .hint("the other machine says what went wrong there, or the path between them stopped")
+    let found = format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3);
+    NetError::of("no-answer", "agreeing on the start of the run", found)
+        .expected("an answer of the other end, which did answer before")
+        .hint("the other machine says what went wrong there, or the path between them stopped")
 }

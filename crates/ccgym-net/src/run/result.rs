@@ -85,6 +85,13 @@ pub struct ClockReport {
     pub ntp_offset_ms: Option<f64>,
 }
 
+/// Write a result to a file, which may be one of the parent's without a name.
+pub(super) fn write(result: &impl Serialize, path: &Path) -> Result<()> {
+    let step = || format!("writing the result {}", path.display());
+    let bytes = postcard::to_stdvec(result).map_err(|error| NetError::of("protocol-error", step(), error))?;
+    fs::write(path, bytes).context(step)
+}
+
 /// Outcome and report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
@@ -100,21 +107,14 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Write it to a file, which may be one of the parent's without a name.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let step = || format!("writing the result {}", path.display());
-        let bytes = postcard::to_stdvec(self).map_err(|error| NetError::new(step(), error).coded("protocol-error"))?;
-        fs::write(path, bytes).context(step)
-    }
-
-    /// Read what [`RunResult::write`] wrote.
+    /// Read what a run wrote.
     ///
     /// # Errors
     /// It cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
         postcard::from_bytes(&fs::read(path).context(step)?).map_err(|error| {
-            NetError::new(step(), error).coded("protocol-error").expected("the result of a run of this version")
+            NetError::of("protocol-error", step(), error).expected("the result of a run of this version")
         })
     }
 }

@@ -42,7 +42,7 @@ impl<T: Send + 'static> Workers<T> {
                 Err(RecvTimeoutError::Disconnected) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let found = format!("not ready after {} s", patience.as_secs());
-                    return Err(NetError::new(format!("starting {} {index}", self.name), found).coded("run-stalled"));
+                    return Err(NetError::of("run-stalled", format!("starting {} {index}", self.name), found));
                 }
             }
         }

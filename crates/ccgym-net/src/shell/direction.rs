@@ -335,7 +335,7 @@ fn send(to: &Port, part: &Part<'_>) -> Result<bool> {
         Ok(sent) => Ok(sent),
         Err(error) => match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV) => {
-                Err(NetError::new("writing to a device", error).coded("unknown-device").hint("the device was removed"))
+                Err(NetError::of("unknown-device", "writing to a device", error).hint("the device was removed"))
             }
             _ => Ok(false),
         },

@@ -129,15 +129,14 @@ impl ShellJob {
     pub fn elements(&self) -> Result<ShellPath> {
         let step = || format!("reading {}", self.origin);
         let path: ShellPath = serde_json::from_value(self.path.clone()).map_err(|error| {
-            NetError::new(step(), error)
-                .coded("file-malformed")
+            NetError::of("file-malformed", step(), error)
                 .expected("elements as `ccgym path show PATH --spec` writes them")
         })?;
         for log in &self.link_logs {
             if !matches!(path.elements(log.direction).get(log.element), Some(ElementSpec::Link { .. })) {
-                return Err(NetError::new(step(), format!("a log of element {}", log.element))
-                    .coded("wrong-type")
-                    .expected("a link"));
+                return Err(
+                    NetError::of("wrong-type", step(), format!("a log of element {}", log.element)).expected("a link")
+                );
             }
         }
         Ok(path)

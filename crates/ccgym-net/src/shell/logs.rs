@@ -56,9 +56,7 @@ impl LogFile {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(known) if known.is_dir() => {
-                return Err(NetError::new(step(), "it is a directory")
-                    .coded("file-unwritable")
-                    .expected("the name of a file"))
+                return Err(NetError::of("file-unwritable", step(), "it is a directory").expected("the name of a file"))
             }
             Ok(known) if !known.is_file() => {
                 let file = OpenOptions::new().write(true).open(&path).context(step)?;
@@ -72,10 +70,10 @@ impl LogFile {
             Ok(file) => Target::Nameless(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound || !folder.is_dir() => {
                 let hint = format!("make the directory {} first", folder.display());
-                return Err(NetError::new(step(), error).coded("file-unwritable").hint(hint));
+                return Err(NetError::of("file-unwritable", step(), error).hint(hint));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(NetError::new(step(), error).coded("file-unwritable"))
+                return Err(NetError::of("file-unwritable", step(), error))
             }
             Err(_) => Target::Later,
         };

@@ -51,8 +51,7 @@ impl Records {
         let links = job.link_logs.iter().map(|log| log.file.as_path());
         for name in links.chain(job.datalink_log.as_deref()).chain(job.acklink_log.as_deref()) {
             if names.contains(&name) && !name.starts_with("/dev") {
-                return Err(NetError::new("ccgym shell", format!("two logs into {}", name.display()))
-                    .coded("duplicate")
+                return Err(NetError::of("duplicate", "ccgym shell", format!("two logs into {}", name.display()))
                     .expected("a file of its own for each log"));
             }
             names.push(name);

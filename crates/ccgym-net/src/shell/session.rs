@@ -44,8 +44,8 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     let chain = |specs: &[ElementSpec], way: &str, first_index| {
         let find = |name: &str| traces.get(name).map(Arc::clone);
         Chain::new(specs, seed, first_index, &find).map_err(|error| {
-            NetError::new(format!("building {}", job.origin), format!("{way}{error}"))
-                .coded(error.code_or("description-invalid"))
+            let found = format!("{way}{error}");
+            NetError::of(error.code_or("description-invalid"), format!("building {}", job.origin), found)
         })
     };
     // The streams of random numbers are those of the simulator.
@@ -162,9 +162,7 @@ fn say(text: &str) {
 
 fn random() -> Result<u64> {
     // Short enough to be typed again.
-    getrandom::u64()
-        .map(|seed| seed >> 32)
-        .map_err(|error| NetError::new("drawing a seed", error).coded("system-call-failed"))
+    getrandom::u64().map(|seed| seed >> 32).map_err(|error| NetError::of("system-call-failed", "drawing a seed", error))
 }
 
 /// When the shell ends by itself: as soon as all traces of one group have been played.
@@ -179,13 +177,11 @@ fn ends_at(groups: &[Vec<String>], traces: &BTreeMap<String, Arc<DeliveryTrace>>
 fn find_user(name: &str) -> Result<User> {
     let step = || format!("looking for the user {name}");
     if !nix::unistd::geteuid().is_root() {
-        return Err(NetError::new("ccgym shell --user", "an ordinary user")
-            .coded("capability-missing")
-            .expected("root"));
+        return Err(NetError::of("capability-missing", "ccgym shell --user", "an ordinary user").expected("root"));
     }
     User::from_name(name)
         .context(step)?
-        .ok_or_else(|| NetError::new(step(), "there is none").coded("unknown-name").expected("a login name"))
+        .ok_or_else(|| NetError::of("unknown-name", step(), "there is none").expected("a login name"))
 }
 
 /// Who called `sudo`: programs that ordinary users start should not be root's only because the path is.
@@ -193,8 +189,7 @@ fn find_sudo_caller() -> Result<Option<User>> {
     let Some((uid, gid)) = sudo_caller() else { return Ok(None) };
     let step = || format!("looking for user {uid}, who called sudo");
     let user = User::from_uid(uid).context(step)?.ok_or_else(|| {
-        NetError::new(step(), "there is none")
-            .coded("unknown-name")
+        NetError::of("unknown-name", step(), "there is none")
             .expected("a user of this machine")
             .hint("name one: --user NAME, or --user root")
     })?;
@@ -209,17 +204,16 @@ fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
 }
 
 fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {
+    let denied = |option: &str, found: &str| NetError::of("capability-missing", option, found);
     match (capability, wanted) {
-        (Capability::UserNamespace, Some(Placement::HostOutside)) => Err(NetError::new(
-            "ccgym shell --host",
-            "no power over this machine's network",
-        )
-        .coded("capability-missing")
-        .expected("root")
-        .hint("without --host both ends are apart from the machine; --outside starts what the command shall reach")),
-        (Capability::UserNamespace, _) if user => Err(NetError::new("ccgym shell --user", "a user namespace")
-            .coded("capability-missing")
-            .expected("the machine's own root")),
+        (Capability::UserNamespace, Some(Placement::HostOutside)) => {
+            Err(denied("ccgym shell --host", "no power over this machine's network").expected("root").hint(
+                "without --host both ends are apart from the machine; --outside starts what the command shall reach",
+            ))
+        }
+        (Capability::UserNamespace, _) if user => {
+            Err(denied("ccgym shell --user", "a user namespace").expected("the machine's own root"))
+        }
         (Capability::UserNamespace, _) => Ok(Placement::Isolated),
         (Capability::Root, wanted) => Ok(wanted.unwrap_or(Placement::HostOutside)),
     }
@@ -237,8 +231,7 @@ fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Resul
         }
         if Instant::now() >= deadline {
             let found = format!("nothing listens on it after {} s", PATIENCE.as_secs());
-            return Err(NetError::new(format!("waiting for port {port} of the command outside"), found)
-                .coded("no-answer")
+            return Err(NetError::of("no-answer", format!("waiting for port {port} of the command outside"), found)
                 .hint("see what it says, with --outside-log FILE"));
         }
     }

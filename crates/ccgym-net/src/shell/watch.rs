@@ -48,9 +48,12 @@ impl<'a> Watch<'a> {
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
         self.next(time);
         match self.peer.as_ref().and_then(|peer| peer.wait(Duration::ZERO)) {
-            Some(status) => Err(NetError::new("waiting for the command outside", format!("it ended with {status}"))
-                .coded("program-failed")
-                .expected("a program that listens and stays")),
+            Some(status) => Err(NetError::of(
+                "program-failed",
+                "waiting for the command outside",
+                format!("it ended with {status}"),
+            )
+            .expected("a program that listens and stays")),
             None => Ok(self.stopped_by),
         }
     }

@@ -59,12 +59,8 @@ impl Steering {
     /// Nothing listens there.
     pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
-            NetError::new(
-                format!("connecting flow {} to its environment at {}", connection.flow, path.display()),
-                error,
-            )
-            .coded("socket-failed")
-            .expected("an environment that listens there")
+            let place = format!("connecting flow {} to its environment at {}", connection.flow, path.display());
+            NetError::of("socket-failed", place, error).expected("an environment that listens there")
         })?;
         Self::over(stream, connection)
     }
@@ -116,17 +112,14 @@ impl Steering {
             }
             match self.stream.write(&self.outgoing[self.written..]) {
                 Ok(bytes) => self.written += bytes,
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(()),
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
-                        self.end();
-                        return Ok(());
-                    }
-                    _ => return Err(error).context(|| "telling the environment".to_owned()),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => break,
+                Err(error) => return Err(error).context(|| "telling the environment".to_owned()),
             }
         }
+        self.end();
+        Ok(())
     }
 
     /// Send the last message. That may wait for the environment, for a limited time.
@@ -141,7 +134,7 @@ impl Steering {
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
             // The environment has gone and does not need it.
-            Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+            Err(error) if !is_gone(&error) => {
                 Err(error).context(|| "telling the environment that the flow has ended".to_owned())
             }
             _ => Ok(()),
@@ -153,22 +146,16 @@ impl Steering {
         let mut bytes = [0; 4096];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => {
-                    self.end();
-                    return Ok(());
-                }
+                Ok(0) => break,
                 Ok(count) => self.incoming.extend(&bytes[..count]),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(()),
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::ConnectionReset => {
-                        self.end();
-                        return Ok(());
-                    }
-                    _ => return Err(error).context(|| "reading from the environment".to_owned()),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => break,
+                Err(error) => return Err(error).context(|| "reading from the environment".to_owned()),
             }
         }
+        self.end();
+        Ok(())
     }
 
     /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any
@@ -228,6 +215,10 @@ impl Steering {
         }
         self.send_last(Ended { interval, summary: Some(self.account.summary()) })
     }
+}
+
+fn is_gone(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
 fn tell(body: from_sender::Body, out: &mut Vec<u8>) {

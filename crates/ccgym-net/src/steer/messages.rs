@@ -69,8 +69,7 @@ fn too_long() -> NetError {
 }
 
 fn unreadable(found: impl std::fmt::Display) -> NetError {
-    NetError::new("reading from the environment", found)
-        .coded("protocol-error")
+    NetError::of("protocol-error", "reading from the environment", found)
         .hint("is it the same version of ccgym at both ends?")
 }
 

@@ -56,7 +56,7 @@ pub fn become_capable() -> Result<Capability> {
     // Without this an ordinary user may not map a group.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(NetError::new("writing /proc/self/setgroups", error).coded("capability-missing"))
+            return Err(NetError::of("capability-missing", "writing /proc/self/setgroups", error))
         }
         _ => {}
     }
@@ -65,7 +65,7 @@ pub fn become_capable() -> Result<Capability> {
     match present() {
         Some(capability) => Ok(capability),
         // Some security modules let the namespace be made and then take all capabilities away in it.
-        None => Err(NetError::new(step(), "no capabilities in it").coded("capability-missing").hint(remedy())),
+        None => Err(NetError::of("capability-missing", step(), "no capabilities in it").hint(remedy())),
     }
 }
 

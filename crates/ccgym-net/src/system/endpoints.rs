@@ -49,6 +49,8 @@ pub enum Placement {
     HostOutside,
 }
 
+/// The senders' device, by a name that mahimahi's users know.
+pub const INGRESS: &str = "ingress";
 /// Environment variable that forces the kind of device: `tun` or `veth`.
 pub const DEVICE_VARIABLE: &str = "CCGYM_DEVICE";
 /// Environment variable with the address outside the path, as mahimahi has it: servers are reached there.
@@ -69,30 +71,22 @@ impl Endpoints {
     /// If this process may not make namespaces or such devices.
     pub fn open_with(placement: Placement, kind: DeviceKind) -> Result<Self> {
         let inside = Namespace::new()?.shared();
-        let outside = match placement {
-            Placement::Isolated => Namespace::new()?,
-            Placement::HostOutside => Namespace::current()?,
-        }
-        .shared();
-        let _turn = match placement {
-            Placement::Isolated => None,
-            Placement::HostOutside => outside.run(take_turn)?,
-        };
-        let (near, far) = match placement {
-            Placement::Isolated => (ADDRESSES[0], ADDRESSES[1]),
-            Placement::HostOutside => outside.run(free_addresses)??,
-        };
-        // A name that mahimahi's users know inside; outside others may be running.
-        let names = match placement {
-            Placement::Isolated => ["ingress", "egress"],
-            Placement::HostOutside => ["ingress", "ccgym%d"],
+        // The turn is held until the devices are made. Outside, others may be running: the kernel numbers the device.
+        let (outside, _turn, [near, far], name) = match placement {
+            Placement::Isolated => (Namespace::new()?.shared(), None, ADDRESSES, "egress"),
+            Placement::HostOutside => {
+                let outside = Namespace::current()?.shared();
+                let turn = outside.run(take_turn)?;
+                let addresses = outside.run(free_addresses)??;
+                (outside, turn, addresses, "ccgym%d")
+            }
         };
         let (inner, outer) = match kind {
-            DeviceKind::Tun => (tun::make(&inside, names[0])?, tun::make(&outside, names[1])?),
+            DeviceKind::Tun => (tun::make(&inside, INGRESS)?, tun::make(&outside, name)?),
             DeviceKind::Veth => {
                 let middle = Namespace::new()?.shared();
-                let outer = outside.run(|| free_name(names[1]))??;
-                let inner = packet_socket::make(&inside, &middle, names[0], 1)?;
+                let outer = outside.run(|| free_name(name))??;
+                let inner = packet_socket::make(&inside, &middle, INGRESS, 1)?;
                 (inner, packet_socket::make(&outside, &middle, &outer, 2)?)
             }
         };
@@ -123,7 +117,7 @@ impl Endpoint {
     pub fn alone(side: Side, mtu: u32) -> Result<Self> {
         let [outside, inside] = ADDRESSES;
         let (name, address, peer) = match side {
-            Side::Inside => ("ingress", inside, outside),
+            Side::Inside => (INGRESS, inside, outside),
             Side::Outside => ("egress", outside, inside),
         };
         let namespace = Namespace::new()?.shared();
@@ -171,8 +165,7 @@ fn choose() -> Result<DeviceKind> {
         Ok("tun") => Ok(DeviceKind::Tun),
         Ok("veth") => Ok(DeviceKind::Veth),
         Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
-        Ok(other) => Err(NetError::new(format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
-            .coded("unknown-choice")
+        Ok(other) => Err(NetError::of("unknown-choice", format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
             .expected("tun or veth, or nothing")),
     }
 }
@@ -195,7 +188,7 @@ fn take_turn() -> Option<UnixDatagram> {
 }
 
 /// A pair of addresses (outside, inside) that the namespace of this thread does not know.
-fn free_addresses() -> Result<(Ipv4Addr, Ipv4Addr)> {
+fn free_addresses() -> Result<[Ipv4Addr; 2]> {
     let mut interfaces = Interfaces::open()?;
     let mut used: Vec<(Ipv4Addr, u8)> = interfaces.addresses()?.into_iter().map(|a| (a, 32)).collect();
     used.extend(interfaces.routes()?.into_iter().filter(|&(_, prefix)| prefix > 0));
@@ -205,7 +198,7 @@ fn free_addresses() -> Result<(Ipv4Addr, Ipv4Addr)> {
         let candidates = (1..=254).map(|last| Ipv4Addr::new(network[0], network[1], network[2], last));
         let mut free = candidates.filter(|a| used.iter().all(|range| !contains(*range, *a)));
         if let (Some(outside), Some(inside)) = (free.next(), free.next()) {
-            return Ok((outside, inside));
+            return Ok([outside, inside]);
         }
     }
     Err(NetError::new("choosing two addresses for the path", "all that it may have are in use")
@@ -224,7 +217,7 @@ fn free_name(pattern: &str) -> Result<String> {
     let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
     let found = names.into_iter().find(|name| interfaces.index(name).is_err());
     found.ok_or_else(|| {
-        NetError::new("choosing a device name", format!("{pattern} is taken for all numbers")).coded("name-taken")
+        NetError::of("name-taken", "choosing a device name", format!("{pattern} is taken for all numbers"))
     })
 }
 

@@ -12,38 +12,26 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use super::netlink::{missing, Netlink};
-use crate::error::{Context, Result};
+pub use super::netlink::Netlink as Interfaces;
+use crate::error::{Context, NetError, Result};
 
 /// Largest IP packet on the path, in bytes.
 pub const MTU: u32 = 1500;
 /// Packets that may wait in a device for us to read them: enough that none is lost while we sleep.
 pub const DEVICE_QUEUE: u32 = 20_000;
 
-/// The devices of one namespace.
-pub struct Interfaces {
-    netlink: Netlink,
-}
-
 /// Hardware address.
 pub type Mac = [u8; 6];
 
 impl Interfaces {
-    /// Of the namespace in which this thread is.
-    pub fn open() -> Result<Self> {
-        Ok(Self { netlink: Netlink::open()? })
-    }
-
     fn link(&mut self, name: &str) -> Result<LinkMessage> {
         let step = || format!("looking for device {name}");
         let mut request = LinkMessage::default();
         request.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        let answers = self.netlink.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
-        let found = answers.into_iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(link),
-            _ => None,
-        });
-        found.ok_or_else(|| missing(step(), "the device"))
+        let answers = self.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
+        let of = |answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link) } else { None };
+        let found = answers.into_iter().find_map(of);
+        found.ok_or_else(|| NetError::new(step(), "the kernel's answer lacks the device"))
     }
 
     /// Number of a device.
@@ -54,11 +42,9 @@ impl Interfaces {
     /// Counters of a device.
     pub fn counters(&mut self, name: &str) -> Result<Stats64> {
         let link = self.link(name)?;
-        let found = link.attributes.into_iter().find_map(|attribute| match attribute {
-            LinkAttribute::Stats64(stats) => Some(stats),
-            _ => None,
-        });
-        found.ok_or_else(|| missing(format!("reading the counters of {name}"), "them"))
+        let of = |attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(stats) } else { None };
+        let found = link.attributes.into_iter().find_map(of);
+        found.ok_or_else(|| NetError::new(format!("reading the counters of {name}"), "the kernel's answer lacks them"))
     }
 
     /// Bring a device up as it is.
@@ -78,9 +64,7 @@ impl Interfaces {
         request.header.flags = LinkFlags::Up | flags;
         request.header.change_mask = request.header.flags;
         request.attributes = settings;
-        self.netlink
-            .change(RouteNetlinkMessage::SetLink(request), false)
-            .context(|| format!("bringing up device {name}"))
+        self.change(RouteNetlinkMessage::SetLink(request), false).context(|| format!("bringing up device {name}"))
     }
 
     /// Make a veth pair: `near` here, `far` in the namespace of `fd`.
@@ -98,8 +82,7 @@ impl Interfaces {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
-        self.netlink
-            .change(RouteNetlinkMessage::NewLink(request), true)
+        self.change(RouteNetlinkMessage::NewLink(request), true)
             .context(|| format!("making the veth pair {} and {}", near.0, far.0))
             .map_err(|error| error.hint("the kernel needs veth devices (CONFIG_VETH) where TUN is not available"))
     }
@@ -112,8 +95,7 @@ impl Interfaces {
         request.header.index = self.index(name)?;
         request.attributes =
             vec![AddressAttribute::Local(IpAddr::V4(address)), AddressAttribute::Address(IpAddr::V4(peer))];
-        self.netlink
-            .change(RouteNetlinkMessage::NewAddress(request), true)
+        self.change(RouteNetlinkMessage::NewAddress(request), true)
             .context(|| format!("giving device {name} the address {address}"))
     }
 
@@ -127,8 +109,7 @@ impl Interfaces {
         request.header.kind = RouteType::Unicast;
         request.attributes =
             vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway)), RouteAttribute::Oif(self.index(name)?)];
-        self.netlink
-            .change(RouteNetlinkMessage::NewRoute(request), true)
+        self.change(RouteNetlinkMessage::NewRoute(request), true)
             .context(|| format!("setting the default route through {name}"))
     }
 
@@ -136,10 +117,8 @@ impl Interfaces {
     pub fn addresses(&mut self) -> Result<Vec<Ipv4Addr>> {
         let mut request = AddressMessage::default();
         request.header.family = AddressFamily::Inet;
-        let answers = self
-            .netlink
-            .list(RouteNetlinkMessage::GetAddress(request))
-            .context(|| "listing the local addresses".into())?;
+        let answers =
+            self.list(RouteNetlinkMessage::GetAddress(request)).context(|| "listing the local addresses".into())?;
         let mut found = Vec::new();
         for answer in answers {
             let RouteNetlinkMessage::NewAddress(message) = answer else { continue };
@@ -156,8 +135,7 @@ impl Interfaces {
     pub fn routes(&mut self) -> Result<Vec<(Ipv4Addr, u8)>> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;
-        let answers =
-            self.netlink.list(RouteNetlinkMessage::GetRoute(request)).context(|| "listing the routes".into())?;
+        let answers = self.list(RouteNetlinkMessage::GetRoute(request)).context(|| "listing the routes".into())?;
         let mut found = Vec::new();
         for answer in answers {
             let RouteNetlinkMessage::NewRoute(message) = answer else { continue };

@@ -29,4 +29,4 @@ pub use port::{DeviceKind, Offload, Port};
 pub use settings::system_info;
 pub(crate) use syscalls::{get_option, set_option};
 pub(crate) use thread::act_on_time;
-pub use thread::precise_timers;
+pub use thread::{precise_timers, when_parent_ends};

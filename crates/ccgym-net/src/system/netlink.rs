@@ -9,9 +9,9 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Result};
 
-/// A connection to the namespace in which it was opened.
+/// A connection to the namespace in which it was opened. `interface` says what can be asked for.
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -78,9 +78,4 @@ impl Netlink {
             }
         }
     }
-}
-
-/// The error of a step that should have found something.
-pub(super) fn missing(step: String, what: &str) -> NetError {
-    NetError::new(step, format!("the kernel's answer lacks {what}"))
 }

@@ -136,16 +136,9 @@ impl Port {
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Offload)>> {
         let mut offload = [0; OFFLOAD_HEADER];
         let mut ethernet = [0; ETHERNET];
-        let read = match self.link {
-            None => readv(&self.fd, &mut [IoSliceMut::new(&mut offload), IoSliceMut::new(buffer)]),
-            Some(_) => {
-                let mut parts =
-                    [IoSliceMut::new(&mut offload), IoSliceMut::new(&mut ethernet), IoSliceMut::new(buffer)];
-                readv(&self.fd, &mut parts)
-            }
-        };
         let link = self.link_bytes();
-        match read {
+        let ethernet = IoSliceMut::new(&mut ethernet[..usize::from(link)]);
+        match readv(&self.fd, &mut [IoSliceMut::new(&mut offload), ethernet, IoSliceMut::new(buffer)]) {
             Ok(read) => {
                 let length = read.saturating_sub(OFFLOAD_HEADER + usize::from(link));
                 Ok((length > 0).then(|| (length, Offload::read(offload, link))))
@@ -165,14 +158,8 @@ impl Port {
     /// If the device is gone or down, or the packet malformed.
     pub fn send(&self, offload: &Offload, headers: &[u8], rest: &[u8]) -> io::Result<bool> {
         let before = offload.write(headers.len() as u16, self.link_bytes());
-        let written = match &self.link {
-            None => writev(&self.fd, &[IoSlice::new(&before), IoSlice::new(headers), IoSlice::new(rest)]),
-            Some(link) => {
-                let parts = [IoSlice::new(&before), IoSlice::new(link), IoSlice::new(headers), IoSlice::new(rest)];
-                writev(&self.fd, &parts)
-            }
-        };
-        match written {
+        let link = self.link.as_ref().map_or(&[][..], |link| link);
+        match writev(&self.fd, &[&before, link, headers, rest].map(IoSlice::new)) {
             Ok(_) => Ok(true),
             Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(false),
             Err(errno) => Err(errno.into()),
@@ -206,11 +193,7 @@ impl Port {
     }
 
     const fn link_bytes(&self) -> u16 {
-        if self.link.is_some() {
-            ETHERNET as u16
-        } else {
-            0
-        }
+        ETHERNET as u16 * self.link.is_some() as u16
     }
 }
 

@@ -114,7 +114,8 @@ pub(super) fn reset(signal: Signal) -> nix::Result<()> {
     unsafe { sigaction(signal, &action) }.map(|_| ())
 }
 
-fn check(status: libc::c_int) -> io::Result<()> {
+/// The error that a system call left, if its status is one.
+pub(super) fn check(status: libc::c_int) -> io::Result<()> {
     if status < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,6 +1,7 @@
 //! Threads that must act on time.
 
 use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
 use nix::sys::prctl;
@@ -28,6 +29,21 @@ pub(crate) fn act_on_time() {
         .or_else(|_| syscalls::schedule_in_slices(0, SLICE_NS));
 }
 
+/// Do this once standard input is closed: the parent holds its other end, which closes when the parent wants an end or
+/// meets its own, for whatever reason.
+///
+/// # Errors
+/// No thread can be started.
+pub fn when_parent_ends(act: impl FnOnce() + Send + 'static) -> Result<()> {
+    let watch = || {
+        // What the parent writes says nothing; an error is an end too.
+        while std::io::stdin().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        act();
+    };
+    let watchdog = std::thread::Builder::new().name("parent watchdog".into()).spawn(watch);
+    watchdog.context(|| "starting the parent watchdog".into()).map(drop)
+}
+
 /// Make sure that this thread is the only one of its process, as `step` needs it.
 pub(super) fn one_thread(step: &str) -> Result<()> {
     let count = || Ok(fs::read_dir("/proc/self/task").context(|| step.to_owned())?.count());
@@ -38,8 +54,7 @@ pub(super) fn one_thread(step: &str) -> Result<()> {
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }
-    Err(NetError::new(step, format!("{} threads", count()?))
-        .coded("call-order")
+    Err(NetError::of("call-order", step, format!("{} threads", count()?))
         .expected("a process with one thread")
         .hint("do this in a process of its own, before anything that makes threads is loaded"))
 }

@@ -61,8 +61,6 @@ tcp_info! {
     pacing_rate: u64 @ 104,
     /// Payload bytes acknowledged in order so far.
     bytes_acked: u64 @ 120,
-    /// Payload bytes received in order so far.
-    bytes_received: u64 @ 128,
     /// Bytes that the application wrote and that were never sent.
     notsent_bytes: u32 @ 144,
     /// Minimum RTT of the kernel's window (300 s) in µs; all ones if there is none.

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ccgym_core::{TimeSpan, Timestamp};
-use ccgym_run::Received;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{recv, MsgFlags};
@@ -23,15 +22,6 @@ const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
 /// Max bytes read at a time. The kernel discards it without copying, so this memory is never touched.
 const CHUNK: usize = 4 << 20;
 
-/// Counts of the connection, and their series.
-#[derive(Default)]
-struct Counts {
-    payload: u64,
-    wire: u64,
-    packets: u64,
-    result: ReceiverResult,
-}
-
 /// Serve one connection until it ends, or until `end`.
 ///
 /// Payload counts when the application can read it, that is in order. The kernel does not say how much payload came
@@ -41,19 +31,17 @@ struct Counts {
 /// # Errors
 /// If the socket does not work. A missing connection and an abort by the sender are not errors.
 pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<ReceiverResult> {
-    let mut counts = Counts::default();
+    let mut counts = ReceiverResult::default();
     if let Some(stream) = accept(&listener, &task)? {
         drop(listener);
         stream.set_nonblocking(true).context(|| "receiving over TCP".into())?;
         receive(&stream, &task, &mut counts)?;
-        counts.look(stream.as_fd());
+        look(&mut counts, stream.as_fd());
     }
     if task.step > TimeSpan::ZERO {
-        counts.fill((task.end.0 / task.step.0) as usize);
+        fill(&mut counts, (task.end.0 / task.step.0) as usize);
     }
-    let mut result = counts.result;
-    result.received = Received { packets: counts.packets, bytes: counts.wire, unique_bytes: counts.payload };
-    Ok(result)
+    Ok(counts)
 }
 
 fn over(task: &ReceiverTask) -> bool {
@@ -69,14 +57,14 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // The peer gave up between its handshake and now.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
+            Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
         }
         wait(listener.as_fd(), task, Timestamp::NEVER)?;
     }
     Ok(None)
 }
 
-fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Result<()> {
+fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut ReceiverResult) -> Result<()> {
     let mut nowhere = vec![0; CHUNK];
     let mut closing = Timestamp::NEVER;
     while !over(task) {
@@ -84,14 +72,14 @@ fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut Counts) -> Resu
         if task.step > TimeSpan::ZERO {
             // A sample at time t counts arrivals up to and including t.
             if now > closing || !closing.is_set() {
-                counts.look(stream.as_fd());
-                counts.fill((now.0.saturating_sub(1) / task.step.0) as usize);
+                look(counts, stream.as_fd());
+                fill(counts, (now.0.saturating_sub(1) / task.step.0) as usize);
                 closing = Timestamp((now.0.saturating_sub(1) / task.step.0 + 1) * task.step.0);
             }
         }
         match recv(stream.as_raw_fd(), &mut nowhere, MsgFlags::MSG_TRUNC) {
             Ok(0) | Err(Errno::ECONNRESET) => return Ok(()),
-            Ok(bytes) => counts.payload += bytes as u64,
+            Ok(bytes) => counts.received.unique_bytes += bytes as u64,
             Err(Errno::EAGAIN) => wait(stream.as_fd(), task, closing)?,
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno).context(|| "receiving over TCP".into()),
@@ -107,23 +95,22 @@ fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()>
     wait_for(&mut fds, Some(timeout), "a TCP flow")
 }
 
-impl Counts {
-    /// Ask the kernel for the packets.
-    fn look(&mut self, socket: BorrowedFd<'_>) {
-        // A connection that was reset still answers; if it did not, the last answer would stand.
-        if let Ok(info) = TcpInfo::of(socket) {
-            let min_packets = self.payload.div_ceil(u64::from(info.snd_mss.max(1)));
-            self.packets = u64::from(info.data_segs_in).max(min_packets);
-            self.wire = self.payload + self.packets * u64::from(info.header());
-        }
+/// Ask the kernel for the packets.
+fn look(counts: &mut ReceiverResult, socket: BorrowedFd<'_>) {
+    // A connection that was reset still answers; if it did not, the last answer would stand.
+    if let Ok(info) = TcpInfo::of(socket) {
+        let received = &mut counts.received;
+        let min_packets = received.unique_bytes.div_ceil(u64::from(info.snd_mss.max(1)));
+        received.packets = u64::from(info.data_segs_in).max(min_packets);
+        received.bytes = received.unique_bytes + received.packets * u64::from(info.header());
     }
+}
 
-    /// The counts hold for all samples before number `index` that are not there yet.
-    fn fill(&mut self, index: usize) {
-        if self.result.received_bytes.len() < index {
-            self.result.received_bytes.resize(index, self.wire);
-            self.result.received_unique_bytes.resize(index, self.payload);
-            self.result.read_bytes.resize(index, self.payload);
-        }
+/// The counts hold for all samples before number `index` that are not there yet.
+fn fill(counts: &mut ReceiverResult, index: usize) {
+    if counts.received_bytes.len() < index {
+        counts.received_bytes.resize(index, counts.received.bytes);
+        counts.received_unique_bytes.resize(index, counts.received.unique_bytes);
+        counts.read_bytes.resize(index, counts.received.unique_bytes);
     }
 }

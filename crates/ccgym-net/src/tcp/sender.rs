@@ -10,7 +10,7 @@ use std::time::Duration;
 use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::spec::SourceSpec;
 use nix::errno::Errno;
-use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -19,6 +19,7 @@ use super::{available, load};
 use crate::application::Application;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
+use crate::system::signals::wait_for;
 use crate::udp::SenderResult;
 
 /// How long the handshake may take.
@@ -111,21 +112,19 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
         Ok(()) => {}
         // A name that is too long for the kernel is not one of its own either.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
-            return Err(NetError::new(step(), "this kernel does not have it")
-                .coded("scheme-unavailable")
+            return Err(NetError::of("scheme-unavailable", step(), "this kernel does not have it")
                 .expected(format!("one of {}", available().join(", ")))
                 .hint(format!("if the machine has kernel modules: `modprobe tcp_{}` as root", task.algorithm)))
         }
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            return Err(NetError::new(step(), "ordinary users may not use it here")
-                .coded("capability-missing")
+            return Err(NetError::of("capability-missing", step(), "ordinary users may not use it here")
                 .expected("it in net.ipv4.tcp_allowed_congestion_control, or CAP_NET_ADMIN in this network namespace")
                 .hint(format!(
                     "as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic {}\"`",
                     task.algorithm
                 )))
         }
-        Err(error) => return Err(NetError::new(step(), error).coded("system-call-failed")),
+        Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
     }
     if task.mss != USUAL_MSS {
         let size = task.mss + TIMESTAMP_OPTION;
@@ -171,8 +170,8 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
             return Ok(false);
         }
         if now >= deadline {
-            return Err(NetError::new(step(), format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64()))
-                .coded("no-answer")
+            let found = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64());
+            return Err(NetError::of("no-answer", step(), found)
                 .expected("a listening receiver that the path leads to")
                 .hint("does the path lose everything, or is the receiver's address not beyond it?"));
         }
@@ -195,7 +194,7 @@ fn explain(step: String, error: &io::Error) -> NetError {
         }
         _ => "",
     };
-    NetError::new(step, error).coded("system-call-failed").hint(hint)
+    NetError::of("system-call-failed", step, error).hint(hint)
 }
 
 /// Write until the flow's end. When a finite transfer was acknowledged in full, the answer is that time.
@@ -223,9 +222,9 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let step = format!("sending of {} to {} at {:.3} s", task.named(), task.peer, now.as_secs_f64());
-                    return Err(NetError::new(step, error)
-                        .coded("system-call-failed")
-                        .hint("did the receiver end before the flow?"));
+                    return Err(
+                        NetError::of("system-call-failed", step, error).hint("did the receiver end before the flow?")
+                    );
                 }
             }
             continue;
@@ -248,17 +247,14 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
 /// Wait for the socket or the time.
 fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until: Timestamp) -> Result<bool> {
     let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::from_millis(50)));
-    let mut fds = [PollFd::new(socket, interest)];
     if interest.is_empty() {
         // A socket that broke would report it at once, and again and again.
         std::thread::sleep(Duration::from(timeout));
         return Ok(false);
     }
-    match ppoll(&mut fds, Some(timeout), None) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::EINTR) => Ok(false),
-        Err(errno) => Err(errno).context(|| format!("waiting for {}", task.named())),
-    }
+    let mut fds = [PollFd::new(socket, interest)];
+    wait_for(&mut fds, Some(timeout), &task.named())?;
+    Ok(fds[0].any().unwrap_or(false))
 }
 
 /// Drop the connection with a reset; what the kernel still holds is never sent.

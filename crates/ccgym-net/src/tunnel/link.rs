@@ -124,8 +124,7 @@ impl Link {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             // The thread ended: it says why.
             Err(RecvTimeoutError::Disconnected) => {
-                let log = self.incoming.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
-                drop(log);
+                join(self.incoming.take())?;
                 Err(NetError::new("the tunnel", "it ended"))
             }
         }
@@ -155,8 +154,7 @@ impl Link {
         while self.asked.len() < PONGS {
             if Instant::now() > deadline {
                 let found = format!("{} answers of {PONGS}", self.asked.len());
-                return Err(NetError::new("asking the other end of the tunnel for its time", found)
-                    .coded("no-answer")
+                return Err(NetError::of("no-answer", "asking the other end of the tunnel for its time", found)
                     .expected(format!("that many within {} s", ASKING.as_secs()))
                     .hint("the other machine says what went wrong there, or the path between them loses too much"));
             }
@@ -192,8 +190,8 @@ impl Link {
     /// End it; every packet.
     pub fn stop(mut self) -> Result<TunnelLog> {
         self.shared.halt.store(true, Ordering::Relaxed);
-        let sent = self.outgoing.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
-        let arrived = self.incoming.take().map_or_else(|| Ok(TunnelLog::default()), join)?;
+        let sent = join(self.outgoing.take())?;
+        let arrived = join(self.incoming.take())?;
         let (asked, answered) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.answered));
         let TunnelLog { arrived, rejected, dropped, .. } = arrived;
         let dropped = dropped + u64::from(kernel_drops(self.shared.socket.as_fd()));
@@ -207,7 +205,8 @@ impl Drop for Link {
     }
 }
 
-fn join(thread: JoinHandle<Result<TunnelLog>>) -> Result<TunnelLog> {
+fn join(thread: Option<JoinHandle<Result<TunnelLog>>>) -> Result<TunnelLog> {
+    let Some(thread) = thread else { return Ok(TunnelLog::default()) };
     thread.join().unwrap_or_else(|_| Err(NetError::new("the tunnel", "its thread panicked")))
 }
 

@@ -77,13 +77,10 @@ fn listen(socket: &UdpSocket, secret: &Secret, status: Option<&Path>) -> Result<
                 } else {
                     format!("{strangers} datagrams of others came")
                 };
-                return Err(NetError::new(
-                    format!("waiting for the other end of the tunnel at UDP port {port}"),
-                    heard,
-                )
-                .coded("no-answer")
-                .expected(format!("its Hello within {} s", WAITING.as_secs()))
-                .hint(format!("does a firewall here drop datagrams to UDP port {port}?")));
+                let place = format!("waiting for the other end of the tunnel at UDP port {port}");
+                return Err(NetError::of("no-answer", place, heard)
+                    .expected(format!("its Hello within {} s", WAITING.as_secs()))
+                    .hint(format!("does a firewall here drop datagrams to UDP port {port}?")));
             }
             Some((bytes, from)) if heard(secret, &bytes) == Some(Message::Hello) => {
                 socket.connect(from).context(|| format!("connecting to {from}"))?;
@@ -108,8 +105,8 @@ fn call(socket: &UdpSocket, secret: &Secret, to: SocketAddr) -> Result<()> {
             }
         }
     }
-    Err(NetError::new(format!("calling the other end of the tunnel at {to}"), format!("no answer to {hellos} calls"))
-        .coded("no-answer")
+    let found = format!("no answer to {hellos} calls");
+    Err(NetError::of("no-answer", format!("calling the other end of the tunnel at {to}"), found)
         .expected("an answer over UDP")
         .hint(format!(
             "let UDP port {} through the firewall there (--tunnel-port chooses it), check the address \

@@ -31,7 +31,7 @@ impl Token {
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
-            .map_err(|error| NetError::new("drawing the token of a flow", error).coded("system-call-failed"))?;
+            .map_err(|error| NetError::of("system-call-failed", "drawing the token of a flow", error))?;
         Ok(Self(u128::from_ne_bytes(bytes)))
     }
 }

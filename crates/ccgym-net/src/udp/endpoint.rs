@@ -76,9 +76,8 @@ pub struct ReceiverJob {
 
 /// The address that a text names.
 fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
-    let wrong = |found: String| {
-        NetError::new(option, found).coded("text-malformed").expected("ADDRESS:PORT, as in 127.0.0.1:5001")
-    };
+    let wrong =
+        |found: String| NetError::of("text-malformed", option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
     addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
 }
@@ -90,16 +89,12 @@ fn say(stream: &mut dyn Write, text: &str) {
 }
 
 fn rate(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        bytes as f64 * 8e-6 / seconds
-    } else {
-        0.0
-    }
+    share(bytes as f64 * 8e-6, seconds)
 }
 
-fn share(part: u64, whole: u64) -> f64 {
-    if whole > 0 {
-        part as f64 / whole as f64
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 {
+        part / whole
     } else {
         0.0
     }
@@ -120,10 +115,10 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
     let resources = load_policies(&job.policies)?;
     let cca = create_with(&spec.scheme, &spec.params, &resources)
-        .map_err(|e| NetError::new("sender, --scheme", &e).coded(e.code()))?;
+        .map_err(|e| NetError::of(e.code(), "sender, --scheme", &e))?;
     if cca.capabilities().knows_path {
-        return Err(NetError::new("sender, --scheme", format!("{:?}, which must know the path", spec.scheme))
-            .coded("scheme-unsuitable")
+        let found = format!("{:?}, which must know the path", spec.scheme);
+        return Err(NetError::of("scheme-unsuitable", "sender, --scheme", found)
             .expected("a scheme that needs no more than its acknowledgements"));
     }
     let context = run.init_context(0, &*cca);
@@ -155,7 +150,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             sender.rtt().smoothed().as_millis_f64(),
             window(sender.window()),
             lost,
-            100.0 * share(lost, s.sent_packets - last.sent_packets),
+            100.0 * share(lost as f64, (s.sent_packets - last.sent_packets) as f64),
         );
         say(&mut std::io::stderr(), &line);
         (last, at) = (*s, now);
@@ -172,7 +167,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             min_rtt_ms(&result).map_or("none yet".into(), |ms| format!("{ms:.3} ms")),
             s.lost_packets,
             s.sent_packets,
-            100.0 * share(s.lost_packets, s.sent_packets),
+            100.0 * share(s.lost_packets as f64, s.sent_packets as f64),
         );
     });
     if let Some(status) = interruption.status() {
@@ -180,8 +175,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     }
     if finite && !result.finished.is_set() {
         let found = format!("the transfer did not finish within {} s", job.duration.as_secs_f64());
-        return Err(NetError::new("sender", found)
-            .coded("run-stalled")
+        return Err(NetError::of("run-stalled", "sender", found)
             .expected("all bytes acknowledged")
             .hint("give it more time by --duration"));
     }
@@ -189,11 +183,11 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
 }
 
 /// The run of this flow alone, which has all limits of one.
-fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
+pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
     let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::new("sender", error))?;
     run.flows.push(flow.clone());
-    run.validate().map_err(|error| NetError::new("sender", &error).coded(error.code_or("description-invalid")))?;
+    run.validate().map_err(|error| NetError::of(error.code_or("description-invalid"), "sender", &error))?;
     Ok(run)
 }
 
@@ -228,7 +222,7 @@ fn sender_summary(name: &str, result: &SenderResult, to: SocketAddr, local: Sock
         "finished": result.finished.is_set(),
         "throughput_mbps": rate(s.acked_bytes, ended.as_secs_f64()),
         "min_rtt_ms": min_rtt_ms(result),
-        "loss": share(s.lost_packets, s.sent_packets),
+        "loss": share(s.lost_packets as f64, s.sent_packets as f64),
         "stats": s,
         "rejected": result.rejected,
     })
@@ -265,8 +259,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     let listen = resolve(&job.listen, "receiver, --listen")?;
     let ReceiverJob { flows, once, idle, report_every: report, json, .. } = *job;
     let socket = UdpSocket::bind(listen).map_err(|error| {
-        NetError::new(format!("listening on {listen}"), error)
-            .coded("socket-failed")
+        NetError::of("socket-failed", format!("listening on {listen}"), error)
             .expected("an address of this machine, and a free port")
             .hint("`ip address` shows the addresses; another receiver may hold the port")
     })?;

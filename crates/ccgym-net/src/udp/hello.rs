@@ -83,9 +83,7 @@ pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Opti
 /// Which key of the flow, and why.
 pub fn check(spec: &FlowSpec) -> Result<()> {
     let error = |key: &str, found: String, expected: &str| {
-        NetError::new(format!("a flow of scheme {}, {key}", spec.scheme), found)
-            .coded("out-of-range")
-            .expected(expected)
+        NetError::of("out-of-range", format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected)
     };
     if spec.extra_rtt != TimeSpan::ZERO {
         let found = format!("{} ms", spec.extra_rtt.as_millis_f64());
@@ -102,8 +100,7 @@ pub fn check(spec: &FlowSpec) -> Result<()> {
 /// Why the receiver at `peer` does not serve the flow, if it says so.
 pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<NetError> {
     let found = || format!("the receiver refuses: {}", printable(&answer.refusal));
-    (!answer.refusal.is_empty())
-        .then(|| NetError::new(format!("handshake with {peer}"), found()).coded("receiver-refuses"))
+    (!answer.refusal.is_empty()).then(|| NetError::of("receiver-refuses", format!("handshake with {peer}"), found()))
 }
 
 /// A text of a peer, safe for a terminal: characters that are not printable are escaped.
@@ -161,8 +158,8 @@ impl Connection {
             wait(connection.socket.as_fd(), false, None, &clock, again.min(end))?;
             if let Some(answer) = connection.take_answer(&mut refusals)? {
                 if answer.version != VERSION {
-                    return Err(NetError::new(step(), format!("the receiver speaks version {}", answer.version))
-                        .coded("version-mismatch")
+                    let found = format!("the receiver speaks version {}", answer.version);
+                    return Err(NetError::of("version-mismatch", step(), found)
                         .expected(format!("version {VERSION}"))
                         .hint("install the same ccgym at both ends"));
                 }
@@ -183,8 +180,7 @@ impl Connection {
         let plural = if hellos == 1 { "" } else { "s" };
         let found = format!("no answer to {hellos} hello{plural} from {peer} within {:.3} s", deadline.as_secs_f64());
         let found = if refusals > 0 { format!("{found}; {peer} refuses: nothing listens on that port") } else { found };
-        Err(NetError::new(step(), found)
-            .coded("no-answer")
+        Err(NetError::of("no-answer", step(), found)
             .expected("a receiver that answers")
             .hint(format!("start one there, of the same version: ccgym receiver --listen {peer}")))
     }

@@ -459,8 +459,8 @@ mod tests {
     use std::time::Duration;
 
     use ccgym_core::packet::AckRange;
-    use ccgym_core::Rng;
 
+    use super::super::endpoint::alone;
     use super::super::receiver::{run_receiver, ReceiverResult, ReceiverTask};
     use super::super::socket::{prepare, RxBatch};
     use super::*;
@@ -491,14 +491,7 @@ mod tests {
         let cca = ccgym_schemes::create(&spec.scheme, &spec.params).unwrap();
         let task = SenderTask {
             flow: 0,
-            context: InitContext {
-                now: Timestamp::ZERO,
-                mss: 1500,
-                initial_window: 15_000,
-                flow: 0,
-                rng: Rng::stream(1, "scheme", 0),
-                path: None,
-            },
+            context: alone(&spec, 1).unwrap().init_context(0, &*cca),
             cca,
             spec,
             clock,

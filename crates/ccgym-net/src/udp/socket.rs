@@ -233,8 +233,7 @@ impl TxBatch {
             Some(Errno::EIO | Errno::EINVAL) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) => {
-                return Err(NetError::new(format!("sending a datagram of {bytes} bytes"), error)
-                    .coded("too-large")
+                return Err(NetError::of("too-large", format!("sending a datagram of {bytes} bytes"), error)
                     .expected("a path whose MTU takes the whole packet")
                     .hint("lower mss: IP and UDP headers come on top of the datagram"))
             }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ccgym_core::Timestamp;
 use ccgym_net::doctor::{mahimahi, Status};
 use ccgym_net::mahimahi::{match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
+use ccgym_net::system::Side;
 use ccgym_net::Clock;
 use ccgym_path::LinkEvent;
 use nix::sys::signal::{kill, Signal};
@@ -92,8 +93,8 @@ fn packets_are_seen_at_both_ends_and_links_log() {
     eprintln!("two shells start within {:?}", began.elapsed());
     fs::remove_dir_all(trace.parent().unwrap()).unwrap();
     ping(&session, 1);
-    let inside = Watch::inside(&session.inside, INGRESS, PORT, 1).unwrap();
-    let outside = Watch::outside(&session.outside, &session.outside_device, PORT, 1).unwrap();
+    let inside = Watch::start(&session.inside, INGRESS, Side::Inside, PORT, 1).unwrap();
+    let outside = Watch::start(&session.outside, &session.outside_device, Side::Outside, PORT, 1).unwrap();
     let clock = Clock::start();
     ping(&session, 20);
     let end = clock.now();

@@ -74,6 +74,12 @@ pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorS
     }
 }
 
+/// A path that begins now.
+fn start(ends: &Endpoints, up: &[ElementSpec], down: &[ElementSpec]) -> (Clock, PathEmulator) {
+    let clock = Clock::start();
+    (clock, PathEmulator::start(ends, spec(clock, up, down)).unwrap())
+}
+
 /// Send `length` bytes through TCP from inside to outside, and see that they arrive as they were.
 fn stream_arrives(ends: &Endpoints, length: u32) {
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
@@ -95,9 +101,8 @@ fn stream_arrives(ends: &Endpoints, length: u32) {
 
 fn tcp_survives_loss_and_delay(kind: DeviceKind) {
     let Some(ends) = ends(kind) else { return };
-    let clock = Clock::start();
     let up = [link(80.0, 100), loss(0.005), delay(3000)];
-    let emulator = PathEmulator::start(&ends, spec(clock, &up, &[delay(3000), loss(0.005)])).unwrap();
+    let (clock, emulator) = start(&ends, &up, &[delay(3000), loss(0.005)]);
     stream_arrives(&ends, 2_000_000);
     let end = clock.now();
     let report = emulator.stop(end).unwrap();
@@ -134,8 +139,7 @@ fn packets_reach_a_namespace_that_was_there() {
     for kind in [DeviceKind::Tun, DeviceKind::Veth] {
         let Some(place) = Sandbox::open() else { return };
         let Some(ends) = place.namespace.run(|| ends_at(Placement::HostOutside, kind)).unwrap() else { return };
-        let clock = Clock::start();
-        let emulator = PathEmulator::start(&ends, spec(clock, &[delay(1000)], &[])).unwrap();
+        let (clock, emulator) = start(&ends, &[delay(1000)], &[]);
         stream_arrives(&ends, 3_000_000);
         assert!(place.devices() == [&*ends.outside.device], "{:?}", place.devices());
         let report = emulator.stop(clock.now()).unwrap();
@@ -150,9 +154,8 @@ fn packets_reach_a_namespace_that_was_there() {
 fn copies_arrive() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let twice = ElementSpec::Duplicate { probability: Param::Constant(1.0) };
-    let clock = Clock::start();
-    let up = [twice.clone(), delay(2000)];
-    let emulator = PathEmulator::start(&ends, spec(clock, &up, &[])).unwrap();
+    let up = [twice, delay(2000)];
+    let (clock, emulator) = start(&ends, &up, &[]);
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -187,8 +190,7 @@ fn copies_arrive() {
 fn a_fast_stream_arrives_intact() {
     for kind in [DeviceKind::Tun, DeviceKind::Veth] {
         let Some(ends) = ends(kind) else { continue };
-        let clock = Clock::start();
-        let emulator = PathEmulator::start(&ends, spec(clock, &[fast_trace(), delay(1000)], &[delay(1000)])).unwrap();
+        let (clock, emulator) = start(&ends, &[fast_trace(), delay(1000)], &[delay(1000)]);
         stream_arrives(&ends, 60_000_000);
         let report = emulator.stop(clock.now()).unwrap();
         assert!(report.up.log.unwrap().size.iter().all(|&size| size <= 1500));
@@ -287,9 +289,7 @@ fn four_paths_at_once_leave_nothing_behind() {
     thread::scope(|scope| {
         for ends in &paths {
             scope.spawn(move || {
-                let clock = Clock::start();
-                let emulator =
-                    PathEmulator::start(ends, spec(clock, &[link(50.0, 50), delay(1000)], &[delay(1000)])).unwrap();
+                let (clock, emulator) = start(ends, &[link(50.0, 50), delay(1000)], &[delay(1000)]);
                 stream_arrives(ends, 500_000);
                 assert!(emulator.is_running());
                 let report = emulator.stop(clock.now()).unwrap();

@@ -2,11 +2,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{all_tests, helper, joined, root, tell, Ran, Sandbox};
+use crate::common::{all_tests, becoming, root, tell, Ran, Sandbox, PROGRAM};
 use ccgym_net::error::NetError;
 use ccgym_net::program::End;
 use ccgym_net::run::RunResult;
@@ -69,11 +69,6 @@ fn sink_that_asks() {
     }
 }
 
-/// A script that becomes one of them.
-fn becoming(name: &str) -> String {
-    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
-}
-
 // --- Runs ----------------------------------------------------------------------------------------------------------
 
 /// A run of one flow over a delay of 5 ms. Both ends are scripts.
@@ -92,19 +87,11 @@ fn plan(place: &Sandbox, listens: &str, sender: &str, receiver: &str) -> Value {
 }
 
 fn start(place: &Sandbox, plan: &Value) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
-    command.arg(json!({"run": plan}).to_string()).env("CCGYM_TEST_MARK", &place.mark).stdin(Stdio::piped());
-    command.current_dir(&place.folder);
-    place.spawn(command)
+    place.spawn(place.plan(&[PROGRAM], plan))
 }
 
 fn run(place: &Sandbox, plan: &Value) -> Ran {
-    let mut child = start(place, plan);
-    // It would end with its input.
-    let input = child.stdin.take();
-    let ran = Ran::of(child);
-    drop(input);
-    ran
+    Ran::of(start(place, plan))
 }
 
 fn result(place: &Sandbox, plan: &Value) -> RunResult {

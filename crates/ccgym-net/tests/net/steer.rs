@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::congestion_control::{CongestionControl, InitContext};
-use ccgym_core::{Ack, Receiver, Rng, Sender, TimeSpan, Timestamp};
+use ccgym_core::congestion_control::CongestionControl;
+use ccgym_core::{Ack, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
@@ -25,7 +25,7 @@ use serde_json::json;
 
 const OBSERVATION: usize = 6;
 
-fn agent() -> AgentSpec {
+pub fn agent() -> AgentSpec {
     let spec: AgentSpec = serde_json::from_value(json!({
         "name": "test",
         "clock": {"kind": "fixed", "interval": 20_000_000},
@@ -47,7 +47,7 @@ fn agent() -> AgentSpec {
     spec
 }
 
-fn scenario(duration_ms: u64) -> RunSpec {
+pub fn scenario(duration_ms: u64) -> RunSpec {
     serde_json::from_value(json!({
         "seed": 3,
         "duration": duration_ms * 1_000_000,
@@ -74,31 +74,32 @@ fn action_for(sequence: u64) -> f32 {
 }
 
 /// The environment's end.
-struct Environment {
+pub struct Environment {
     stream: UnixStream,
     incoming: Unframer,
-    intervals: Vec<Interval>,
-    ended: Option<Ended>,
+    pub intervals: Vec<Interval>,
+    pub ended: Option<Ended>,
     hellos: usize,
 }
 
 impl Environment {
-    fn pair() -> (Self, Steering, Arc<AtomicBool>) {
+    /// One, the flow that it steers, and what the flow is halted by.
+    fn pair() -> (Self, Wire, Arc<AtomicBool>) {
         let (near, far) = UnixStream::pair().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
         let truth = LiveGroundTruth::of(&scenario(1000), Some(Arc::new(AtomicU64::new(7))));
         let connection = AgentConnection { flow: 0, agent: &agent(), truth, halt: Arc::clone(&halt) };
         let steering = Steering::over(far, connection).unwrap();
-        (Self::on(near), steering, halt)
+        (Self::on(near), Wire::new(steering), halt)
     }
 
-    fn on(stream: UnixStream) -> Self {
+    pub fn on(stream: UnixStream) -> Self {
         stream.set_nonblocking(true).unwrap();
         Self { stream, incoming: Unframer::default(), intervals: Vec::new(), ended: None, hellos: 0 }
     }
 
     /// Take what is there.
-    fn read(&mut self) {
+    pub fn read(&mut self) {
         let mut bytes = [0; 65536];
         loop {
             match self.stream.read(&mut bytes) {
@@ -133,7 +134,7 @@ impl Environment {
     }
 
     /// Answer the newest interval.
-    fn act(&mut self, value: f32) {
+    pub fn act(&mut self, value: f32) {
         let newest = self.newest();
         let (sequence, time_ns) = (newest.sequence, newest.time_ns);
         self.say(to_sender::Body::Action(Action { sequence, time_ns, values: vec![value] }));
@@ -142,6 +143,7 @@ impl Environment {
 
 /// The sender of a flow over a fixed round trip, driven as the UDP endpoint drives it, in virtual time.
 struct Wire {
+    steering: Steering,
     sender: Sender,
     receiver: Receiver,
     now: Timestamp,
@@ -151,25 +153,19 @@ struct Wire {
 impl Wire {
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
-    fn new() -> Self {
+    fn new(steering: Steering) -> Self {
         let spec = scenario(1000);
         let flow = &spec.flows[0];
-        let context = InitContext {
-            now: Timestamp::ZERO,
-            mss: 1500,
-            initial_window: 15_000,
-            flow: 0,
-            rng: Rng::stream(1, "scheme", 0),
-            path: None,
-        };
-        let mut sender = Sender::new(flow.sender_config(0), scheme(flow).unwrap(), context);
+        let cca = scheme(flow).unwrap();
+        let context = spec.init_context(0, &*cca);
+        let mut sender = Sender::new(flow.sender_config(0), cca, context);
         sender.write(u64::MAX / 2);
         let receiver = Receiver::new(flow.receiver_config());
-        Self { sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
+        Self { steering, sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
     }
 
     /// Run until `until`, or until an interval has closed; whether one has.
-    fn run_until(&mut self, until: Timestamp, steering: &mut Steering) -> bool {
+    fn run_until(&mut self, until: Timestamp) -> bool {
         loop {
             while let Some(packet) = self.sender.poll_transmit(self.now) {
                 if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
@@ -192,7 +188,7 @@ impl Wire {
                 _ => self.sender.on_timeout(next),
             }
             if self.sender.awaits_decision() {
-                steering.interval_closed(next, &self.sender).unwrap();
+                self.steering.interval_closed(next, &self.sender).unwrap();
                 self.sender.hold_decision();
                 return true;
             }
@@ -200,14 +196,19 @@ impl Wire {
     }
 
     /// Until the next interval has closed.
-    fn close(&mut self, steering: &mut Steering) {
-        assert!(self.run_until(Timestamp::from_millis(1_000_000), steering));
+    fn close(&mut self) {
+        assert!(self.run_until(Timestamp::from_millis(1_000_000)));
+    }
+
+    /// The flow ends now.
+    fn ended(&mut self) {
+        self.steering.flow_ended(self.now, &mut self.sender).unwrap();
     }
 
     /// Apply what has come; whether something has.
-    fn take(&mut self, steering: &mut Steering) -> bool {
+    fn take(&mut self) -> bool {
         let (now, mut action) = (self.now, Vec::new());
-        let taken = steering.take_action(now, &mut action).unwrap();
+        let taken = self.steering.take_action(now, &mut action).unwrap();
         if taken {
             self.sender.decide(now, &action);
         }
@@ -280,29 +281,28 @@ fn an_environment_is_told_what_the_simulator_tells() {
 
 #[test]
 fn a_late_decision_is_a_missed_deadline_and_the_last_one_holds() {
-    let (mut environment, mut steering, _) = Environment::pair();
-    let mut wire = Wire::new();
-    wire.close(&mut steering);
+    let (mut environment, mut wire, _) = Environment::pair();
+    wire.close();
     environment.act(1.0);
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
     let rate = wire.sender.control().pacing_rate;
-    assert!(!wire.take(&mut steering), "an action is taken once");
-    wire.close(&mut steering);
+    assert!(!wire.take(), "an action is taken once");
+    wire.close();
     assert_eq!(environment.newest().applied_sequence, Some(0));
     // The learner thinks while three intervals pass, and answers the one that it saw in the middle of the fourth.
     let (seen, closed) = (environment.newest().sequence, environment.newest().time_ns);
     for missed in 1..=3 {
-        wire.close(&mut steering);
+        wire.close();
         let interval = environment.newest();
         assert_eq!((interval.held, interval.missed_deadlines), (true, missed));
         assert_eq!(interval.applied_sequence, Some(0));
         assert_eq!(wire.sender.control().pacing_rate, rate, "the decision holds");
     }
-    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(7), &mut steering));
+    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(7)));
     environment.say(to_sender::Body::Action(Action { sequence: seen, time_ns: closed, values: vec![-1.0] }));
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
     assert!(wire.sender.control().pacing_rate < rate);
-    wire.close(&mut steering);
+    wire.close();
     let interval = environment.newest();
     assert_eq!((interval.sequence, interval.applied_sequence), (seen + 4, Some(seen)));
     assert_eq!((interval.held, interval.missed_deadlines), (false, 3));
@@ -311,41 +311,39 @@ fn a_late_decision_is_a_missed_deadline_and_the_last_one_holds() {
 
 #[test]
 fn of_several_actions_the_newest_counts() {
-    let (mut environment, mut steering, _) = Environment::pair();
-    let mut wire = Wire::new();
-    wire.close(&mut steering);
+    let (mut environment, mut wire, _) = Environment::pair();
+    wire.close();
     let before = wire.sender.control().pacing_rate;
     for value in [1.0, 1.0, -1.0] {
         environment.act(value);
     }
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
     assert!(wire.sender.control().pacing_rate < before);
     // Nonsense is counted and changes nothing.
     let held = wire.sender.control().pacing_rate;
     environment.act(f32::NAN);
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
     environment.say(to_sender::Body::Action(Action { sequence: 0, time_ns: 0, values: vec![] }));
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
     assert_eq!(wire.sender.control().pacing_rate, held);
-    wire.close(&mut steering);
+    wire.close();
     assert_eq!(environment.newest().statistics[COLUMNS.len() - 1], 2.0);
 }
 
 #[test]
 fn stop_ends_the_flow_and_says_what_it_came_to() {
-    let (mut environment, mut steering, halt) = Environment::pair();
-    let mut wire = Wire::new();
+    let (mut environment, mut wire, halt) = Environment::pair();
     for _ in 0..50 {
-        wire.close(&mut steering);
+        wire.close();
         environment.act(0.0);
-        wire.take(&mut steering);
+        wire.take();
     }
-    assert!(steering.fd().is_some() && !halt.load(Ordering::Relaxed));
+    assert!(wire.steering.fd().is_some() && !halt.load(Ordering::Relaxed));
     environment.say(to_sender::Body::Stop(Stop {}));
-    assert!(!wire.take(&mut steering));
+    assert!(!wire.take());
     assert!(halt.load(Ordering::Relaxed));
-    assert!(steering.fd().is_none(), "nothing to wait for any more");
-    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    assert!(wire.steering.fd().is_none(), "nothing to wait for any more");
+    wire.ended();
     environment.read();
     let ended = environment.ended.unwrap();
     let summary = ended.summary.unwrap();
@@ -357,14 +355,13 @@ fn stop_ends_the_flow_and_says_what_it_came_to() {
 
 #[test]
 fn the_end_of_a_flow_cuts_its_last_interval_off() {
-    let (mut environment, mut steering, _) = Environment::pair();
-    let mut wire = Wire::new();
-    wire.close(&mut steering);
+    let (mut environment, mut wire, _) = Environment::pair();
+    wire.close();
     environment.act(0.0);
-    wire.take(&mut steering);
-    wire.close(&mut steering);
-    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(5), &mut steering));
-    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    wire.take();
+    wire.close();
+    assert!(!wire.run_until(wire.now + TimeSpan::from_millis(5)));
+    wire.ended();
     environment.read();
     let ended = environment.ended.unwrap();
     let last = ended.interval.unwrap();
@@ -375,10 +372,9 @@ fn the_end_of_a_flow_cuts_its_last_interval_off() {
 
 #[test]
 fn a_flow_that_ended_before_its_first_decision_has_no_interval() {
-    let (mut environment, mut steering, _) = Environment::pair();
-    let mut wire = Wire::new();
-    assert!(!wire.run_until(Timestamp::from_millis(3), &mut steering));
-    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    let (mut environment, mut wire, _) = Environment::pair();
+    assert!(!wire.run_until(Timestamp::from_millis(3)));
+    wire.ended();
     environment.read();
     let ended = environment.ended.unwrap();
     assert_eq!((ended.interval, ended.summary.unwrap().steps), (None, 0));
@@ -386,40 +382,38 @@ fn a_flow_that_ended_before_its_first_decision_has_no_interval() {
 
 #[test]
 fn an_environment_that_does_not_read_hears_the_newest() {
-    let (mut environment, mut steering, _) = Environment::pair();
-    let mut wire = Wire::new();
+    let (mut environment, mut wire, _) = Environment::pair();
     let count = 3000; // far more than a socket holds
     for _ in 0..count {
-        wire.close(&mut steering);
+        wire.close();
     }
     environment.read();
     assert!(environment.intervals.len() < 2900, "nothing was left out: the socket held it all");
-    wire.close(&mut steering); // makes room for the one that waited
+    wire.close(); // makes room for the one that waited
     let newest = environment.newest();
     assert_eq!((newest.sequence, newest.missed_deadlines), (count, count));
     let numbers: Vec<u64> = environment.intervals.iter().map(|one| one.sequence).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "in order");
     environment.act(0.0);
-    assert!(wire.take(&mut steering));
+    assert!(wire.take());
 }
 
 #[test]
 fn an_environment_that_goes_away_ends_the_flow() {
-    let (environment, mut steering, halt) = Environment::pair();
-    let mut wire = Wire::new();
-    wire.close(&mut steering);
+    let (environment, mut wire, halt) = Environment::pair();
+    wire.close();
     drop(environment);
-    wire.close(&mut steering);
-    assert!(!wire.take(&mut steering));
+    wire.close();
+    assert!(!wire.take());
     assert!(halt.load(Ordering::Relaxed));
-    steering.flow_ended(wire.now, &mut wire.sender).unwrap();
+    wire.ended();
 }
 
 #[test]
 fn what_is_no_action_is_an_error() {
-    let (mut environment, mut steering, _) = Environment::pair();
+    let (mut environment, mut wire, _) = Environment::pair();
     environment.stream.write_all(&[0xff; 64]).unwrap();
-    let error = steering.take_action(Timestamp::ZERO, &mut Vec::new()).unwrap_err();
+    let error = wire.steering.take_action(Timestamp::ZERO, &mut Vec::new()).unwrap_err();
     assert_eq!(error.code, "protocol-error", "{error}");
 }
 
@@ -436,11 +430,10 @@ fn a_flow_finds_its_environment_by_path() {
         truth: LiveGroundTruth::of(&scenario(1), None),
         halt: Arc::default(),
     };
-    let mut steering = Steering::connect(&path, connection()).unwrap();
+    let mut wire = Wire::new(Steering::connect(&path, connection()).unwrap());
     let mut environment = Environment::on(listener.accept().unwrap().0);
-    assert!(steering.fd().unwrap().as_fd().try_clone_to_owned().is_ok());
-    let mut wire = Wire::new();
-    wire.close(&mut steering);
+    assert!(wire.steering.fd().unwrap().as_fd().try_clone_to_owned().is_ok());
+    wire.close();
     let truth = environment.newest().truth.clone();
     assert!(truth[2].is_nan(), "no thread of this process counts the backlog: {truth:?}");
     assert_eq!((truth[0], truth[3]), (12e6, 40.0));

@@ -1,70 +1,31 @@
-//! Kernel TCP between two network namespaces between which we carry the packets.
+//! Kernel TCP over an emulated path.
 #![allow(clippy::print_stderr)] // Says what is skipped or found.
 
-use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::root;
+use crate::path_emulator::{delay, link, loss, spec};
 use ccgym_core::{Rate, TimeSpan, Timestamp};
-use ccgym_net::system::port::LARGEST_PACKET;
-use ccgym_net::system::{Endpoints, Offload, Placement, Port};
+use ccgym_link::ElementSpec;
+use ccgym_net::shell::PathEmulator;
+use ccgym_net::system::{Endpoints, Placement};
 use ccgym_net::tcp::{available, run_receiver, run_sender, ReceiverResult, ReceiverTask, SenderResult, TcpSenderTask};
 use ccgym_net::{Clock, NetError};
 use ccgym_run::spec::SourceSpec;
-use nix::unistd::geteuid;
 
 const STEP: TimeSpan = TimeSpan::from_millis(100);
 
-/// A path between two namespaces whose packets we carry: `delay` each way, and from the inside a link with a buffer.
-struct Path {
-    ends: Endpoints,
-    delay: Duration,
-    /// Bytes per second.
-    rate: f64,
-    /// Bytes that may wait.
-    buffer: f64,
-    /// Carry nothing.
-    cut: bool,
-}
-
-impl Path {
-    fn new(delay_ms: u64) -> Option<Self> {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: not root");
-            return None;
-        }
-        let ends = Endpoints::open(Placement::Isolated).unwrap();
-        Some(Self { ends, delay: Duration::from_millis(delay_ms), rate: 1e9, buffer: 1e9, cut: false })
-    }
-
-    /// Carry packets one way until `halt`.
-    fn carry(&self, from: &Port, to: &Port, rate: f64, halt: &AtomicBool) {
-        let mut under_way: VecDeque<(Instant, Offload, Vec<u8>)> = VecDeque::new();
-        let mut buffer = vec![0; LARGEST_PACKET];
-        let mut free = Instant::now();
-        while !halt.load(Ordering::Relaxed) {
-            while let Some((length, offload)) = from.receive(&mut buffer).unwrap() {
-                // Read anew for each packet: an earlier time would shorten the delay of those that came in a stall.
-                let now = Instant::now();
-                let waiting = free.saturating_duration_since(now).as_secs_f64() * rate;
-                if !self.cut && waiting <= self.buffer {
-                    free = free.max(now) + Duration::from_secs_f64(length as f64 / rate);
-                    under_way.push_back((free + self.delay, offload, buffer[..length].to_vec()));
-                }
-            }
-            let now = Instant::now();
-            while under_way.front().is_some_and(|packet| packet.0 <= now) {
-                let (_, offload, packet) = under_way.pop_front().unwrap();
-                // IP without options, and TCP's header with its own length.
-                let headers = (20 + usize::from(packet[32] >> 4) * 4).min(packet.len());
-                to.send(&offload, &packet[..headers], &packet[headers..]).unwrap();
-            }
-            thread::sleep(Duration::from_micros(200));
-        }
-    }
+/// A path with these elements from the inside, and this delay each way.
+fn path(delay_ms: u64, uplink: &[ElementSpec]) -> Option<(Endpoints, PathEmulator)> {
+    let ends = root().then(|| Endpoints::open(Placement::Isolated).unwrap())?;
+    let delay = delay(1000 * delay_ms);
+    let up = [uplink, std::slice::from_ref(&delay)].concat();
+    let emulator = PathEmulator::start(&ends, spec(Clock::start(), &up, &[delay])).unwrap();
+    Some((ends, emulator))
 }
 
 fn task(algorithm: &str, port: u16, seconds: f64) -> TcpSenderTask {
@@ -85,7 +46,7 @@ fn task(algorithm: &str, port: u16, seconds: f64) -> TcpSenderTask {
 }
 
 /// Both ends of a flow.
-fn run(path: &Path, mut task: TcpSenderTask) -> (SenderResult, ReceiverResult) {
+fn run(ends: &Endpoints, mut task: TcpSenderTask) -> (SenderResult, ReceiverResult) {
     let receiver = ReceiverTask {
         clock: task.clock,
         step: STEP,
@@ -93,18 +54,13 @@ fn run(path: &Path, mut task: TcpSenderTask) -> (SenderResult, ReceiverResult) {
         halt: Arc::clone(&task.halt),
         flows: 1,
     };
-    let (inside, outside) = (&path.ends.inside, &path.ends.outside);
+    let (inside, outside) = (&ends.inside, &ends.outside);
     task.peer.set_ip(outside.address);
     let listener = outside.namespace.run(|| TcpListener::bind(task.peer).unwrap()).unwrap();
-    let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| path.carry(&inside.port, &outside.port, path.rate, &over));
-        scope.spawn(|| path.carry(&outside.port, &inside.port, 1e9, &over));
         let receiving = scope.spawn(|| run_receiver(listener, receiver).unwrap());
         let sent = inside.namespace.run(|| run_sender(task)).unwrap().unwrap();
-        let received = receiving.join().unwrap();
-        over.store(true, Ordering::Relaxed);
-        (sent, received)
+        (sent, receiving.join().unwrap())
     })
 }
 
@@ -113,11 +69,10 @@ fn bulk(algorithm: &str) {
         eprintln!("SKIPPED: this kernel has no {algorithm}");
         return;
     }
-    let Some(mut path) = Path::new(5) else { return };
     // 40 Mbit/s with a round trip of 10 ms and a buffer of twice that.
-    (path.rate, path.buffer) = (5e6, 100e3);
+    let Some((ends, _path)) = path(5, &[link(40.0, 66)]) else { return };
     let begun = Instant::now();
-    let (sent, received) = run(&path, task(algorithm, 5001, 1.5));
+    let (sent, received) = run(&ends, task(algorithm, 5001, 1.5));
     let in_time = begun.elapsed() < Duration::from_millis(1700);
     let sender = &sent;
     eprintln!("{algorithm}: {:?} {:?} min rtt {:?}", sender.stats, received.received, sender.min_rtt);
@@ -168,10 +123,10 @@ fn bbr_fills_a_path_and_tells_its_state() {
 
 #[test]
 fn a_finite_transfer_says_when_it_was_done() {
-    let Some(path) = Path::new(10) else { return };
+    let Some((ends, _path)) = path(10, &[]) else { return };
     let mut task = task("cubic", 5002, 0.6);
     task.source = SourceSpec::Bytes { bytes: 100_000 };
-    let (sent, received) = run(&path, task);
+    let (sent, received) = run(&ends, task);
     assert_eq!(received.received.unique_bytes, 100_000);
     // A handshake, then 10, 20 and 40 segments: four round trips of 20 ms from 50 ms on.
     let finished = sent.finished;
@@ -180,11 +135,11 @@ fn a_finite_transfer_says_when_it_was_done() {
 
 #[test]
 fn an_application_limits_the_rate() {
-    let Some(path) = Path::new(0) else { return };
+    let Some((ends, _path)) = path(0, &[]) else { return };
     let mut task = task("cubic", 5003, 1.05);
     task.mss = 1000;
     task.source = SourceSpec::Rate { rate: ccgym_path::Param::Constant(Rate::from_mbps(4.0)), bytes: None };
-    let (sent, received) = run(&path, task);
+    let (sent, received) = run(&ends, task);
     let bytes = received.received.unique_bytes;
     assert!(bytes.abs_diff(500_000) <= 25_000, "{bytes}");
     let payload = sent.stats.sent_bytes - 52 * sent.stats.sent_packets;
@@ -205,10 +160,9 @@ fn an_unavailable_algorithm_is_told_apart() {
 
 #[test]
 fn silence_and_halting_end_a_flow() {
-    let Some(mut path) = Path::new(0) else { return };
-    path.cut = true;
+    let Some((ends, _path)) = path(0, &[loss(1.0)]) else { return };
     // No answer comes before the flow's end: it sent nothing.
-    let (sent, received) = run(&path, task("reno", 5005, 0.32));
+    let (sent, received) = run(&ends, task("reno", 5005, 0.32));
     assert_eq!((sent.stats.sent_packets, received.received.packets), (0, 0));
     assert_eq!(sent.series.cwnd_bytes.len(), 3);
     let task = task("reno", 5006, 60.0);
@@ -219,7 +173,7 @@ fn silence_and_halting_end_a_flow() {
             thread::sleep(Duration::from_millis(200));
             halt.store(true, Ordering::Relaxed);
         });
-        run(&path, task)
+        run(&ends, task)
     });
     assert!(began.elapsed() < Duration::from_secs(2));
 }

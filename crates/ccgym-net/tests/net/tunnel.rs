@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{all_tests, helper, joined, root, Ran, Sandbox};
+use crate::common::{all_tests, becoming, root, Ran, Sandbox, PROGRAM};
 use crate::path_emulator::{self as elements, link, spec};
 use ccgym_net::run::{join, HalfResult, JoinOptions, RunResult};
 use ccgym_net::shell::PathEmulator;
@@ -17,14 +17,6 @@ use serde_json::{json, Value};
 /// By so many seconds the receivers' monotonic clock is ahead.
 const AHEAD: &str = "100000";
 const MS: u64 = 1_000_000;
-
-fn becoming(name: &str) -> Value {
-    json!([
-        "/bin/sh",
-        "-c",
-        format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
-    ])
-}
 
 // --- Two machines --------------------------------------------------------------------------------------------------
 
@@ -47,16 +39,10 @@ impl Machines {
 
     /// Start an end, which has its place in `plan["backend"]`.
     fn start(&self, namespace: &Namespace, plan: &Value, later: bool) -> Child {
-        let binary = env!("CARGO_BIN_EXE_ccgym-net");
-        let mut command = if later {
-            let mut command = Command::new("unshare");
-            command.args(["--time", "--fork", "--kill-child", "--monotonic", AHEAD, "--boottime", AHEAD, "--", binary]);
-            command
-        } else {
-            Command::new(binary)
-        };
-        command.arg(json!({"run": plan}).to_string()).env("CCGYM_TEST_MARK", &self.place.mark);
-        command.current_dir(&self.place.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let words =
+            ["unshare", "--time", "--fork", "--kill-child", "--monotonic", AHEAD, "--boottime", AHEAD, "--", PROGRAM];
+        let mut command = self.place.plan(if later { &words } else { &[PROGRAM] }, plan);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         namespace.run(|| command.spawn()).unwrap().unwrap()
     }
 
@@ -83,11 +69,8 @@ impl Machines {
         let status: Value = serde_json::from_slice(&self.place.read("status")).unwrap();
         let address = format!("{}:{}", waiting.address, status["listening"]);
         let calls = self.start(&calling.namespace, &end(names[1], false, address), !receivers_wait);
-        for mut child in [waits, calls] {
-            // It would end with its input.
-            let input = child.stdin.take();
+        for child in [waits, calls] {
             Ran::of(child).ok();
-            drop(input);
         }
         self.place.assert_clean(&["receivers", "senders", "status"], "a run");
         let half = |name| HalfResult::read(&self.place.read(name)).unwrap();
@@ -154,8 +137,9 @@ fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
         {"scheme": "cubic", "mss": 1400}, {"scheme": "tcp:cubic", "mss": 1400},
         {"scheme": "program:test"}, {"scheme": "tcp:nosuch"},
     ]));
-    let programs = json!({"listens": "sender", "sender": becoming("source_that_listens"),
-        "receiver": becoming("sink_that_asks")});
+    let [sender, receiver] =
+        ["source_that_listens", "sink_that_asks"].map(|name| ["/bin/sh".into(), "-c".into(), becoming(name)]);
+    let programs = json!({"listens": "sender", "sender": sender, "receiver": receiver});
     plan["programs"] = json!({"2": programs});
     let result = joined_result(&plan, &machines.run(&plan, false), json!({}));
     for flow in 0..3 {
@@ -201,10 +185,7 @@ fn an_end_that_is_alone_says_what_to_do() {
     let secret = "0".repeat(32);
     plan["backend"] = json!({"kind": "remote", "end": "senders", "secret": secret, "connect": address});
     plan["result"] = json!(machines.place.folder.join("senders"));
-    let mut child = machines.start(&machines.ends.inside.namespace, &plan, false);
-    let input = child.stdin.take();
-    let ran = Ran::of(child);
-    drop(input);
+    let ran = Ran::of(machines.start(&machines.ends.inside.namespace, &plan, false));
     ran.refused("no-answer", &address);
     machines.place.assert_clean(&[], "an end alone");
 }

@@ -15,7 +15,7 @@ const MAX_EXPIRIES: usize = 64;
 const PROBES: u64 = 16;
 
 /// What one acknowledgement, or the loss timer, has revealed so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Batch {
     now: Timestamp,
     /// Whether the acknowledgement is complete; losses and marks may follow.
@@ -126,14 +126,8 @@ impl Host {
             let app_limited = self.sampler.is_app_limited();
             let stamp = self.sampler.on_send(now, self.in_flight);
             self.in_flight += bytes;
-            self.departures.push(Departure {
-                number: 0,
-                sent: now,
-                bytes,
-                in_flight: self.in_flight,
-                stamp,
-                app_limited,
-            });
+            let in_flight = self.in_flight;
+            self.departures.push(Departure { number: 0, sent: now, bytes, in_flight, stamp, app_limited });
             self.monitor.on_sent(bytes, false);
         }
         let without_data = self.departures.bound(self.max_window.saturating_add(PROBES * self.mtu));
@@ -191,20 +185,7 @@ impl Host {
             self.conclude();
         }
         let prior_in_flight = self.in_flight;
-        self.batch.get_or_insert_with(|| Batch {
-            now,
-            complete: false,
-            acked_packets: 0,
-            acked_bytes: 0,
-            newest: None,
-            lost: Vec::new(),
-            lost_bytes: 0,
-            congested: None,
-            marks: 0,
-            persistent: false,
-            app_limited: false,
-            prior_in_flight,
-        })
+        self.batch.get_or_insert_with(|| Batch { now, prior_in_flight, ..Batch::default() })
     }
 
     /// Tell the scheme what was revealed, all of it at once.
@@ -212,8 +193,7 @@ impl Host {
         let Some(batch) = self.batch.take() else { return };
         let now = batch.now;
         self.serve(now);
-        let mut rtt_sample = None;
-        let mut rate_sample = None;
+        let (mut rtt_sample, mut rate_sample) = (None, None);
         if batch.acked_packets > 0 {
             self.sampler.on_delivered(now, batch.acked_bytes);
         }
@@ -236,16 +216,9 @@ impl Host {
             self.watch(&batch, rtt_sample, rate_sample.as_ref());
         }
         // A scheme hears of losses first.
-        let timeout = batch.persistent;
+        let Batch { prior_in_flight, ref lost, persistent: timeout, .. } = batch;
         if timeout {
-            let Batch { prior_in_flight, lost, .. } = &batch;
-            self.scheme.on_timeout(&TimeoutEvent {
-                now,
-                count: 1,
-                lost,
-                prior_in_flight: *prior_in_flight,
-                rtt: &self.rtt,
-            });
+            self.scheme.on_timeout(&TimeoutEvent { now, count: 1, lost, prior_in_flight, rtt: &self.rtt });
         }
         if !timeout || batch.acked_packets > 0 {
             self.scheme.on_ack(&AckEvent {
@@ -254,12 +227,12 @@ impl Host {
                 acked_bytes: batch.acked_bytes,
                 counted_bytes: batch.acked_bytes,
                 acked: &[],
-                lost: if timeout { &[] } else { &batch.lost },
+                lost: if timeout { &[] } else { lost },
                 lost_bytes: if timeout { 0 } else { batch.lost_bytes },
                 rtt_sample,
                 rtt: &self.rtt,
                 rate_sample,
-                prior_in_flight: batch.prior_in_flight,
+                prior_in_flight,
                 in_flight: self.in_flight,
                 delivered: self.sampler.delivered(),
                 largest_acked: self.largest_acked.unwrap_or(0),

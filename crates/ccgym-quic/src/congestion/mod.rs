@@ -66,7 +66,7 @@ impl SchemeFactory {
         let card = fs::read_to_string(&card).context(|| format!("reading {}", card.display()));
         let (onnx, card) = (onnx.map_err(|e| e.expected(expected))?, card.map_err(|e| e.expected(expected))?);
         let place = || format!("loading the policy {}", folder.display());
-        let policy = Policy::load(&onnx, &card).map_err(|error| NetError::new(place(), &error).coded(error.code))?;
+        let policy = Policy::load(&onnx, &card).map_err(|error| NetError::of(error.code, place(), &error))?;
         let name = policy.name().to_owned();
         let params = Map::from_iter([("policy".to_owned(), Value::from(name.as_str()))]);
         let policies = [(name, policy)].into();
@@ -80,10 +80,9 @@ impl SchemeFactory {
     pub fn with(name: &str, params: &Map<String, Value>, resources: &Resources) -> Result<Self> {
         let place = || format!("choosing {name:?} as a congestion controller of QUIC");
         let mut scheme =
-            create_with(name, params, resources).map_err(|error| NetError::new(place(), &error).coded(error.code()))?;
+            create_with(name, params, resources).map_err(|error| NetError::of(error.code(), place(), &error))?;
         if let Err(refusal) = offer(&mut *scheme) {
-            return Err(NetError::new(place(), format!("a scheme that {refusal}"))
-                .coded("scheme-unsuitable")
+            return Err(NetError::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
                 .expected(format!("one for which {} are enough", refusal.has))
                 .hint("docs/quic.md lists the schemes that quinn can run"));
         }

@@ -34,21 +34,17 @@ impl fmt::Display for Refusal {
 /// It needs what quinn does not tell a controller or do for it.
 pub fn offer(scheme: &mut dyn CongestionControl) -> Result<Offer, Refusal> {
     let needs = scheme.capabilities();
-    let refuse = |needs, has| Err(Refusal { needs, has });
-    if needs.knows_path {
-        return refuse("ground truth of the path", "acknowledgements and losses");
+    let marks = "ECT(0) on all packets, and whether any was marked";
+    let outside = scheme.interval_driven().is_some_and(|agent| agent.decided_outside());
+    let refusals = [
+        (needs.knows_path, "ground truth of the path", "acknowledgements and losses"),
+        (scheme.receiver_side().is_some(), "a part at the receiver", "the acknowledgements of QUIC"),
+        (needs.packet_events, "each packet's number and arrival", "counts of packets and when they left"),
+        (needs.ecn.is_capable(), "an ECN codepoint and counts of marks", marks),
+        (outside, "decisions from outside", "a controller that decides by itself"),
+    ];
+    match refusals.into_iter().find(|(applies, ..)| *applies) {
+        Some((_, needs, has)) => Err(Refusal { needs, has }),
+        None => Ok(if needs.pacing_required { Offer::Rate } else { Offer::Window }),
     }
-    if scheme.receiver_side().is_some() {
-        return refuse("a part at the receiver", "the acknowledgements of QUIC");
-    }
-    if needs.packet_events {
-        return refuse("each packet's number and arrival", "counts of packets and when they left");
-    }
-    if needs.ecn.is_capable() {
-        return refuse("an ECN codepoint and counts of marks", "ECT(0) on all packets, and whether any was marked");
-    }
-    if scheme.interval_driven().is_some_and(|agent| agent.decided_outside()) {
-        return refuse("decisions from outside", "a controller that decides by itself");
-    }
-    Ok(if needs.pacing_required { Offer::Rate } else { Offer::Window })
 }

@@ -150,6 +150,12 @@ fn send(host: &mut Host, times: std::ops::Range<u64>) {
     times.for_each(|ms| host.on_sent(at(ms), MTU));
 }
 
+/// An acknowledgement comes at `now` of the packet that left at `sent`, ms; so many bytes remain in flight.
+fn receive(host: &mut Host, now: u64, sent: u64, left: u64) {
+    host.on_acked(at(now), at(sent), MTU, false);
+    host.on_end_acks(at(now), left, false);
+}
+
 fn ack(acked: u64, lost: &[u64], (entered, recovering): (bool, bool), rtt_ms: Option<u64>, largest: u64) -> Told {
     Told::Ack { acked: (acked, acked * MTU), lost: lost.to_vec(), entered, recovering, marks: 0, rtt_ms, largest }
 }
@@ -161,8 +167,7 @@ fn an_acknowledgement_and_its_losses_are_one_event_and_a_period_has_one_reductio
     send(&mut host, 0..8);
     // Packets 3 and 4 arrived, 0 to 2 did not.
     host.on_acked(at(50), at(3), MTU, false);
-    host.on_acked(at(50), at(4), MTU, false);
-    host.on_end_acks(at(50), 6 * MTU, false);
+    receive(&mut host, 50, 4, 6 * MTU);
     host.on_congestion(at(50), at(1), false, 2 * MTU);
     assert_eq!(scheme.told(), [], "more may follow until the window is asked for");
     host.window();
@@ -174,8 +179,7 @@ fn an_acknowledgement_and_its_losses_are_one_event_and_a_period_has_one_reductio
     // A packet that left since then ends the period. Two acknowledgements that arrive at once are two events.
     send(&mut host, 61..63);
     for (ms, left) in [(61, 4), (62, 3)] {
-        host.on_acked(at(110), at(ms), MTU, false);
-        host.on_end_acks(at(110), left * MTU, false);
+        receive(&mut host, 110, ms, left * MTU);
     }
     host.window();
     assert_eq!(scheme.told(), [ack(1, &[], (false, false), Some(49), 8), ack(1, &[], (false, false), Some(48), 9)]);
@@ -187,8 +191,7 @@ fn marks_are_told_once_per_period_as_losses_are() {
     let mut host = scheme.host();
     send(&mut host, 0..4);
     for (ms, entered) in [(0, true), (1, false)] {
-        host.on_acked(at(50 + ms), at(ms), MTU, false);
-        host.on_end_acks(at(50 + ms), (3 - ms) * MTU, false);
+        receive(&mut host, 50 + ms, ms, (3 - ms) * MTU);
         host.on_congestion(at(50 + ms), at(ms), false, 0);
         host.window();
         let marked = Told::Ack {
@@ -210,8 +213,7 @@ fn persistent_congestion_is_a_timeout() {
     let mut host = scheme.host();
     send(&mut host, 0..3);
     send(&mut host, 900..901);
-    host.on_acked(at(950), at(900), MTU, false);
-    host.on_end_acks(at(950), 3 * MTU, false);
+    receive(&mut host, 950, 900, 3 * MTU);
     host.on_congestion(at(950), at(2), true, 3 * MTU);
     host.window();
     let told = scheme.told();
@@ -226,8 +228,7 @@ fn a_rate_becomes_what_it_fills_in_a_round_trip() {
     // Before the first sample the round trip is taken to be 333 ms.
     assert_eq!(host.window(), 100 * MTU + 1);
     send(&mut host, 0..1);
-    host.on_acked(at(50), at(0), MTU, false);
-    host.on_end_acks(at(50), 0, false);
+    receive(&mut host, 50, 0, 0);
     // 8 Mbit/s for 50 ms.
     assert_eq!((host.window(), host.pacing_rate()), (50_000 + 1, Some(Rate::from_mbps(8.0))));
     scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate(8000) };
@@ -266,8 +267,7 @@ fn intervals_count_what_happened_and_end_with_the_next_call() {
     send(&mut host, 0..12);
     assert_eq!(scheme.told(), [Told::Interval { ms: (0, 10), sent: 10, acked: 0, lost: 0, samples: 0 }]);
     // What arrives when an interval ends belongs to the next one.
-    host.on_acked(at(22), at(4), MTU, false);
-    host.on_end_acks(at(22), 11 * MTU, false);
+    receive(&mut host, 22, 4, 11 * MTU);
     host.on_congestion(at(22), at(1), false, 2 * MTU);
     host.window();
     let first = Told::Interval { ms: (10, 22), sent: 2, acked: 0, lost: 0, samples: 0 };
@@ -284,8 +284,7 @@ fn packets_without_data_leave_no_gap() {
     host.on_sent(at(2), 40);
     send(&mut host, 3..4);
     for (ms, left, largest) in [(0, 2, 0), (1, 1, 1), (3, 0, 2)] {
-        host.on_acked(at(50 + ms), at(ms), MTU, false);
-        host.on_end_acks(at(50 + ms), left * MTU, false);
+        receive(&mut host, 50 + ms, ms, left * MTU);
         host.window();
         assert_eq!(scheme.told(), [ack(1, &[], (false, false), Some(50), largest)]);
     }
@@ -303,8 +302,7 @@ fn a_copy_goes_its_own_way() {
     let mut host = scheme.host();
     send(&mut host, 0..2);
     let mut copy = host.clone();
-    host.on_acked(at(50), at(0), MTU, false);
-    host.on_end_acks(at(50), MTU, false);
+    receive(&mut host, 50, 0, MTU);
     host.window();
     assert_eq!(scheme.told().len(), 1);
     copy.window();

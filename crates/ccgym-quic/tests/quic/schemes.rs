@@ -5,17 +5,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use ccgym_quic::congestion::{offer, SchemeFactory};
 use ccgym_quic::identity::Identity;
-use ccgym_quic::peer::transport;
+use ccgym_quic::peer::{transport, Machine};
 use ccgym_schemes::{create, registry};
-use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ServerConfig,
-    StreamEvent, StreamId,
-};
+use quinn_proto::{Dir, EndpointConfig, Event, StreamEvent, StreamId};
 use serde_json::Map;
 
+/// Where both ends think the other one is.
+const ADDRESS: &str = "192.0.2.1:4433";
 const FILE: usize = 1_000_000;
 /// Bytes of a datagram in packets of 1500.
 const DATAGRAM: u64 = 1472;
@@ -30,54 +28,30 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// One end, and what is on its way to it.
 struct End {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
+    machine: Machine,
     inbox: VecDeque<(Instant, Vec<u8>)>,
 }
 
 impl End {
-    fn new(server: Option<ServerConfig>) -> Self {
-        let mut config = EndpointConfig::default();
-        config.rng_seed(Some([7; 32]));
-        let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), false, None);
-        Self { endpoint, connection: None, inbox: VecDeque::new() }
-    }
-
     fn next(&mut self) -> Option<Instant> {
-        let timer = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
+        let timer = self.machine.next_timeout();
         self.inbox.front().map(|(at, _)| *at).into_iter().chain(timer).min()
     }
 
     /// Take what has arrived, and let timers fire.
     fn advance(&mut self, now: Instant) {
-        while self.inbox.front().is_some_and(|(at, _)| *at <= now) {
-            let (_, data) = self.inbox.pop_front().unwrap();
-            let from = "192.0.2.1:4433".parse().unwrap();
-            match self.endpoint.handle(now, from, None, None, BytesMut::from(&data[..]), &mut Vec::new()) {
-                Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                    self.connection.as_mut().unwrap().1.handle_event(event);
-                }
-                Some(DatagramEvent::NewConnection(incoming)) => {
-                    self.connection = self.endpoint.accept(incoming, now, &mut Vec::new(), None).ok();
-                }
-                _ => {}
-            }
+        while let Some((_, data)) =
+            self.inbox.front().is_some_and(|(at, _)| *at <= now).then(|| self.inbox.pop_front()).flatten()
+        {
+            self.machine.handle(now, &data, ADDRESS.parse().unwrap(), &mut Vec::new());
         }
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while connection.poll_timeout().is_some_and(|due| due <= now) {
-            connection.handle_timeout(now);
-        }
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(answer);
-            }
-        }
+        self.machine.fire(now);
     }
 
     /// What leaves now.
     fn transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut data = Vec::new();
-        let transmit = self.connection.as_mut()?.1.poll_transmit(now, 1, &mut data)?;
+        let transmit = self.machine.transmit(now, &mut data)?;
         data.truncate(transmit.size);
         Some(data)
     }
@@ -100,24 +74,26 @@ impl Transfer {
 /// Send a file; `None` if that does not end.
 fn transfer(factory: SchemeFactory) -> Option<Transfer> {
     let identity = Identity::new(&[3; 32]).unwrap();
-    let mut server = ServerConfig::with_crypto(identity.server().unwrap());
-    server.transport_config(Arc::new(transport(1500).unwrap()));
-    let mut client = ClientConfig::new(identity.client().unwrap());
-    let mut settings = transport(1500).unwrap();
-    settings.congestion_controller_factory(Arc::new(factory));
-    client.transport_config(Arc::new(settings));
-
+    let settings = || {
+        let mut settings = EndpointConfig::default();
+        settings.rng_seed(Some([7; 32]));
+        settings
+    };
+    let mut controlled = transport(1500).unwrap();
+    controlled.congestion_controller_factory(Arc::new(factory));
     let begun = Instant::now();
     let mut now = begun;
-    let (mut sender, mut receiver) = (End::new(None), End::new(Some(server)));
-    sender.connection = sender.endpoint.connect(now, client, "192.0.2.1:4433".parse().unwrap(), "test").ok();
+    let end = |machine: Result<Machine, _>| End { machine: machine.unwrap(), inbox: VecDeque::new() };
+    let address = ADDRESS.parse().unwrap();
+    let mut sender = end(Machine::connect(settings(), address, &identity, controlled, now));
+    let mut receiver = end(Machine::listen(settings(), &identity, transport(1500).unwrap()));
     let (mut free, mut unsent, mut received) = (now, FILE, 0);
     let mut streams: (Option<StreamId>, Option<StreamId>) = (None, None);
     let mut result = Transfer { took: LIMIT, min_window: u64::MAX, dropped: 0 };
     while now < begun + LIMIT {
         sender.advance(now);
         receiver.advance(now);
-        let connection = &mut sender.connection.as_mut()?.1;
+        let connection = sender.machine.connection()?;
         while let Some(event) = connection.poll() {
             match event {
                 Event::Connected => streams.0 = connection.streams().open(Dir::Uni),
@@ -132,7 +108,7 @@ fn transfer(factory: SchemeFactory) -> Option<Transfer> {
             }
         }
         result.min_window = result.min_window.min(connection.congestion_state().window());
-        if let Some((_, connection)) = &mut receiver.connection {
+        if let Some(connection) = receiver.machine.connection() {
             while let Some(event) = connection.poll() {
                 if matches!(event, Event::Stream(StreamEvent::Opened { .. })) {
                     streams.1 = connection.streams().accept(Dir::Uni);

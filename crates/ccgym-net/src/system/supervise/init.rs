@@ -9,6 +9,8 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 
+use crate::system::syscalls::check;
+
 /// The user that a program runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
@@ -87,13 +89,6 @@ pub(super) fn start_under_init(command: &mut Command, start: Start) {
             }
         });
     }
-}
-
-fn check(status: libc::c_int) -> io::Result<()> {
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }
 
 fn become_the_program(start: &Start, maps: &[CString; 2]) -> io::Result<()> {

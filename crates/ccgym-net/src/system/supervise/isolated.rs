@@ -166,7 +166,7 @@ fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
     let (program, arguments) = launch
         .words
         .split_first()
-        .ok_or_else(|| NetError::new("starting a program in isolation", "no words").coded("argument-missing"))?;
+        .ok_or_else(|| NetError::of("argument-missing", "starting a program in isolation", "no words"))?;
     let mut command = Command::new(program);
     let [stdin, stdout, stderr] = launch.streams;
     command.args(arguments).env_clear().envs(launch.environment).stdin(stdin).stdout(stdout).stderr(stderr);
@@ -187,7 +187,7 @@ fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
     command.spawn().map_err(|error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;
         let code = if missing { "program-missing" } else { "program-unstartable" };
-        NetError::new(format!("executing {program}"), error).coded(code)
+        NetError::of(code, format!("executing {program}"), error)
     })
 }
 
@@ -214,8 +214,8 @@ pub fn private_place(needed: &Path) -> Result<&'static Path> {
         real && !needed.starts_with(place)
     };
     places.into_iter().find(free).ok_or_else(|| {
-        NetError::new("finding a place for private files", "none of /boot, /media, /srv, /mnt, /opt will do")
-            .coded("folder-missing")
+        let found = "none of /boot, /media, /srv, /mnt, /opt will do";
+        NetError::of("folder-missing", "finding a place for private files", found)
             .hint("make one of these directories; nothing is ever written into it")
     })
 }

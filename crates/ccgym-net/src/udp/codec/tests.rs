@@ -241,31 +241,3 @@ fn a_million_inputs_are_decoded_or_refused() {
     }
     assert!(accepted > COUNT / 50 && accepted < COUNT * 9 / 10, "{accepted} of {COUNT} were accepted");
 }
-
-/// What one packet costs. Prints; asserts nothing about speed.
-#[test]
-#[ignore = "a measurement; run with --release --nocapture"]
-fn measure_codec() {
-    const ROUNDS: u32 = 1_000_000;
-    let (p, a) = (packet(123_456, 1500), ack(123_456, &[(123_456, 0)], 52));
-    let (out, mut acks, mut room) = (bytes_of(&p), Vec::new(), Vec::with_capacity(2000));
-    encode_ack(&mut acks, TOKEN, &a, OVERHEAD);
-    let time = |what: &str, f: &mut dyn FnMut()| {
-        let start = std::time::Instant::now();
-        (0..ROUNDS).for_each(|_| f());
-        let line = format!("{what}: {:.0} ns\n", start.elapsed().as_nanos() as f64 / f64::from(ROUNDS));
-        let _ = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
-    };
-    let hide = std::hint::black_box::<&[u8]>;
-    time("encode data", &mut || {
-        room.clear();
-        encode_packet(&mut room, TOKEN, std::hint::black_box(&p), OVERHEAD);
-    });
-    time("decode data", &mut || drop(std::hint::black_box(decode(hide(&out), OVERHEAD))));
-    time("encode ack", &mut || {
-        room.clear();
-        encode_ack(&mut room, TOKEN, std::hint::black_box(&a), OVERHEAD);
-    });
-    time("decode ack", &mut || drop(std::hint::black_box(decode(hide(&acks), OVERHEAD))));
-    time("refuse garbage", &mut || drop(std::hint::black_box(decode(hide(&[0xa5; 1400]), OVERHEAD))));
-}

@@ -29,6 +29,13 @@ pub fn root() -> bool {
     root
 }
 
+/// As from a terminal: a parent that runs these tests in the background of a shell may have had SIGINT ignored.
+#[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
+pub fn heed_interrupts(command: &mut Command) {
+    let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
+    unsafe { command.pre_exec(heed) };
+}
+
 /// A place for one test: a directory, a network namespace instead of the machine's, and a mark in the environment of
 /// everything that is started here.
 pub struct Sandbox {
@@ -63,13 +70,18 @@ impl Sandbox {
         shell
     }
 
-    /// Start it in the namespace of this place, as from a terminal: a parent that runs these tests in the background of a
-    /// shell may have had SIGINT ignored.
-    #[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
+    /// Start it in the namespace of this place, as from a terminal.
     pub fn spawn(&self, mut command: Command) -> Child {
-        let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
-        unsafe { command.pre_exec(heed) };
+        heed_interrupts(&mut command);
         self.namespace.run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap().unwrap()
+    }
+
+    /// A run, by this program and its words; it would end with its input.
+    pub fn plan(&self, words: &[&str], plan: &Value) -> Command {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(json!({"run": plan}).to_string()).env("CCGYM_TEST_MARK", &self.mark);
+        command.current_dir(&self.folder).stdin(Stdio::piped());
+        command
     }
 
     /// Run a shell to its end; no shell of these tests takes longer than a minute.
@@ -244,8 +256,10 @@ pub struct Ran {
 }
 
 impl Ran {
-    pub fn of(child: Child) -> Self {
+    pub fn of(mut child: Child) -> Self {
         let start = Instant::now();
+        // It would end with its input.
+        let _input = child.stdin.take();
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Self { status: status.code(), out: text(stdout), err: text(stderr), took: start.elapsed() }
@@ -269,6 +283,14 @@ pub fn explained(printed: &str, code: &str, place: &str) {
     let text = error.map_or_else(|_| printed.to_owned(), |error| format!("error[{}]: {error}", error.code));
     let said = text.lines().find_map(|line| line.strip_prefix(&format!("error[{code}]: ")));
     assert!(said.is_some_and(|said| said.contains(place)), "no {code} at {place}: {text}");
+}
+
+/// The program of runs and shells.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_ccgym-net");
+
+/// A script that becomes a program of the tests of programs.
+pub fn becoming(name: &str) -> String {
+    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
 }
 
 /// Words that run one of the helpers below as a program: this very test binary.

@@ -4,7 +4,6 @@
 mod processes;
 mod unknown_senders;
 
-use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::{InitContext, Packet, Rng, TimeSpan, Timestamp};
-use ccgym_net::steer::messages::{frame, from_sender, to_sender, Action, FromSender, ToSender, Unframer};
+use crate::steer::{self, Environment};
+use ccgym_agent::FlowAgent;
+use ccgym_core::{Packet, Rng, TimeSpan, Timestamp};
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
 use ccgym_net::udp::codec::{decode, encode_packet, Message, Token};
 use ccgym_net::udp::{serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service};
@@ -84,19 +83,14 @@ fn send(peer: SocketAddr, json: &str, clock: Clock, ms: u64) -> SenderResult {
 const SECOND: Duration = Duration::from_secs(1);
 
 fn task(spec: FlowSpec, resources: &Resources, clock: Clock, ms: u64) -> SenderTask {
-    let size = u64::from(spec.mss + spec.header);
+    let run = json!({"seed": 1, "duration": 1, "uplink": [], "downlink": [], "flows": [spec]});
+    let run: RunSpec = serde_json::from_value(run).unwrap();
+    let cca = create_with(&spec.scheme, &spec.params, resources).unwrap();
     let start = clock.now();
     SenderTask {
         flow: 0,
-        cca: create_with(&spec.scheme, &spec.params, resources).unwrap(),
-        context: InitContext {
-            now: Timestamp::ZERO,
-            mss: size,
-            initial_window: size * u64::from(spec.initial_window),
-            flow: 0,
-            rng: Rng::stream(1, "scheme", 0),
-            path: None,
-        },
+        context: run.init_context(0, &*cca),
+        cca,
         clock,
         start,
         stop: start + TimeSpan::from_millis(ms),
@@ -379,48 +373,26 @@ fn halting_ends_both_at_once() {
 }
 
 /// Answer each interval with the same action, until the flow has ended. How many intervals awaited one.
-fn decide(mut stream: UnixStream) -> u64 {
-    let (mut incoming, mut bytes, mut asked) = (Unframer::default(), [0; 4096], 0);
-    loop {
-        let count = stream.read(&mut bytes).unwrap();
-        incoming.extend(&bytes[..count]);
-        while let Some(message) = incoming.message::<FromSender>().unwrap() {
-            match message.body.unwrap() {
-                from_sender::Body::Hello(_) => {}
-                from_sender::Body::Interval(interval) => {
-                    asked += 1;
-                    let (sequence, time_ns) = (interval.sequence, interval.time_ns);
-                    let action = to_sender::Body::Action(Action { sequence, time_ns, values: vec![1.0] });
-                    let mut answer = Vec::new();
-                    frame(&ToSender { body: Some(action) }, &mut answer);
-                    stream.write_all(&answer).unwrap();
-                }
-                from_sender::Body::Ended(_) => return asked,
-            }
+fn decide(stream: UnixStream) -> usize {
+    let (mut environment, mut answered) = (Environment::on(stream), 0);
+    while environment.ended.is_none() {
+        environment.read();
+        if environment.intervals.len() > answered {
+            answered = environment.intervals.len();
+            environment.act(1.0);
         }
+        std::thread::sleep(Duration::from_micros(100));
     }
+    answered
 }
 
 #[test]
 fn an_environment_may_decide() {
     let _alone = alone();
     let world = World::serving(1);
-    let agent: AgentSpec = serde_json::from_value(json!({
-        "name": "test",
-        "clock": {"kind": "fixed", "interval": 20_000_000},
-        "observation": {"history": 1, "features": [{"signal": "latency_ratio", "clip": [1.0, 100.0]}]},
-        "action": {"map": {"kind": "signed_multiply", "delta": 0.1}, "target": "cwnd"},
-        "reward": {"terms": [{"term": "throughput", "weight": 1.0}]},
-        "startup": {"kind": "window", "packets": 10},
-    }))
-    .unwrap();
-    let run: RunSpec = serde_json::from_value(json!({
-        "duration": 1_000_000_000, "uplink": [], "downlink": [], "flows": [{"scheme": "learned", "profile": "udp"}],
-    }))
-    .unwrap();
-    let spec = run.flows[0].clone();
+    let (agent, run) = (steer::agent(), steer::scenario(1000));
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let mut task = task(spec, &resources, world.clock, 350);
+    let mut task = task(run.flows[0].clone(), &resources, world.clock, 350);
     task.step = TimeSpan::from_millis(10);
     let (near, far) = UnixStream::pair().unwrap();
     let environment = std::thread::spawn(move || decide(near));
@@ -431,7 +403,7 @@ fn an_environment_may_decide() {
     world.stop();
     let asked = environment.join().unwrap();
     assert!(asked >= 5, "{asked}");
-    // Each answer multiplies the window by 1.1.
-    let windows = &sent.series.cwnd_bytes;
-    assert!(windows.is_sorted() && windows.last() > windows.first(), "{windows:?}");
+    // Each answer multiplies the rate by 1.05.
+    let rates = &sent.series.pacing_bps;
+    assert!(rates.is_sorted() && rates.last() > rates.first(), "{rates:?}");
 }

@@ -2,10 +2,8 @@
 
 use std::io::BufRead as _;
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ccgym_net::udp::codec::{decode, encode, Message, VERSION};
@@ -13,7 +11,7 @@ use ccgym_net::udp::datagram::{self, datagram::Kind};
 use serde_json::{json, Value};
 
 use super::alone;
-use crate::common::explained;
+use crate::common::{explained, heed_interrupts};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -65,19 +63,14 @@ fn processes_carry_a_transfer() {
     explained(&String::from_utf8_lossy(&lost.stderr), "no-answer", address);
 }
 
-/// Start a process as from a terminal: a parent that runs these tests in the background of a shell may have had SIGINT
-/// ignored.
-#[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
-fn started(kind: &str, job: Value) -> std::process::Child {
-    use nix::sys::signal::{signal, SigHandler, Signal};
-    use std::os::unix::process::CommandExt as _;
+/// Start a process as from a terminal.
+fn started(kind: &str, job: Value) -> Child {
     let mut command = process(kind, job);
-    let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
-    unsafe { command.pre_exec(heed) };
+    heed_interrupts(&mut command);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn interrupt(child: std::process::Child, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
+fn interrupt(child: Child, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
@@ -112,24 +105,27 @@ fn signals_end_the_commands_with_their_summaries() {
     }
 }
 
-/// A receiver that answers every Hello with `answer`, and nothing else.
-fn answering(answer: datagram::HelloAck) -> (String, Arc<AtomicBool>, JoinHandle<()>) {
+/// Do something while a receiver answers every Hello with `answer`, and nothing else. It is given its address.
+fn answering<T>(answer: datagram::HelloAck, work: impl FnOnce(&str) -> T) -> T {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let (address, over) = (socket.local_addr().unwrap().to_string(), Arc::new(AtomicBool::new(false)));
-    let halt = over.clone();
-    let thread = std::thread::spawn(move || {
-        let mut room = [0; 2048];
-        while !halt.load(Ordering::Relaxed) {
-            let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
-            if let Ok((token, Message::Hello(_))) = decode(&room[..length], 28) {
-                let (mut out, answer) = (Vec::new(), datagram::HelloAck { version: VERSION, ..answer.clone() });
-                encode(&mut out, token, Kind::HelloAck(answer.into()), 0);
-                socket.send_to(&out, from).unwrap();
+    let (address, over) = (socket.local_addr().unwrap().to_string(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut room = [0; 2048];
+            while !over.load(Ordering::Relaxed) {
+                let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
+                if let Ok((token, Message::Hello(_))) = decode(&room[..length], 28) {
+                    let (mut out, answer) = (Vec::new(), datagram::HelloAck { version: VERSION, ..answer.clone() });
+                    encode(&mut out, token, Kind::HelloAck(answer.into()), 0);
+                    socket.send_to(&out, from).unwrap();
+                }
             }
-        }
-    });
-    (address, over, thread)
+        });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&address)));
+        over.store(true, Ordering::Relaxed);
+        done.unwrap()
+    })
 }
 
 #[test]
@@ -142,29 +138,23 @@ fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     // Nothing is acknowledged.
-    let (address, over, thread) = answering(datagram::HelloAck::default());
-    let (status, out, err) = run(&address, json!({"report_every": SECOND / 10}));
-    assert_eq!(status, Some(0), "{err}");
-    assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("minimum RTT none yet"), "{out}");
-    assert!(err.contains("no window limit") && !err.contains(&u64::MAX.to_string()), "{err}");
-    let (_, out, _) = run(&address, json!({"json": true}));
-    assert!(serde_json::from_str::<Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
-    over.store(true, Ordering::Relaxed);
-    thread.join().unwrap();
-    // A refusal that would clear the screen.
-    let (address, over, thread) =
-        answering(datagram::HelloAck { refusal: "\u{1b}[2Jfull".into(), ..Default::default() });
-    let (status, _, err) = run(&address, json!({}));
-    assert_eq!(status, Some(2));
-    explained(&err, "receiver-refuses", &address);
-    assert!(err.contains(r"\u{1b}[2Jfull"), "{err:?}");
-    over.store(true, Ordering::Relaxed);
-    thread.join().unwrap();
-    // Cookies without end.
-    let (address, over, thread) = answering(datagram::HelloAck { cookie: vec![1; 8], ..Default::default() });
-    let (status, _, err) = run(&address, json!({}));
-    assert_eq!(status, Some(2));
-    explained(&err, "no-answer", &address);
-    over.store(true, Ordering::Relaxed);
-    thread.join().unwrap();
+    answering(datagram::HelloAck::default(), |address| {
+        let (status, out, err) = run(address, json!({"report_every": SECOND / 10}));
+        assert_eq!(status, Some(0), "{err}");
+        assert!(out.starts_with("fixed_rate: 0.00 Mbit/s") && out.contains("minimum RTT none yet"), "{out}");
+        assert!(err.contains("no window limit") && !err.contains(&u64::MAX.to_string()), "{err}");
+        let (_, out, _) = run(address, json!({"json": true}));
+        assert!(serde_json::from_str::<Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
+    });
+    // A refusal that would clear the screen; cookies without end.
+    let full = datagram::HelloAck { refusal: "\u{1b}[2Jfull".into(), ..Default::default() };
+    let cookies = datagram::HelloAck { cookie: vec![1; 8], ..Default::default() };
+    for (answer, code, part) in [(full, "receiver-refuses", r"\u{1b}[2Jfull"), (cookies, "no-answer", "")] {
+        answering(answer, |address| {
+            let (status, _, err) = run(address, json!({}));
+            assert_eq!(status, Some(2));
+            explained(&err, code, address);
+            assert!(err.contains(part), "{err:?}");
+        });
+    }
 }
