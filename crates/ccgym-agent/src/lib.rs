@@ -19,6 +19,8 @@ pub mod network;
 mod observation;
 mod phases;
 mod plan;
+#[cfg(test)]
+mod refusals;
 mod reward;
 mod signals;
 mod silence;
@@ -37,8 +39,7 @@ use serde_json::Value;
 
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::SpecError;
-use ccgym_core::{CongestionControl, Control};
+use ccgym_core::{schema, CongestionControl, Control, SpecError};
 
 pub use action::ActionKind;
 pub use describe::vocabulary;
@@ -73,12 +74,13 @@ impl AgentSpec {
         Ok(spec)
     }
 
-    /// Check everything that the types do not say.
+    /// Check what the schema declares, and what spans several values.
     ///
     /// # Errors
     /// With the place of the first thing that is wrong, what stands there and what may.
     pub fn validate(&self) -> Result<(), SpecError> {
-        Plan::new(Arc::new(self.clone())).map(|_| ())
+        let whole = schema::check("", self).map_err(|error| SpecError { place: error.place[1..].to_owned(), ..error });
+        whole.and_then(|()| Plan::new(Arc::new(self.clone())).map(|_| ()))
     }
 
     /// Numbers in an observation. Like the other questions below, of a declaration that is valid.

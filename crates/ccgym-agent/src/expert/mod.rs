@@ -15,7 +15,7 @@ use super::spec::{AgentSpec, Distance, ExpertSpec, Target};
 use super::truth::GroundTruth;
 use super::FlowAgent;
 use ccgym_core::monitor::MonitorInterval;
-use ccgym_core::SpecError;
+use ccgym_core::{schema, SpecError};
 
 use gain_schedule::GainSchedule;
 
@@ -187,22 +187,14 @@ impl ExpertSpec {
         let positive = |field: &str, x: f64| {
             SpecError::ensure(x.is_finite() && x > 0.0, &format!("expert.{field}"), x, "a number above 0")
         };
-        let few = |field: &str, n: u32| {
-            SpecError::ensure((1..=1000).contains(&n), &format!("expert.{field}"), n, "1 to 1000 intervals")
-        };
+        schema::check("expert", self)?;
         match self {
-            Self::BestWindow { .. } => Ok(()),
-            Self::FluidBdp { queue_fraction, samples, .. } => {
-                let share = (0.0..=1.0).contains(queue_fraction);
-                SpecError::ensure(share, "expert.queue_fraction", queue_fraction, "a share, 0 to 1")?;
-                few("samples", *samples)
-            }
-            Self::GainSchedule { startup, drain, cycle, window, .. } => {
+            Self::BestWindow { .. } | Self::FluidBdp { .. } => Ok(()),
+            Self::GainSchedule { startup, drain, cycle, .. } => {
                 positive("startup", *startup)?;
                 positive("drain", *drain)?;
                 SpecError::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
-                cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))?;
-                few("window", *window)
+                cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))
             }
             Self::Policy { policy, .. } => {
                 SpecError::ensure(!policy.is_empty(), "expert.policy", "\"\"", "the name of a policy")

@@ -30,6 +30,7 @@ pub struct AgentSpec {
     pub clock: ClockSpec,
     /// Time from a decision to its effect.
     #[serde(default)]
+    #[schemars(range(max = 60_000_000_000_u64))]
     pub decision_latency: TimeSpan,
     /// What it sees.
     pub observation: ObservationSpec,
@@ -68,7 +69,7 @@ pub enum ClockSpec {
     /// At fixed intervals.
     Fixed {
         /// Length.
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1000))]
         interval: TimeSpan,
         /// Decide at the first acknowledgement strictly more than `interval` after the previous decision instead of by
         /// a timer (Indigo).
@@ -88,7 +89,7 @@ pub enum ClockSpec {
         of: RttSource,
         /// Min interval.
         #[serde(default = "ten_milliseconds")]
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1000))]
         floor: TimeSpan,
         /// Max interval; unlimited unless given. After a silence the mean round trip is as long as the silence.
         #[serde(default)]
@@ -104,7 +105,7 @@ pub enum ClockSpec {
         first_rtts: Option<f64>,
         /// Interval while there is no round-trip sample.
         #[serde(default = "one_second")]
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1000))]
         no_ack: TimeSpan,
     },
 }
@@ -214,7 +215,7 @@ pub enum StartupSpec {
     /// At a rate.
     Rate {
         /// bit/s.
-        #[schemars(extend("format" = "flow_rate"))]
+        #[schemars(range(min = 1), extend("format" = "flow_rate"))]
         rate: f64,
     },
     /// With a window.
