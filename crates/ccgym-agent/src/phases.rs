@@ -1,5 +1,6 @@
 //! STARTUP, DRAIN and PROBE, told from delivery rates alone: after BBR's states, for agents without them.
 
+use super::expressions::{Function, Window};
 use super::memory::Memory;
 use super::spec::{Phase, PhasesSpec};
 use ccgym_core::monitor::MonitorInterval;
@@ -15,8 +16,7 @@ const QUEUED: f64 = 1.0 / 8.0;
 pub(crate) struct Phases {
     spec: PhasesSpec,
     /// Delivery rates of the latest intervals with acknowledgements.
-    recent: Vec<f64>,
-    next: usize,
+    recent: Window,
     /// Max delivery rate: in start-up when it last grew, afterward its minimum so far.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
@@ -27,8 +27,8 @@ pub(crate) struct Phases {
 
 impl Phases {
     pub(crate) fn new(spec: PhasesSpec) -> Self {
-        let recent = vec![0.0; spec.window as usize];
-        Self { spec, recent, next: 0, full: 0.0, flat: 0, rises: 0, phase: Phase::Startup }
+        let recent = Window::new(spec.window as usize);
+        Self { spec, recent, full: 0.0, flat: 0, rises: 0, phase: Phase::Startup }
     }
 
     /// Take in an interval that `memory` has digested. One without acknowledgements says nothing.
@@ -36,9 +36,7 @@ impl Phases {
         if m.acked_packets == 0 {
             return self.phase;
         }
-        self.recent[self.next] = memory.delivery_rate;
-        self.next = (self.next + 1) % self.recent.len();
-        let max_rate = self.recent.iter().copied().fold(0.0, f64::max);
+        let max_rate = self.recent.push(Function::Max, memory.delivery_rate);
         let clear = memory.mean_rtt <= (1.0 + QUEUED) * memory.min_rtt;
         match self.phase {
             Phase::Startup => {
