@@ -5,34 +5,21 @@ use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::SpecError;
 
-/// Min interval of a clock, so that time advances between decisions.
-const MIN_INTERVAL: TimeSpan = TimeSpan(1_000);
-
 impl ClockSpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
-        let long = |place: &str, span: TimeSpan| {
-            SpecError::ensure(span >= MIN_INTERVAL, place, format!("{} ns", span.0), "at least 1000 ns")
-        };
         match self {
             Self::Fixed { interval, on_ack, tick } => {
-                long("clock.interval", *interval)?;
                 let place = "clock.tick";
                 SpecError::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
                 SpecError::ensure(tick <= interval, place, tick.0, "at most the interval")
             }
-            Self::Rtt { multiple, floor, ceiling, warm_up_rtts, first_rtts, no_ack, .. } => {
+            Self::Rtt { multiple, floor, ceiling, first_rtts, .. } => {
                 let positive =
                     |place: &str, x: f64| SpecError::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
                 positive("clock.multiple", *multiple)?;
                 positive("clock.first_rtts", first_rtts.unwrap_or(*multiple))?;
-                let warm_up = warm_up_rtts.is_finite() && *warm_up_rtts >= 0.0;
-                SpecError::ensure(warm_up, "clock.warm_up_rtts", warm_up_rtts, "a number from 0 on")?;
-                long("clock.floor", *floor)?;
-                if let Some(ceiling) = ceiling {
-                    let found = format!("{} ns", ceiling.0);
-                    SpecError::ensure(ceiling >= floor, "clock.ceiling", found, "at least the floor")?;
-                }
-                long("clock.no_ack", *no_ack)
+                let ceiling = ceiling.unwrap_or(TimeSpan::MAX);
+                SpecError::ensure(ceiling >= *floor, "clock.ceiling", format!("{} ns", ceiling.0), "at least the floor")
             }
         }
     }
@@ -185,104 +172,82 @@ fn times(span: TimeSpan, factor: f64) -> TimeSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
-
-    const fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
-    }
-
-    fn interval(from: Timestamp, to: Timestamp, rtt_ms: Option<u64>) -> MonitorInterval {
-        let rtts: Vec<_> = rtt_ms.into_iter().collect();
-        testing::interval(from, to, &rtts)
-    }
+    use crate::testing::{at, interval, ms};
 
     #[test]
     fn fixed_intervals() {
-        let mut clock = Clock::new();
-        assert_eq!(clock.next(), Timestamp::NEVER);
-        let mut spec = ClockSpec::Fixed { interval: TimeSpan::from_millis(10), on_ack: false, tick: TimeSpan::ZERO };
-        clock.start(&spec, at(5));
-        assert_eq!(clock.next(), at(15));
-        assert!(clock.close(&spec, &interval(at(5), at(15), None)));
-        assert_eq!(clock.next(), at(25));
-        // Strictly more than the interval …
-        spec = ClockSpec::Fixed { interval: TimeSpan::from_millis(10), on_ack: true, tick: TimeSpan::ZERO };
-        clock.start(&spec, at(5));
-        assert_eq!(clock.next(), Timestamp(at(15).0 + 1));
-        // … and on a clock of whole milliseconds: the first whose number is 11 higher.
-        spec = ClockSpec::Fixed { interval: TimeSpan::from_millis(10), on_ack: true, tick: TimeSpan::from_millis(1) };
-        clock.start(&spec, Timestamp(at(5).0 + 900_000));
-        assert_eq!(clock.next(), at(16));
-    }
-
-    fn aurora() -> ClockSpec {
-        ClockSpec::Rtt {
-            multiple: 0.5,
-            of: RttSource::Mean,
-            floor: TimeSpan::from_millis(10),
-            ceiling: None,
-            warm_up_rtts: 3.0,
-            first_rtts: Some(1.5),
-            no_ack: TimeSpan::from_millis(1000),
+        for (on_ack, tick, start, next, then) in [
+            (false, 0, at(5), at(15), at(25)),
+            // Strictly more than the interval …
+            (true, 0, at(5), Timestamp(at(15).0 + 1), Timestamp(at(25).0 + 2)),
+            // … and on a clock of whole milliseconds: the first whose number is 11 higher.
+            (true, 1, Timestamp(at(5).0 + 900_000), at(16), at(27)),
+        ] {
+            let spec = ClockSpec::Fixed { interval: ms(10), on_ack, tick: ms(tick) };
+            let mut clock = Clock::new();
+            assert_eq!(clock.next(), Timestamp::NEVER);
+            clock.start(&spec, start);
+            assert_eq!(clock.next(), next);
+            assert!(clock.close(&spec, &interval(start, next, &[])));
+            assert_eq!(clock.next(), then);
         }
     }
 
+    /// What comes to a clock; times in milliseconds.
+    enum Event {
+        /// The first round-trip sample, at a time.
+        Rtt(u64, u64),
+        /// The end of an interval with such samples; whether it is recorded.
+        End(&'static [u64], u64, bool),
+    }
+    use Event::{End, Rtt};
+
+    /// The clock that `json` declares starts at `start`; after each event the next decision is at the time beside it.
+    fn run(json: &str, start: u64, first: u64, events: &[(Event, u64)]) {
+        let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
+        let mut clock = Clock::new();
+        clock.start(&spec, at(start));
+        assert_eq!((clock.next(), clock.awaits_rtt()), (at(first), true));
+        let mut from = start;
+        for (event, next) in events {
+            match event {
+                Rtt(now, rtt) => clock.on_first_rtt(&spec, at(*now), ms(*rtt)),
+                End(rtts, to, recorded) => {
+                    assert_eq!(clock.close(&spec, &interval(at(from), at(*to), rtts)), *recorded, "to {to}");
+                    from = *to;
+                }
+            }
+            assert_eq!(clock.next(), at(*next), "from {from}");
+        }
+    }
+
+    const AURORA: &str = r#"{"kind": "rtt", "multiple": 0.5, "warm_up_rtts": 3.0, "first_rtts": 1.5}"#;
+
     #[test]
     fn round_trips_with_warm_up() {
-        let (spec, mut clock) = (aurora(), Clock::new());
-        clock.start(&spec, at(0));
-        assert_eq!(clock.next(), at(1000));
-        assert!(clock.awaits_rtt());
-        clock.on_first_rtt(&spec, at(100), TimeSpan::from_millis(100));
-        assert_eq!(clock.next(), at(300));
-        assert!(!clock.close(&spec, &interval(at(0), at(300), Some(110))));
-        assert_eq!(clock.next(), at(450));
-        assert!(clock.close(&spec, &interval(at(300), at(450), Some(120))));
-        assert_eq!(clock.next(), at(510));
         // Without a sample the length stays; a short round trip meets the floor.
-        assert!(clock.close(&spec, &interval(at(450), at(510), None)));
-        assert_eq!(clock.next(), at(570));
-        assert!(clock.close(&spec, &interval(at(510), at(570), Some(4))));
-        assert_eq!(clock.next(), at(580));
+        let ends = [(End(&[110], 300, false), 450), (End(&[120], 450, true), 510), (End(&[], 510, true), 570)];
+        let events = [(Rtt(100, 100), 300)].into_iter().chain(ends).chain([(End(&[4], 570, true), 580)]);
+        run(AURORA, 0, 1000, &events.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_answer_at_first() {
+        let late = [(End(&[], 1000, false), 2000), (Rtt(1500, 400), 1500), (End(&[400], 1500, false), 2100)];
+        run(AURORA, 0, 1000, &late);
     }
 
     #[test]
     fn a_silence_does_not_lengthen_intervals_beyond_the_ceiling() {
         let json = r#"{"kind": "rtt", "multiple": 1.0, "ceiling": 1000000000}"#;
-        let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
-        let mut clock = Clock::new();
-        clock.start(&spec, at(20_000));
-        clock.on_first_rtt(&spec, at(20_050), TimeSpan::from_millis(50));
-        clock.close(&spec, &interval(at(20_000), at(20_050), Some(10_000)));
-        assert_eq!(clock.next(), at(21_050));
-        clock.close(&spec, &interval(at(20_050), at(21_050), Some(60)));
-        assert_eq!(clock.next(), at(21_110));
-        let low: ClockSpec = serde_json::from_str(&json.replace("1000000000", "1000000")).expect("a clock");
-        assert_eq!(low.check().expect_err("too low").place, "clock.ceiling");
-    }
-
-    #[test]
-    fn no_answer_at_first() {
-        let (spec, mut clock) = (aurora(), Clock::new());
-        clock.start(&spec, at(0));
-        assert!(!clock.close(&spec, &interval(at(0), at(1000), None)));
-        assert_eq!(clock.next(), at(2000));
-        clock.on_first_rtt(&spec, at(1500), TimeSpan::from_millis(400));
-        assert_eq!(clock.next(), at(1500));
-        assert!(!clock.close(&spec, &interval(at(1000), at(1500), Some(400))));
-        assert_eq!(clock.next(), at(2100));
+        let events =
+            [(Rtt(20_050, 50), 20_050), (End(&[10_000], 20_050, true), 21_050), (End(&[60], 21_050, true), 21_110)];
+        run(json, 20_000, 21_000, &events);
     }
 
     #[test]
     fn without_warm_up_the_first_interval_counts() {
         let json = r#"{"kind": "rtt", "multiple": 1.0, "no_ack": 100000000}"#;
-        let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
-        let mut clock = Clock::new();
-        clock.start(&spec, at(0));
-        assert_eq!(clock.next(), at(100));
-        clock.on_first_rtt(&spec, at(50), TimeSpan::from_millis(50));
-        assert_eq!(clock.next(), at(50));
-        assert!(clock.close(&spec, &interval(at(0), at(50), Some(50))));
-        assert_eq!(clock.next(), at(100));
+        run(json, 0, 100, &[(Rtt(50, 50), 50), (End(&[50], 50, true), 100)]);
     }
 }

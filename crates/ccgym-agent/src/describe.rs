@@ -68,7 +68,7 @@ fn observation(plan: &Plan) -> Vec<Value> {
 /// Name and formula of each choice of a discrete action.
 fn choices(plan: &Plan) -> Vec<(String, String)> {
     let x = steered(plan);
-    let from = before(plan, &x);
+    let from = before(plan, x);
     match &plan.actions.map {
         Map::Discrete(operations) => {
             let unit = match plan.actions.target {
@@ -87,13 +87,13 @@ fn choices(plan: &Plan) -> Vec<(String, String)> {
     }
 }
 
-fn steered(plan: &Plan) -> String {
+fn steered(plan: &Plan) -> &'static str {
     match plan.actions.target {
-        Target::Cwnd if plan.actions.overwrites => "cwnd of the base scheme".to_owned(),
-        Target::Cwnd => "cwnd".to_owned(),
-        Target::Rate => "rate".to_owned(),
-        Target::Both => "rate and cwnd".to_owned(),
-        Target::Gain => "gain of the base scheme".to_owned(),
+        Target::Cwnd if plan.actions.overwrites => "cwnd of the base scheme",
+        Target::Cwnd => "cwnd",
+        Target::Rate => "rate",
+        Target::Both => "rate and cwnd",
+        Target::Gain => "gain of the base scheme",
     }
 }
 
@@ -126,8 +126,8 @@ fn action(plan: &Plan) -> Vec<Value> {
         ActionKind::Box { size, low: min, high: max } => (0..size)
             .map(|index| {
                 let x = match (size, index) {
-                    (2, 0) => "rate".to_owned(),
-                    (2, _) => "cwnd".to_owned(),
+                    (2, 0) => "rate",
+                    (2, _) => "cwnd",
                     _ => steered(plan),
                 };
                 let within = match (size, index) {
@@ -136,8 +136,8 @@ fn action(plan: &Plan) -> Vec<Value> {
                     _ if actions.sets_gain => format!(", within [{low}, {high}]"),
                     _ => format!(", within [{low}, {high}] {unit}"),
                 };
-                let formula = format!("{}{within}{suffix}", continuous(plan, &x));
-                let name = if actions.sets_gain { x } else { format!("change of {x}") };
+                let formula = format!("{}{within}{suffix}", continuous(plan, x));
+                let name = if actions.sets_gain { x.to_owned() } else { format!("change of {x}") };
                 json!({"index": index, "name": name, "unit": "1", "low": min, "high": max,
                        "formula": formula})
             })

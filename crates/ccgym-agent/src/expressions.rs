@@ -138,7 +138,7 @@ pub(crate) struct Values {
 
 impl Values {
     pub(crate) fn new(expressions: &Expressions) -> Self {
-        let windows = expressions.all.iter().map(Window::new).collect();
+        let windows = expressions.all.iter().map(Window::of).collect();
         Self { now: vec![0.0; expressions.all.len()], windows }
     }
 
@@ -176,7 +176,7 @@ impl Values {
 
 /// The latest values of a signal.
 #[derive(Clone, Debug)]
-struct Window {
+pub(crate) struct Window {
     ring: Vec<f64>,
     /// Values held so far.
     len: usize,
@@ -187,13 +187,17 @@ struct Window {
 }
 
 impl Window {
-    fn new(expression: &Expression) -> Self {
-        let size = match expression.function {
+    fn of(expression: &Expression) -> Self {
+        Self::new(match expression.function {
             Function::Present => 0,
             Function::Previous => expression.n as usize + 1,
             Function::RttsAgo => expression.n as usize * MAX_LAG + 1,
             _ => expression.n as usize,
-        };
+        })
+    }
+
+    /// Holds the latest `size` values.
+    pub(crate) fn new(size: usize) -> Self {
         Self { ring: vec![0.0; size], len: 0, next: 0, state: 0.0 }
     }
 
@@ -204,7 +208,8 @@ impl Window {
         self.ring[(self.next + size - 1 - lag.min(self.len - 1)) % size]
     }
 
-    fn push(&mut self, function: Function, value: f64) -> f64 {
+    /// Take in a value; the function of those that it holds then. Always the same one.
+    pub(crate) fn push(&mut self, function: Function, value: f64) -> f64 {
         let full = self.len == self.ring.len();
         let gone = std::mem::replace(&mut self.ring[self.next], value);
         self.next = (self.next + 1) % self.ring.len();
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn looks_back_by_round_trips() {
-        let mut window = Window::new(&Expression { signal: &SIGNALS[0], function: Function::RttsAgo, n: 2 });
+        let mut window = Window::of(&Expression { signal: &SIGNALS[0], function: Function::RttsAgo, n: 2 });
         let seen: Vec<f64> = (0..100).map(|i| window.push_and_look_back(f64::from(i), 4)).collect();
         assert_eq!(seen[..6], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         assert_eq!(seen[99], 95.0);
@@ -293,7 +298,7 @@ mod tests {
         fn windows_agree_with_a_scan(values in prop::collection::vec(-10i32..10, 1..60), n in 1u32..8) {
             for (_, function, _) in FUNCTIONS {
                 let signal = &SIGNALS[0];
-                let mut window = Window::new(&Expression { signal, function: *function, n });
+                let mut window = Window::of(&Expression { signal, function: *function, n });
                 for end in 1..=values.len() {
                     let latest_value = f64::from(values[end - 1]);
                     let got = match function {

@@ -20,6 +20,8 @@ pub mod network;
 mod observation;
 mod phases;
 mod plan;
+#[cfg(test)]
+mod refusals;
 mod reward;
 mod signals;
 mod silence;
@@ -38,8 +40,7 @@ use serde_json::Value;
 
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::SpecError;
-use ccgym_core::{CongestionControl, Control};
+use ccgym_core::{schema, CongestionControl, Control, SpecError};
 
 pub use action::ActionKind;
 pub use describe::vocabulary;
@@ -74,12 +75,13 @@ impl AgentSpec {
         Ok(spec)
     }
 
-    /// Check everything that the types do not say.
+    /// Check what the schema declares, and what spans several values.
     ///
     /// # Errors
     /// With the place of the first thing that is wrong, what stands there and what may.
     pub fn validate(&self) -> Result<(), SpecError> {
-        Plan::new(Arc::new(self.clone())).map(|_| ())
+        let whole = schema::check("", self).map_err(|error| SpecError { place: error.place[1..].to_owned(), ..error });
+        whole.and_then(|()| Plan::new(Arc::new(self.clone())).map(|_| ()))
     }
 
     /// Numbers in an observation. Like the other questions below, of a declaration that is valid.
@@ -174,52 +176,42 @@ impl FlowAgent {
     #[must_use]
     pub fn new(spec: Arc<AgentSpec>) -> Self {
         let plan = Plan::new(spec).expect("a declaration that validate() accepts");
+        Self::with_plan(Arc::new(plan), 1, StartOverrides::default())
+    }
+
+    /// The flow, whose full packets have `mss` bytes on the wire, starts (again): everything before is forgotten.
+    pub fn start(&mut self, now: Timestamp, mss: u64, overrides: StartOverrides) {
+        *self = Self::with_plan(self.plan.clone(), mss, overrides);
+        self.clock.start(&self.plan.spec.clock, now);
+    }
+
+    fn with_plan(plan: Arc<Plan>, mss: u64, overrides: StartOverrides) -> Self {
+        let rate = overrides.rate.map(|rate| rate.0 as f64);
+        let packets = overrides.window.map(|packets| packets as f64);
+        let best = overrides.expert_window.map(|packets| packets as f64);
+        let memory = Memory::new(mss).with_min_rtt_of(plan.spec.min_rtt_window);
+        let mut actuator = Actuator::new();
+        let startup = Startup::new(&plan.spec.startup, &plan.actions, rate, packets, &mut actuator, &memory);
         let mut agent = Self {
             clock: Clock::new(),
-            memory: Memory::new(1).with_min_rtt_of(plan.spec.min_rtt_window),
+            memory,
             min_rtt: TimeSpan::MAX,
             srtt: 0.0,
             values: Values::new(&plan.expressions),
             observation: Observation::new(&plan.layout),
             phases: Phases::new(plan.spec.phases),
-            startup: Startup::Over,
+            startup,
             guard: plan.spec.guard.start(),
-            actuator: Actuator::new(),
+            actuator,
             silence: Silence::default(),
-            expert: None,
+            expert: plan.spec.expert.as_ref().map(|expert| Expert::new(expert, best)),
             pending: VecDeque::new(),
             control: Control::window(1),
             rejected: 0,
-            plan: Arc::new(plan),
+            plan,
         };
-        agent.set_out(StartOverrides::default());
+        agent.refresh();
         agent
-    }
-
-    /// The flow, whose full packets have `mss` bytes on the wire, starts (again): everything before is forgotten.
-    pub fn start(&mut self, now: Timestamp, mss: u64, overrides: StartOverrides) {
-        self.memory = Memory::new(mss).with_min_rtt_of(self.plan.spec.min_rtt_window);
-        (self.min_rtt, self.srtt) = (TimeSpan::MAX, 0.0);
-        self.values = Values::new(&self.plan.expressions);
-        self.observation = Observation::new(&self.plan.layout);
-        self.phases = Phases::new(self.plan.spec.phases);
-        self.guard = self.plan.spec.guard.start();
-        self.actuator = Actuator::new();
-        self.silence = Silence::default();
-        self.pending.clear();
-        self.rejected = 0;
-        self.set_out(overrides);
-        self.clock.start(&self.plan.spec.clock, now);
-    }
-
-    fn set_out(&mut self, overrides: StartOverrides) {
-        let plan = &*self.plan;
-        let rate = overrides.rate.map(|rate| rate.0 as f64);
-        let packets = overrides.window.map(|packets| packets as f64);
-        let best = overrides.expert_window.map(|packets| packets as f64);
-        self.expert = plan.spec.expert.as_ref().map(|expert| Expert::new(expert, best));
-        self.startup = Startup::new(&plan.spec.startup, &plan.actions, rate, packets, &mut self.actuator, &self.memory);
-        self.refresh();
     }
 
     /// A round-trip sample arrived; `min_rtt` is the smallest of the flow's life, this one included.

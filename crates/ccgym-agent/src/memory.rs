@@ -1,5 +1,6 @@
 //! What a flow remembers beyond the interval at hand. Seconds, bit/s and packets; zero where nothing is known yet.
 
+use super::expressions::{Function, Window};
 use super::spec::Phase;
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::TimeSpan;
@@ -24,9 +25,8 @@ pub(crate) struct Memory {
     pub interval_max_rtt: f64,
     /// Minimum RTT: of the flow's life, or of the latest intervals.
     pub min_rtt: f64,
-    /// Minimum RTTs of the latest intervals with a sample, if these count; infinite where there was none yet.
-    minima: Vec<f64>,
-    oldest: usize,
+    /// Minimum RTTs of the latest intervals with a sample, if these count.
+    minima: Option<Window>,
     /// Minimum interval mean, of recorded intervals.
     pub min_mean_rtt: f64,
     /// Maximum rate of any interval.
@@ -56,7 +56,7 @@ impl Memory {
 
     /// Take the minimum RTT over this many intervals.
     pub(crate) fn with_min_rtt_of(self, intervals: Option<u32>) -> Self {
-        Self { minima: vec![f64::INFINITY; intervals.unwrap_or(0) as usize], ..self }
+        Self { minima: intervals.map(|n| Window::new(n as usize)), ..self }
     }
 
     /// Between intervals: the minimum RTT of the flow's life is new.
@@ -100,7 +100,7 @@ impl Memory {
             self.sampled_delivery_rate = rate;
             self.max_sampled_delivery_rate = self.max_sampled_delivery_rate.max(rate);
         }
-        if self.minima.is_empty() && m.min_rtt != TimeSpan::MAX {
+        if self.minima.is_none() && m.min_rtt != TimeSpan::MAX {
             self.min_rtt = m.min_rtt.as_secs_f64();
         }
         let (Some(mean), Some(min), Some(max)) = (m.mean_rtt(), m.interval_min_rtt(), m.interval_max_rtt()) else {
@@ -109,10 +109,8 @@ impl Memory {
         self.mean_rtt = mean.as_secs_f64();
         self.interval_min_rtt = min.as_secs_f64();
         self.interval_max_rtt = max.as_secs_f64();
-        if !self.minima.is_empty() {
-            self.minima[self.oldest] = self.interval_min_rtt;
-            self.oldest = (self.oldest + 1) % self.minima.len();
-            self.min_rtt = self.minima.iter().copied().fold(f64::INFINITY, f64::min);
+        if let Some(minima) = &mut self.minima {
+            self.min_rtt = minima.push(Function::Min, self.interval_min_rtt);
         }
         if recorded {
             let known = self.min_mean_rtt > 0.0;

@@ -65,7 +65,6 @@ impl Layout {
     ) -> Result<Self, SpecError> {
         let place = "observation";
         let history = spec.history;
-        SpecError::ensure(history >= 1, "observation.history", history, "at least 1")?;
         let mut features = Vec::new();
         for (i, feature) in spec.features.iter().enumerate() {
             features.push(Feature::new(feature, &format!("{place}.features[{i}]"), history, expressions)?);

@@ -1,5 +1,6 @@
 //! STARTUP, DRAIN and PROBE, told from delivery rates alone: after BBR's states, for agents without them.
 
+use super::expressions::{Function, Window};
 use super::memory::Memory;
 use super::spec::{Phase, PhasesSpec};
 use ccgym_core::monitor::MonitorInterval;
@@ -15,8 +16,7 @@ const QUEUED: f64 = 1.0 / 8.0;
 pub(crate) struct Phases {
     spec: PhasesSpec,
     /// Delivery rates of the latest intervals with acknowledgements.
-    recent: Vec<f64>,
-    next: usize,
+    recent: Window,
     /// Max delivery rate: in start-up when it last grew, afterward its minimum so far.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
@@ -27,8 +27,8 @@ pub(crate) struct Phases {
 
 impl Phases {
     pub(crate) fn new(spec: PhasesSpec) -> Self {
-        let recent = vec![0.0; spec.window as usize];
-        Self { spec, recent, next: 0, full: 0.0, flat: 0, rises: 0, phase: Phase::Startup }
+        let recent = Window::new(spec.window as usize);
+        Self { spec, recent, full: 0.0, flat: 0, rises: 0, phase: Phase::Startup }
     }
 
     /// Take in an interval that `memory` has digested. One without acknowledgements says nothing.
@@ -36,9 +36,7 @@ impl Phases {
         if m.acked_packets == 0 {
             return self.phase;
         }
-        self.recent[self.next] = memory.delivery_rate;
-        self.next = (self.next + 1) % self.recent.len();
-        let max_rate = self.recent.iter().copied().fold(0.0, f64::max);
+        let max_rate = self.recent.push(Function::Max, memory.delivery_rate);
         let clear = memory.mean_rtt <= (1.0 + QUEUED) * memory.min_rtt;
         match self.phase {
             Phase::Startup => {
@@ -83,101 +81,70 @@ impl Phases {
 mod tests {
     use super::*;
     use ccgym_core::units::Timestamp;
+    use Phase::{Drain, Probe, Startup};
 
-    #[test]
-    fn grows_drains_probes_and_starts_again() {
-        let mut phases = Phases::new(PhasesSpec::default());
+    /// Delivery rate in Mbit/s, bytes in flight, mean round trip in seconds, packets lost beside 90 acknowledged ones
+    /// (none where nothing is delivered), and the phase afterward.
+    type Step = (f64, u64, f64, u64, Phase);
+
+    /// Run through `steps`, where the minimum RTT is 100 ms.
+    fn run(spec: PhasesSpec, steps: &[Step]) {
+        let mut phases = Phases::new(spec);
         let mut memory = Memory::new(1500);
         memory.min_rtt = 0.1;
         let mut m = MonitorInterval::new(Timestamp::ZERO);
-        let mut step = |mbps: f64, in_flight: u64, rtt: f64| {
-            memory.delivery_rate = mbps * 1e6;
-            memory.mean_rtt = rtt;
-            (m.in_flight, m.acked_packets) = (in_flight, u64::from(mbps > 0.0));
-            phases.update(&m, &memory)
-        };
-        for mbps in [0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 4.0, 4.5, 4.4] {
-            assert_eq!(step(mbps, 100_000, 0.1), Phase::Startup, "{mbps}");
+        for (i, (mbps, in_flight, rtt, lost, phase)) in steps.iter().enumerate() {
+            (memory.delivery_rate, memory.mean_rtt) = (mbps * 1e6, *rtt);
+            let acked = if *mbps > 0.0 { 90 } else { 0 };
+            (m.in_flight, m.acked_packets, m.lost_packets) = (*in_flight, acked, *lost);
+            assert_eq!(phases.update(&m, &memory), *phase, "step {i}");
         }
-        // Third flat interval; then 4.5 Mbit/s · 0.1 s = 56,250 bytes.
-        assert_eq!(step(4.5, 100_000, 0.12), Phase::Drain);
-        assert_eq!(step(4.5, 56_251, 0.12), Phase::Drain);
-        assert_eq!(step(4.5, 56_250, 0.12), Phase::Probe);
-        // Less does not matter; a quarter more twice, without a queue, does.
-        assert_eq!(step(1.0, 0, 0.1), Phase::Probe);
-        assert_eq!(step(5.7, 0, 0.1), Phase::Probe);
-        assert_eq!(step(5.0, 0, 0.1126), Phase::Probe);
-        assert_eq!(step(5.0, 0, 0.1125), Phase::Probe);
-        assert_eq!(step(5.0, 0, 0.1), Phase::Startup);
-        // It begins again where it left off.
-        assert_eq!(step(7.2, 0, 0.1), Phase::Startup);
+    }
+
+    #[test]
+    fn grows_drains_probes_and_starts_again() {
+        let growth = [0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 4.0, 4.5, 4.4].map(|mbps| (mbps, 100_000, 0.1, 0, Startup));
+        let then = [
+            // Third flat interval; then 4.5 Mbit/s · 0.1 s = 56,250 bytes.
+            (4.5, 100_000, 0.12, 0, Drain),
+            (4.5, 56_251, 0.12, 0, Drain),
+            (4.5, 56_250, 0.12, 0, Probe),
+            // Less does not matter; a quarter more twice, without a queue, does.
+            (1.0, 0, 0.1, 0, Probe),
+            (5.7, 0, 0.1, 0, Probe),
+            (5.0, 0, 0.1126, 0, Probe),
+            (5.0, 0, 0.1125, 0, Probe),
+            (5.0, 0, 0.1, 0, Startup),
+            // It begins again where it left off.
+            (7.2, 0, 0.1, 0, Startup),
+        ];
+        run(PhasesSpec::default(), &[&growth[..], &then].concat());
     }
 
     #[test]
     fn what_must_be_in_flight_is_no_queue() {
-        let mut phases = Phases::new(PhasesSpec::default());
-        let mut memory = Memory::new(1500);
-        memory.min_rtt = 0.1;
-        let mut m = MonitorInterval::new(Timestamp::ZERO);
-        (m.in_flight, m.acked_packets) = (4500, 3);
         // Three packets, where two fill the path.
-        memory.delivery_rate = 240e3;
-        let mut step = |rtt: f64| {
-            memory.mean_rtt = rtt;
-            phases.update(&m, &memory)
-        };
-        assert_eq!([0.15; 5].map(&mut step)[3..], [Phase::Drain; 2]);
-        assert_eq!(step(0.1126), Phase::Drain);
-        assert_eq!(step(0.1125), Phase::Probe);
+        let steps = [(0.15, Startup), (0.15, Startup), (0.15, Startup), (0.15, Drain), (0.15, Drain)];
+        let steps = [&steps[..], &[(0.1126, Drain), (0.1125, Probe)]].concat();
+        let steps: Vec<Step> = steps.into_iter().map(|(rtt, phase)| (0.24, 4500, rtt, 0, phase)).collect();
+        run(PhasesSpec::default(), &steps);
     }
 
     #[test]
     fn starts_again_from_what_the_window_still_holds() {
-        let mut phases = Phases::new(PhasesSpec { window: 3, ..PhasesSpec::default() });
-        let mut memory = Memory::new(1500);
-        (memory.min_rtt, memory.mean_rtt) = (0.1, 0.1);
-        let mut m = MonitorInterval::new(Timestamp::ZERO);
-        m.acked_packets = 1;
-        let mut step = |mbps: f64| {
-            memory.delivery_rate = mbps * 1e6;
-            phases.update(&m, &memory)
-        };
-        let found = [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 2.4, 2.5, 2.5].map(&mut step);
-        assert_eq!(found[4..], [[Phase::Probe; 7].as_slice(), &[Phase::Startup]].concat());
+        let rates = [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 2.4, 2.5, 2.5];
+        let phases = [&[Startup, Startup, Startup, Drain][..], &[Probe; 7], &[Startup]].concat();
+        let steps: Vec<Step> = rates.into_iter().zip(phases).map(|(mbps, phase)| (mbps, 0, 0.1, 0, phase)).collect();
+        run(PhasesSpec { window: 3, ..PhasesSpec::default() }, &steps);
     }
 
     #[test]
-    fn a_queue_ends_start_up_where_the_rate_is_flat() {
-        let mut phases = Phases::new(PhasesSpec { exit_queue: Some(0.25), ..PhasesSpec::default() });
-        let mut memory = Memory::new(1500);
-        memory.min_rtt = 0.1;
-        let mut m = MonitorInterval::new(Timestamp::ZERO);
-        (m.in_flight, m.acked_packets) = (1_000_000, 90);
-        let mut step = |mbps: f64, rtt: f64| {
-            memory.delivery_rate = mbps * 1e6;
-            memory.mean_rtt = rtt;
-            phases.update(&m, &memory)
-        };
+    fn a_queue_or_heavy_loss_ends_start_up_where_the_rate_is_flat() {
         // Neither a queue while the rate grows nor a flat rate alone is a sign; an eighth more is the path's noise.
-        assert_eq!(step(1.0, 0.2), Phase::Startup);
-        assert_eq!(step(1.3, 0.2), Phase::Startup);
-        assert_eq!(step(1.3, 0.12), Phase::Startup);
-        assert_eq!(step(1.3, 0.1251), Phase::Drain);
-    }
-
-    #[test]
-    fn heavy_loss_ends_start_up_where_the_rate_is_flat() {
-        let mut phases = Phases::new(PhasesSpec::default());
-        let mut memory = Memory::new(1500);
-        memory.min_rtt = 0.1;
-        let mut m = MonitorInterval::new(Timestamp::ZERO);
-        let mut step = |mbps: f64, lost: u64| {
-            memory.delivery_rate = mbps * 1e6;
-            (m.in_flight, m.acked_packets, m.lost_packets) = (1_000_000, 90, lost);
-            phases.update(&m, &memory)
-        };
-        assert_eq!(step(1.0, 50), Phase::Startup);
-        assert_eq!(step(1.0, 22), Phase::Startup);
-        assert_eq!(step(1.0, 23), Phase::Drain);
+        let queue = [(1.0, 0.2, Startup), (1.3, 0.2, Startup), (1.3, 0.12, Startup), (1.3, 0.1251, Drain)];
+        let spec = PhasesSpec { exit_queue: Some(0.25), ..PhasesSpec::default() };
+        run(spec, &queue.map(|(mbps, rtt, phase)| (mbps, 1_000_000, rtt, 0, phase)));
+        let losses = [(50, Startup), (22, Startup), (23, Drain)];
+        run(PhasesSpec::default(), &losses.map(|(lost, phase)| (1.0, 1_000_000, 0.2, lost, phase)));
     }
 }

@@ -53,11 +53,38 @@ const fn row(
     Signal { name, unit, low: range.0, high: range.1, formula, compute, of_reward: false }
 }
 
+/// A number of packets.
+const fn packets(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
+    row(name, "packets", (0.0, INF), formula, compute)
+}
+
+const fn rate(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
+    row(name, "bit/s", (0.0, INF), formula, compute)
+}
+
+const fn time(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
+    row(name, "s", (0.0, INF), formula, compute)
+}
+
+/// A part of a whole, or 1 for what is so and 0 for what is not.
+const fn part(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
+    row(name, "1", (0.0, 1.0), formula, compute)
+}
+
 fn ratio(a: f64, b: f64, undefined: f64) -> f64 {
     if b == 0.0 {
         undefined
     } else {
         a / b
+    }
+}
+
+/// The window in force in bytes; 0 if unlimited.
+fn cwnd(v: &View<'_>) -> f64 {
+    if v.m.cwnd == u64::MAX {
+        0.0
+    } else {
+        v.m.cwnd as f64
     }
 }
 
@@ -68,35 +95,27 @@ fn flag(on: bool) -> f64 {
 /// All of them. Round trips and sampled rates of an interval without a sample are those of the latest that had one.
 pub(crate) static SIGNALS: &[Signal] = &[
     // What was counted.
-    row("duration", "s", (0.0, INF), "length of the interval", |v| v.memory.seconds),
-    row("sent_packets", "packets", (0.0, INF), "packets sent", |v| v.m.sent_packets as f64),
-    row("acked_packets", "packets", (0.0, INF), "packets acknowledged", |v| v.m.acked_packets as f64),
-    row("lost_packets", "packets", (0.0, INF), "packets declared lost", |v| v.m.lost_packets as f64),
+    time("duration", "length of the interval", |v| v.memory.seconds),
+    packets("sent_packets", "packets sent", |v| v.m.sent_packets as f64),
+    packets("acked_packets", "packets acknowledged", |v| v.m.acked_packets as f64),
+    packets("lost_packets", "packets declared lost", |v| v.m.lost_packets as f64),
     row("acks", "acks", (0.0, INF), "acknowledgements that acknowledged something", |v| v.m.acks as f64),
     row("timeouts", "timeouts", (0.0, INF), "retransmission timeouts", |v| v.m.timeouts as f64),
-    row("ce_packets", "packets", (0.0, INF), "packets reported with congestion experienced", |v| v.m.ce_packets as f64),
-    row("app_limited", "1", (0.0, 1.0), "1 if the application held sending back at some time", |v| {
-        flag(v.m.app_limited)
-    }),
+    packets("ce_packets", "packets reported with congestion experienced", |v| v.m.ce_packets as f64),
+    part("app_limited", "1 if the application held sending back at some time", |v| flag(v.m.app_limited)),
     row("rtt_count", "samples", (0.0, INF), "round-trip samples", |v| v.m.rtt_count() as f64),
     // Rates.
-    row("send_rate", "bit/s", (0.0, INF), "8·sent_bytes / duration", |v| v.memory.send_rate),
-    row("delivery_rate", "bit/s", (0.0, INF), "8·acked_bytes / duration", |v| v.memory.delivery_rate),
-    row("receive_rate", "bit/s", (0.0, INF), "8·max(0, acked_bytes − one packet) / duration", |v| {
-        v.memory.receive_rate
-    }),
-    row("lost_rate", "bit/s", (0.0, INF), "8·lost_bytes / duration", |v| v.memory.lost_rate),
-    row("max_delivery_rate", "bit/s", (0.0, INF), "max delivery_rate since the flow began", |v| {
-        v.memory.max_delivery_rate
-    }),
-    row(
+    rate("send_rate", "8·sent_bytes / duration", |v| v.memory.send_rate),
+    rate("delivery_rate", "8·acked_bytes / duration", |v| v.memory.delivery_rate),
+    rate("receive_rate", "8·max(0, acked_bytes − one packet) / duration", |v| v.memory.receive_rate),
+    rate("lost_rate", "8·lost_bytes / duration", |v| v.memory.lost_rate),
+    rate("max_delivery_rate", "max delivery_rate since the flow began", |v| v.memory.max_delivery_rate),
+    rate(
         "sampled_delivery_rate",
-        "bit/s",
-        (0.0, INF),
         "mean of the acknowledgements' delivery-rate samples, each over a round trip or more",
         |v| v.memory.sampled_delivery_rate,
     ),
-    row("max_sampled_delivery_rate", "bit/s", (0.0, INF), "max sampled_delivery_rate since the flow began", |v| {
+    rate("max_sampled_delivery_rate", "max sampled_delivery_rate since the flow began", |v| {
         v.memory.max_sampled_delivery_rate
     }),
     row(
@@ -117,36 +136,28 @@ pub(crate) static SIGNALS: &[Signal] = &[
         ratio(v.memory.receive_rate, v.memory.send_rate, 1.0)
     }),
     // Loss.
-    row("loss_fraction", "1", (0.0, 1.0), "lost_packets / (lost_packets + acked_packets); 0 if neither", |v| {
-        v.m.loss_fraction()
-    }),
+    part("loss_fraction", "lost_packets / (lost_packets + acked_packets); 0 if neither", |v| v.m.loss_fraction()),
     row("loss_over_sent", "1", (0.0, INF), "lost_packets / sent_packets; 0 if none was sent", |v| {
         ratio(v.m.lost_packets as f64, v.m.sent_packets as f64, 0.0)
     }),
-    row(
-        "undelivered_fraction",
-        "1",
-        (0.0, 1.0),
-        "max(0, 1 − acked_packets / sent_packets); 0 if none was sent",
-        |v| (1.0 - ratio(v.m.acked_packets as f64, v.m.sent_packets as f64, 1.0)).max(0.0),
-    ),
-    row("ce_fraction", "1", (0.0, 1.0), "ce_packets / acked_packets; 0 if none was acknowledged", |v| {
+    part("undelivered_fraction", "max(0, 1 − acked_packets / sent_packets); 0 if none was sent", |v| {
+        (1.0 - ratio(v.m.acked_packets as f64, v.m.sent_packets as f64, 1.0)).max(0.0)
+    }),
+    part("ce_fraction", "ce_packets / acked_packets; 0 if none was acknowledged", |v| {
         ratio(v.m.ce_packets as f64, v.m.acked_packets as f64, 0.0).min(1.0)
     }),
     // Round trips.
-    row("mean_rtt", "s", (0.0, INF), "mean of the interval's round-trip samples", |v| v.memory.mean_rtt),
-    row("interval_min_rtt", "s", (0.0, INF), "min sample of the interval", |v| v.memory.interval_min_rtt),
-    row("interval_max_rtt", "s", (0.0, INF), "max sample of the interval", |v| v.memory.interval_max_rtt),
+    time("mean_rtt", "mean of the interval's round-trip samples", |v| v.memory.mean_rtt),
+    time("interval_min_rtt", "min sample of the interval", |v| v.memory.interval_min_rtt),
+    time("interval_max_rtt", "max sample of the interval", |v| v.memory.interval_max_rtt),
     row("rtt_inflation", "s/s", (-INF, INF), "half_split_rtt_change / duration", |v| {
         ratio(v.m.half_split_rtt_change(), v.memory.seconds, 0.0)
     }),
     row("rtt_slope", "s/s", (-INF, INF), "least-squares slope of the round trip over time; 0 below two samples", |v| {
         v.m.rtt_slope()
     }),
-    row("srtt", "s", (0.0, INF), "smoothed round trip (RFC 6298) at the end", |v| v.m.srtt.as_secs_f64()),
-    row("min_rtt", "s", (0.0, INF), "min round trip since the flow began, or of min_rtt_window intervals", |v| {
-        v.memory.min_rtt
-    }),
+    time("srtt", "smoothed round trip (RFC 6298) at the end", |v| v.m.srtt.as_secs_f64()),
+    time("min_rtt", "min round trip since the flow began, or of min_rtt_window intervals", |v| v.memory.min_rtt),
     row("latency_ratio", "1", (1.0, INF), "mean_rtt / min_mean_rtt; 1 without a sample in the interval", |v| {
         if v.m.rtt_count() == 0 {
             1.0
@@ -154,52 +165,30 @@ pub(crate) static SIGNALS: &[Signal] = &[
             ratio(v.memory.mean_rtt, v.memory.min_mean_rtt, 1.0)
         }
     }),
-    row("queue_delay", "s", (0.0, INF), "mean_rtt − min_rtt", |v| (v.memory.mean_rtt - v.memory.min_rtt).max(0.0)),
+    time("queue_delay", "mean_rtt − min_rtt", |v| (v.memory.mean_rtt - v.memory.min_rtt).max(0.0)),
     // Averages over acknowledgements.
-    row("ewma_rtt", "s", (0.0, INF), "round trip, each acknowledgement of the interval weighing 1/8", |v| v.m.ewma.rtt),
-    row("ewma_queue_delay", "s", (0.0, INF), "round trip − min_rtt, each acknowledgement weighing 1/8", |v| {
-        v.m.ewma.queue_delay
-    }),
-    row("ewma_delivery_rate", "bit/s", (0.0, INF), "delivery-rate sample, each acknowledgement weighing 1/8", |v| {
-        v.m.ewma.delivery_rate
-    }),
-    row("ewma_send_rate", "bit/s", (0.0, INF), "bytes sent in the packet's round trip / it, each weighing 1/8", |v| {
-        v.m.ewma.send_rate
-    }),
+    time("ewma_rtt", "round trip, each acknowledgement of the interval weighing 1/8", |v| v.m.ewma.rtt),
+    time("ewma_queue_delay", "round trip − min_rtt, each acknowledgement weighing 1/8", |v| v.m.ewma.queue_delay),
+    rate("ewma_delivery_rate", "delivery-rate sample, each acknowledgement weighing 1/8", |v| v.m.ewma.delivery_rate),
+    rate("ewma_send_rate", "bytes sent in the packet's round trip / it, each weighing 1/8", |v| v.m.ewma.send_rate),
     // What is in force.
-    row("in_flight", "packets", (0.0, INF), "packets in flight at the end", |v| v.m.in_flight as f64 / v.memory.mss),
-    row("cwnd", "packets", (0.0, INF), "window in force at the end; 0 if unlimited", |v| {
-        if v.m.cwnd == u64::MAX {
-            0.0
-        } else {
-            v.m.cwnd as f64 / v.memory.mss
-        }
+    packets("in_flight", "packets in flight at the end", |v| v.m.in_flight as f64 / v.memory.mss),
+    packets("cwnd", "window in force at the end; 0 if unlimited", |v| cwnd(v) / v.memory.mss),
+    rate("cwnd_rate", "cwnd in bits / min_rtt; 0 if either is unknown", |v| {
+        ratio(8.0 * cwnd(v), v.memory.min_rtt, 0.0)
     }),
-    row("cwnd_rate", "bit/s", (0.0, INF), "cwnd in bits / min_rtt; 0 if either is unknown", |v| {
-        if v.m.cwnd == u64::MAX {
-            0.0
-        } else {
-            ratio(8.0 * v.m.cwnd as f64, v.memory.min_rtt, 0.0)
-        }
-    }),
-    row("pacing_rate", "bit/s", (0.0, INF), "pacing rate in force at the end; 0 if unpaced", |v| {
-        v.m.pacing_rate.0 as f64
-    }),
-    row("ssthresh", "packets", (0.0, INF), "slow-start threshold at the end; 0 without one", |v| {
+    rate("pacing_rate", "pacing rate in force at the end; 0 if unpaced", |v| v.m.pacing_rate.0 as f64),
+    packets("ssthresh", "slow-start threshold at the end; 0 without one", |v| {
         v.m.ssthresh.filter(|bytes| *bytes != u64::MAX).map_or(0.0, |bytes| bytes as f64 / v.memory.mss)
     }),
-    row("rate", "bit/s", (0.0, INF), "rate that the agent decided", |v| v.memory.rate),
-    row("window", "packets", (0.0, INF), "window that the agent decided, fraction kept", |v| v.memory.window),
+    rate("rate", "rate that the agent decided", |v| v.memory.rate),
+    packets("window", "window that the agent decided, fraction kept", |v| v.memory.window),
     row("gain", "1", (0.0, INF), "gain of the base scheme that the agent decided; 1 before", |v| v.memory.gain),
-    row("bdp", "packets", (0.0, INF), "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
+    packets("bdp", "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
     // Where the flow stands.
-    row("phase_startup", "1", (0.0, 1.0), "1 while the delivery rate grows", |v| {
-        flag(v.memory.phase == Phase::Startup)
-    }),
-    row("phase_drain", "1", (0.0, 1.0), "1 while the queue of start-up drains", |v| {
-        flag(v.memory.phase == Phase::Drain)
-    }),
-    row("phase_probe", "1", (0.0, 1.0), "1 afterward", |v| flag(v.memory.phase == Phase::Probe)),
+    part("phase_startup", "1 while the delivery rate grows", |v| flag(v.memory.phase == Phase::Startup)),
+    part("phase_drain", "1 while the queue of start-up drains", |v| flag(v.memory.phase == Phase::Drain)),
+    part("phase_probe", "1 afterward", |v| flag(v.memory.phase == Phase::Probe)),
     row("action", "1", (-INF, INF), "latest decision (its first number); 0 before", |v| {
         v.memory.action.map_or(0.0, |a| a[0])
     }),

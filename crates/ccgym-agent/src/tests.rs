@@ -6,24 +6,8 @@ use proptest::prelude::*;
 use serde_json::{json, Value};
 
 use super::signals::SIGNALS;
-use super::testing::{agent, interval, MSS};
+use super::testing::{agent, at, gaining, interval, ms, over_cubic, plain, with, MSS};
 use super::*;
-
-const fn at(ms: u64) -> Timestamp {
-    Timestamp::from_millis(ms)
-}
-
-const fn ms(ms: u64) -> TimeSpan {
-    TimeSpan::from_millis(ms)
-}
-
-/// `value` with the fields of `extra` in place of its own.
-fn with(mut value: Value, extra: Value) -> Value {
-    for (key, field) in extra.as_object().expect("an object") {
-        value[key] = field.clone();
-    }
-    value
-}
 
 fn aurora() -> Value {
     json!({
@@ -40,17 +24,6 @@ fn aurora() -> Value {
             {"term": "throughput", "weight": 10, "of": "receive_rate", "unit": "packets/s"},
             {"term": "latency", "weight": -1000}, {"term": "loss", "weight": -2000}]},
         "startup": {"kind": "rate", "rate": 3_000_000}
-    })
-}
-
-/// A window agent that decides each 10 ms.
-fn plain() -> Value {
-    json!({
-        "name": "plain",
-        "clock": {"kind": "fixed", "interval": 10_000_000},
-        "observation": {"features": [{"signal": "cwnd", "clip": [0, 1000]}]},
-        "action": {"map": {"kind": "discrete", "operations": ["/2", "-10", "+0", "+10", "*2"]}, "target": "cwnd"},
-        "startup": {"kind": "window", "packets": 10}
     })
 }
 
@@ -130,11 +103,7 @@ fn aurora_describes_itself() {
     assert!(action.starts_with("rate ← rate · (1 + 0.025·a) if a ≥ 0, else rate / (1 − 0.025·a)"), "{action}");
     assert_eq!(words["reward"][0]["weight"], 0.01);
     assert!(words["clock"].as_str().expect("text").contains("0.5 × the previous interval's mean round trip"));
-    let action = with(
-        plain()["action"].clone(),
-        json!({"target": "rate", "limits": {"packets_per_min_rtt": 2},
-        "cwnd_cap": {"bdp": 2, "packets": 4}}),
-    );
+    let action = json!({"target": "rate", "limits": {"packets_per_min_rtt": 2}, "cwnd_cap": {"bdp": 2, "packets": 4}});
     let words = agent(&with(plain(), json!({"action": action}))).describe();
     assert_eq!(words["action"].as_array().expect("rows").len(), 5);
     assert_eq!(
@@ -142,63 +111,15 @@ fn aurora_describes_itself() {
         "rate ← rate − 10 packets per min_rtt; rate at least \
          2 packets per min_rtt; cwnd at most 2 · max_delivery_rate · min_rtt + 4 packets"
     );
-    let everything = vocabulary();
-    assert_eq!(everything["signals"].as_array().expect("rows").len(), SIGNALS.len());
+    assert_eq!(vocabulary()["signals"].as_array().expect("rows").len(), SIGNALS.len());
 }
 
 #[test]
-fn json_goes_there_and_back_and_unknown_fields_are_refused() {
+fn json_goes_there_and_back() {
     for json in [aurora(), plain()] {
         let spec = agent(&json);
         let text = serde_json::to_string(&spec).expect("serializes");
         assert_eq!(AgentSpec::from_json(&text).expect("reads its own writing"), spec);
-    }
-    for (field, value) in [("color", json!(1)), ("guard", json!({"kind": "none", "steps": 1}))] {
-        let error = AgentSpec::from_json(&with(aurora(), json!({field: value})).to_string()).expect_err("refused");
-        assert_eq!((error.code, error.place.as_str()), ("invalid-value", "agent"));
-    }
-}
-
-#[test]
-fn contradictions_are_refused_with_their_place() {
-    let action = |extra: Value| json!({"action": with(plain()["action"].clone(), extra)});
-    for (extra, place) in [
-        (json!({"name": ""}), "name"),
-        (json!({"decision_latency": 1_000_000_000_000u64}), "decision_latency"),
-        (json!({"clock": {"kind": "fixed", "interval": 0}}), "clock.interval"),
-        (json!({"clock": {"kind": "fixed", "interval": 10000, "tick": 10}}), "clock.tick"),
-        (json!({"clock": {"kind": "rtt", "multiple": 0}}), "clock.multiple"),
-        (json!({"startup": {"kind": "rate", "rate": 1e6}}), "startup.kind"),
-        (json!({"startup": {"kind": "inner"}}), "startup.kind"),
-        (json!({"startup": {"kind": "slow_start", "exit": []}}), "startup.exit"),
-        (json!({"phases": {"window": 0}}), "phases.window"),
-        (json!({"observation": {"features": []}}), "observation.features"),
-        (json!({"observation": {"features": [{"signal": "rt", "clip": [0, 1]}]}}), "observation.features[0].signal"),
-        (action(json!({"limits": {"window": [0, 5]}})), "action.limits.window"),
-        (action(json!({"map": {"kind": "passive"}})), "action.inner"),
-        (action(json!({"map": {"kind": "pair", "delta": 1}})), "action.target"),
-        (action(json!({"map": {"kind": "discrete", "operations": ["2"]}})), "action.map.operations[0]"),
-        (action(json!({"map": {"kind": "gain_on_estimate", "gains": [1], "estimate": "srtt"}})), "action.map.estimate"),
-        (action(json!({"cwnd_cap": {"bdp": 2, "packets": 4, "estimate": "bdp"}})), "action.cwnd_cap.estimate"),
-        (action(json!({"target": "rate", "pace": "cwnd_over_srtt"})), "action.pace"),
-    ] {
-        let spec: AgentSpec = serde_json::from_value(with(plain(), extra)).expect(place);
-        assert_eq!(spec.validate().expect_err(place).place, place);
-    }
-    let inner = with(plain(), action(json!({"inner": {"scheme": "cubic"}})));
-    let inner = with(inner, json!({"startup": {"kind": "inner"}}));
-    for (extra, place) in [
-        (json!({"action": with(inner["action"].clone(), json!({"target": "rate"}))}), "action.target"),
-        (
-            json!({"action": with(inner["action"].clone(), json!({"cwnd_cap": {"bdp": 2, "packets": 4}}))}),
-            "action.cwnd_cap",
-        ),
-        (json!({"startup": {"kind": "inner", "gain": 0.5}}), "startup.gain"),
-        (json!({"startup": {"kind": "window", "packets": 4}}), "startup.kind"),
-        (json!({"guard": {"kind": "recovery"}}), "guard.kind"),
-    ] {
-        let spec: AgentSpec = serde_json::from_value(with(inner.clone(), extra)).expect(place);
-        assert_eq!(spec.validate().expect_err(place).place, place);
     }
 }
 
@@ -221,8 +142,8 @@ fn windows_keep_fractions_and_their_floor() {
 fn the_previous_action_is_seen() {
     let features = json!([{"signal": "rtt_count", "clip": [0, 9]}]);
     let seen = |observation: Value| {
-        let mut flow =
-            started(&with(plain(), json!({"observation": with(observation, json!({"features": features}))})));
+        let observation = with(observation, json!({"features": features}));
+        let mut flow = started(&with(plain(), json!({"observation": observation})));
         let before = flow.observation().to_vec();
         flow.act(at(0), &[3.0]);
         flow.observe(&interval(at(0), at(10), &[5, 5]), None);
@@ -250,7 +171,7 @@ fn late_decisions_take_effect_in_order() {
 
 #[test]
 fn pacing_and_caps() {
-    let action = |extra: Value| with(plain(), json!({"action": with(plain()["action"].clone(), extra)}));
+    let action = |extra: Value| with(plain(), json!({"action": extra}));
     let mut flow = started(&action(json!({"pace": "cwnd_over_min_rtt"})));
     assert_eq!(in_force(&flow), (10.0, 0));
     flow.on_rtt(at(5), ms(100), ms(100));
@@ -298,8 +219,7 @@ fn rates_per_round_trip() {
 #[test]
 fn both_knobs() {
     let action = json!({"map": {"kind": "pair", "delta": 1.0}, "target": "both"});
-    let spec = with(plain(), json!({"action": action, "startup": {"kind": "rate", "rate": 1_200_000}}));
-    let mut flow = started(&spec);
+    let mut flow = started(&with(plain(), json!({"action": action, "startup": {"kind": "rate", "rate": 1_200_000}})));
     assert_eq!((flow.control(None).cwnd as f64 / MSS as f64, flow.control(None).pacing_rate.0), (1e6, 1_200_000));
     // Twice 1.2 Mbit/s over 100 ms.
     flow.on_rtt(at(100), ms(100), ms(100));
@@ -339,12 +259,11 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
     }
     let mut flow = started(&spec("delay"));
     flow.on_rtt(at(100), ms(100), ms(100));
-    let with_min = |mut m: MonitorInterval| {
+    for (from, shortest, over) in [(0, 112, false), (100, 113, true)] {
+        let mut m = interval(at(from), at(from + 100), &[130, shortest]);
         m.min_rtt = ms(100);
-        m
-    };
-    assert!(!flow.observe(&with_min(interval(at(0), at(100), &[130, 112])), None));
-    assert!(flow.observe(&with_min(interval(at(100), at(200), &[130, 113])), None));
+        assert_eq!(flow.observe(&m, None), over);
+    }
 }
 
 #[test]
@@ -362,20 +281,17 @@ fn after_a_timeout_a_packet_at_a_time_until_something_is_acknowledged() {
         assert!(flow.observe(&interval(at(100 * i), at(100 * (i + 1)), &[]), None));
         flow.act(at(100 * (i + 1)), double);
     }
-    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (u64::MAX, 16_000_000));
+    let sent = |flow: &FlowAgent| (flow.control(None).cwnd, flow.control(None).pacing_rate.0);
+    assert_eq!(sent(&flow), (u64::MAX, 16_000_000));
     assert!(!flow.on_ack_only());
     flow.on_timeout();
-    assert_eq!(
-        (flow.control(None).cwnd, flow.control(None).pacing_rate.0),
-        (MSS, 2_000_000),
-        "what was heard led to it"
-    );
+    assert_eq!(sent(&flow), (MSS, 2_000_000), "what was heard led to it");
     assert!(flow.on_ack_only(), "a silence is one interval");
     flow.act(at(450), double);
     flow.on_timeout();
-    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (MSS, 2_000_000));
+    assert_eq!(sent(&flow), (MSS, 2_000_000));
     flow.on_acked();
-    assert_eq!((flow.control(None).cwnd, flow.control(None).pacing_rate.0), (u64::MAX, 2_000_000));
+    assert_eq!(sent(&flow), (u64::MAX, 2_000_000));
     assert!(flow.on_ack_only(), "the interval of the silence ends with the acknowledgement");
     assert!(flow.observe(&interval(at(400), at(9000), &[100]), None));
     flow.act(at(9000), double);
@@ -386,8 +302,7 @@ fn after_a_timeout_a_packet_at_a_time_until_something_is_acknowledged() {
 #[test]
 fn a_silence_limits_an_agent_over_a_base_scheme_unless_it_is_passive() {
     for (map, limited) in [(json!({"kind": "exponential", "base": 4}), true), (json!({"kind": "passive"}), false)] {
-        let action = json!({"map": map, "target": "cwnd", "inner": {"scheme": "cubic"}});
-        let mut flow = started(&with(plain(), json!({"action": action, "startup": {"kind": "none"}})));
+        let mut flow = started(&with(over_cubic(), json!({"action": {"map": map}, "startup": {"kind": "none"}})));
         flow.on_timeout();
         let window = flow.control(Some(&Control::window(10 * MSS))).cwnd;
         assert_eq!((window, flow.on_ack_only()), if limited { (MSS, true) } else { (10 * MSS, false) }, "{map}");
@@ -396,9 +311,8 @@ fn a_silence_limits_an_agent_over_a_base_scheme_unless_it_is_passive() {
 
 #[test]
 fn the_window_of_a_base_scheme_is_overwritten() {
-    let action = json!({"map": {"kind": "exponential", "base": 4}, "target": "cwnd", "inner": {"scheme": "cubic"},
-                        "limits": {"window": [4, 1000]}});
-    let spec = with(plain(), json!({"action": action, "startup": {"kind": "inner"}}));
+    let action = json!({"map": {"kind": "exponential", "base": 4}, "limits": {"window": [4, 1000]}});
+    let spec = with(over_cubic(), json!({"action": action}));
     let mut flow = started(&spec);
     let inner = |packets: u64| Control { pacing_rate: Rate(8_000_000), ..Control::window(packets * MSS) };
     let mut m = interval(at(0), at(10), &[5]);
@@ -418,9 +332,8 @@ fn the_window_of_a_base_scheme_is_overwritten() {
     assert_eq!(flow.control(Some(&inner(1001))).cwnd, 1000 * MSS);
 
     // A start-up that multiplies, a window that is paced, a decision that is late.
-    let paced = with(spec["action"].clone(), json!({"pace": "cwnd_over_min_rtt"}));
-    let startup = json!({"kind": "inner", "gain": 1.5});
-    let late = json!({"action": paced, "startup": startup, "decision_latency": 5_000_000});
+    let late = json!({"action": {"pace": "cwnd_over_min_rtt"}, "startup": {"gain": 1.5},
+                      "decision_latency": 5_000_000});
     let mut flow = started(&with(spec.clone(), late));
     m.ssthresh = Some(u64::MAX);
     assert!(!flow.observe(&m, Some(&inner(10))));
@@ -434,19 +347,11 @@ fn the_window_of_a_base_scheme_is_overwritten() {
     flow.on_timer(at(25));
     assert_eq!(flow.take_window(), Some(18 * MSS));
 
-    let action = with(spec["action"].clone(), json!({"map": {"kind": "passive"}}));
-    let mut flow = started(&with(spec, json!({"action": action, "startup": {"kind": "none"}})));
+    let passive = json!({"action": {"map": {"kind": "passive"}}, "startup": {"kind": "none"}});
+    let mut flow = started(&with(spec, passive));
     assert!(flow.observe(&m, Some(&inner(20))));
     flow.act(at(10), &[0.0]);
     assert_eq!(flow.control(Some(&inner(3000))), inner(3000));
-}
-
-/// An agent that steers the gain of a base scheme.
-fn gaining() -> Value {
-    let action = json!({"map": {"kind": "exponential", "base": 2}, "target": "gain", "bounds": [-3, 2],
-                        "inner": {"scheme": "kestrel"}});
-    let features = json!([{"signal": "gain", "clip": [0, 100]}]);
-    with(plain(), json!({"action": action, "observation": {"features": features}, "startup": {"kind": "none"}}))
 }
 
 #[test]
@@ -482,7 +387,7 @@ fn the_gain_of_a_base_scheme_is_a_map_of_one() {
     flow.start(at(0), MSS, StartOverrides::default());
     assert_eq!((flow.gain(), flow.take_gain()), (1.0, None));
 
-    let action = |extra: Value| with(gaining(), json!({"action": with(gaining()["action"].clone(), extra)}));
+    let action = |extra: Value| with(gaining(), json!({"action": extra}));
     let operations = json!({"kind": "discrete", "operations": ["/8", "*1", "*4"]});
     let mut flow = started(&action(json!({"map": operations, "limits": {"gain": [0.5, 3]}})));
     for (choice, gain) in [(0.0, 0.5), (1.0, 1.0), (2.0, 3.0), (1.0, 1.0)] {
@@ -512,44 +417,25 @@ fn a_gain_waits_for_the_start_up_and_for_late_decisions() {
 }
 
 #[test]
-fn a_gain_is_described_and_its_contradictions_are_refused() {
+fn a_gain_is_described() {
     let described = |spec: &Value| agent(spec).describe()["action"].clone();
     let row = &described(&gaining())[0];
     assert_eq!(
-        (&row["name"], &row["low"], &row["high"]),
-        (&json!("gain of the base scheme"), &json!(-3.0), &json!(2.0))
+        [&row["name"], &row["low"], &row["high"]],
+        [&json!("gain of the base scheme"), &json!(-3.0), &json!(2.0)]
     );
     assert_eq!(
         row["formula"],
         "gain of the base scheme ← 1 · 2^a, within [0.01, 100]; so many times what it lets wait in the queue, 1 being its \
          own; cwnd and pacing stay its own"
     );
-    let action = |extra: Value| json!({"action": with(gaining()["action"].clone(), extra)});
-    let listed = with(gaining(), action(json!({"map": {"kind": "discrete", "operations": ["/2", "*1.5"]}})));
+    let operations = json!({"kind": "discrete", "operations": ["/2", "*1.5"]});
+    let listed = with(gaining(), json!({"action": {"map": operations}}));
     let rows = described(&listed);
     let text = rows[1]["formula"].as_str().expect("text");
     assert!(text.starts_with("gain of the base scheme ← 1 · 1.5; so many times"), "{text}");
     assert_eq!((&rows[0]["unit"], &rows[0]["low"], &rows[0]["high"]), (&json!("1"), &json!(0.01), &json!(100.0)));
 
-    let expert = json!({"kind": "best_window"});
-    for (extra, place) in [
-        (action(json!({"inner": null})), "action.inner"),
-        (action(json!({"map": {"kind": "pair", "delta": 1}})), "action.target"),
-        (action(json!({"map": {"kind": "gain_on_estimate", "gains": [1]}})), "action.target"),
-        (action(json!({"map": {"kind": "discrete", "operations": ["*2", "+0"]}})), "action.map.operations[1]"),
-        (action(json!({"pace": "cwnd_over_srtt"})), "action.pace"),
-        (action(json!({"smoothing": [{"min_rtt": 0, "keep": 0.5}]})), "action.smoothing"),
-        (action(json!({"cwnd_cap": {"bdp": 2, "packets": 4}})), "action.cwnd_cap"),
-        (action(json!({"limits": {"gain": [0, 5]}})), "action.limits.gain"),
-        (action(json!({"limits": {"gain": [5, 1]}})), "action.limits.gain"),
-        (json!({"startup": {"kind": "inner", "gain": 1.1}}), "startup.gain"),
-        (json!({"startup": {"kind": "window", "packets": 4}}), "startup.kind"),
-        (json!({"guard": {"kind": "recovery"}}), "guard.kind"),
-        (json!({"expert": expert}), "expert"),
-    ] {
-        let spec: AgentSpec = serde_json::from_value(with(gaining(), extra)).expect(place);
-        assert_eq!(spec.validate().expect_err(place).place, place);
-    }
     // Cards of agents that steer no gain stay as they are.
     assert!(!serde_json::to_string(&agent(&plain())).expect("serializes").contains("gain"));
 }
@@ -628,24 +514,20 @@ fn agents() -> Vec<Value> {
                "pace": "cwnd_over_srtt"}),
         json!({"map": gains("max(delivery_rate, 3)"), "target": "rate"}),
         json!({"map": gains("bdp"), "target": "cwnd", "pace": "cwnd_over_min_rtt"}),
-        json!({"map": {"kind": "pair", "delta": 1e30}, "target": "both"}),
+        json!({"map": {"kind": "pair", "delta": 1e6}, "target": "both"}),
     ];
     let starts = [
         json!({"kind": "slow_start"}),
         json!({"kind": "packets_per_rtt", "packets": 10}),
-        json!({"kind": "window", "packets": 1e300}),
+        json!({"kind": "window", "packets": 1e9}),
     ];
     let guards = [json!({"kind": "recovery", "patience": 1}), json!({"kind": "none"})];
-    let mut agents = Vec::new();
-    for (i, action) in actions.into_iter().enumerate() {
-        let terms =
-            json!([{"term": "orca_power", "weight": 1e300}, {"term": "latency", "weight": -1, "phase": ["drain"]}]);
-        agents.push(json!({
-            "name": "any", "clock": {"kind": "rtt", "multiple": 1.0}, "observation": all_seeing(4), "action": action,
-            "startup": starts[i % 3], "guard": guards[i % 2], "reward": {"terms": terms},
-        }));
-    }
-    agents
+    let terms = json!([{"term": "orca_power", "weight": 1e300}, {"term": "latency", "weight": -1, "phase": ["drain"]}]);
+    let agent = |(i, action): (usize, Value)| {
+        json!({"name": "any", "clock": {"kind": "rtt", "multiple": 1.0}, "observation": all_seeing(4), "action": action,
+               "startup": starts[i % 3], "guard": guards[i % 2], "reward": {"terms": terms}})
+    };
+    actions.into_iter().enumerate().map(agent).collect()
 }
 
 proptest! {
@@ -689,8 +571,7 @@ proptest! {
         let shape = json!({"kind": "fixed", "interval": 10_000_000});
         let make = |observation: Value| with(aurora(), json!({"clock": shape, "observation": observation}));
         let history = 4u32;
-        let (mut long, mut short) = (all_seeing(history), all_seeing(history));
-        long["previous_action"] = json!("value");
+        let (long, mut short) = (all_seeing(history), all_seeing(history));
         for feature in short["features"].as_array_mut().expect("features") {
             feature["history"] = json!(1);
         }

@@ -84,21 +84,14 @@ impl Map {
                 SpecError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
                 let parse = |(i, text): (usize, &String)| Operation::parse(&at(&format!("operations[{i}]")), text);
                 let operations = operations.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
-                let amount = operations.iter().position(|o| matches!(o.kind, Kind::Plus(_)));
-                if let Some(i) = amount.filter(|_| spec.target == Target::Gain) {
-                    let (place, text) = (at(&format!("operations[{i}]")), &operations[i].text);
-                    return Err(SpecError::new(
-                        &place,
-                        format!("\"{text}\""),
-                        "*x or /x: a gain has no packets to add",
-                    ));
+                for (i, Operation { text, kind }) in operations.iter().enumerate() {
+                    let adds = spec.target == Target::Gain && matches!(kind, Kind::Plus(_));
+                    let (place, expected) = (at(&format!("operations[{i}]")), "*x or /x: a gain has no packets to add");
+                    SpecError::ensure(!adds, &place, format!("\"{text}\""), expected)?;
                 }
                 Self::Discrete(operations)
             }
-            MapSpec::SignedMultiply { delta } => {
-                positive("delta", *delta)?;
-                Self::SignedMultiply(*delta)
-            }
+            MapSpec::SignedMultiply { delta } => positive("delta", *delta).map(|()| Self::SignedMultiply(*delta))?,
             MapSpec::Exponential { base } => {
                 SpecError::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
                 Self::Exponential(*base)
@@ -111,8 +104,10 @@ impl Map {
                 let unit = match spec.target {
                     Target::Rate => "bit/s",
                     Target::Cwnd => "packets",
-                    Target::Both => return Err(one_target("both", "gain_on_estimate")),
-                    Target::Gain => return Err(one_target("gain", "gain_on_estimate")),
+                    Target::Both | Target::Gain => {
+                        let found = format!("{:?}, with gain_on_estimate", spec.target).to_lowercase();
+                        return Err(SpecError::new("action.target", found, "rate or cwnd: the map gives one value"));
+                    }
                 };
                 let estimate = Expression::parse_in(&at("estimate"), estimate, unit)?;
                 let text = estimate.text();
@@ -181,12 +176,6 @@ fn signed(x: f64, change: f64) -> f64 {
     }
 }
 
-const ONE_TARGET: &str = "rate or cwnd: the map gives one value";
-
-fn one_target(target: &str, map: &str) -> SpecError {
-    SpecError::new("action.target", format!("{target}, with {map}"), ONE_TARGET)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,19 +195,19 @@ mod tests {
     #[test]
     fn each_map() {
         let values = Values::new(&Expressions::default());
-        let apply = |map: &Map, a: [f64; 2], value: f64, component: usize| {
-            map.apply(a, Quantity { value, packet: 2.0, component }, &values)
-        };
-        let signed = Map::SignedMultiply(0.025);
-        assert_eq!(apply(&signed, [2.0, 0.0], 100.0, 0), 105.0);
-        assert_eq!(apply(&signed, [-2.0, 0.0], 105.0, 0), 100.0);
-        assert_eq!(apply(&Map::Exponential(4.0), [-0.5, 0.0], 100.0, 0), 50.0);
-        assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 0), 15.0);
-        assert_eq!(apply(&Map::Pair(0.5), [1.0, -2.0], 10.0, 1), 5.0);
         let operation = |text| Operation::parse("p", text).expect(text);
         let discrete = Map::Discrete(vec![operation("/4"), operation("+3")]);
-        assert_eq!(apply(&discrete, [0.0, 0.0], 10.0, 0), 2.5);
-        assert_eq!(apply(&discrete, [1.0, 0.0], 10.0, 0), 16.0);
-        assert_eq!(apply(&Map::Passive, [0.0, 0.0], 10.0, 0), 10.0);
+        for (map, action, value, component, wanted) in [
+            (&Map::SignedMultiply(0.025), [2.0, 0.0], 100.0, 0, 105.0),
+            (&Map::SignedMultiply(0.025), [-2.0, 0.0], 105.0, 0, 100.0),
+            (&Map::Exponential(4.0), [-0.5, 0.0], 100.0, 0, 50.0),
+            (&Map::Pair(0.5), [1.0, -2.0], 10.0, 0, 15.0),
+            (&Map::Pair(0.5), [1.0, -2.0], 10.0, 1, 5.0),
+            (&discrete, [0.0, 0.0], 10.0, 0, 2.5),
+            (&discrete, [1.0, 0.0], 10.0, 0, 16.0),
+            (&Map::Passive, [0.0, 0.0], 10.0, 0, 10.0),
+        ] {
+            assert_eq!(map.apply(action, Quantity { value, packet: 2.0, component }, &values), wanted);
+        }
     }
 }

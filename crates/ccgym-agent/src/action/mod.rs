@@ -81,7 +81,7 @@ impl ActionSpec {
 
 impl Actions {
     pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
-        let LimitsSpec { rate, window, packets_per_min_rtt, .. } = spec.limits;
+        let LimitsSpec { rate, window, .. } = spec.limits;
         for (name, [low, high]) in [("rate", rate), ("window", window)] {
             let found = format!("[{low}, {high}]");
             let good = low >= 1.0 && low <= high && high.is_finite();
@@ -90,12 +90,6 @@ impl Actions {
         let [low, high] = spec.limits.gain();
         let good = low > 0.0 && low <= high && high.is_finite();
         SpecError::ensure(good, "action.limits.gain", format!("[{low}, {high}]"), "[min, max], min above 0")?;
-        SpecError::ensure(
-            packets_per_min_rtt.is_finite() && packets_per_min_rtt >= 0.0,
-            "action.limits.packets_per_min_rtt",
-            packets_per_min_rtt,
-            "a number from 0 on",
-        )?;
         let [low, high] = spec.bounds;
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
         SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
@@ -116,11 +110,7 @@ impl Actions {
         let cap = match &spec.cwnd_cap {
             None => None,
             Some(cap) => {
-                let good = |x: f64| x.is_finite() && x >= 0.0;
-                SpecError::ensure(good(cap.bdp), "action.cwnd_cap.bdp", cap.bdp, "a number from 0 on")?;
-                SpecError::ensure(good(cap.packets), "action.cwnd_cap.packets", cap.packets, "a number from 0 on")?;
                 let startup = cap.startup.unwrap_or(cap.bdp);
-                SpecError::ensure(good(startup), "action.cwnd_cap.startup", startup, "a number from 0 on")?;
                 let estimate = Expression::parse_in("action.cwnd_cap.estimate", &cap.estimate, "bit/s")?;
                 Some(Cap { bdp: cap.bdp, startup, packets: cap.packets, estimate: expressions.insert(estimate) })
             }

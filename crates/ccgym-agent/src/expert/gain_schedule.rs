@@ -1,6 +1,7 @@
 //! BBR's gains on the agent's own steps: the maximum delivery rate of the latest intervals times a gain that the phase
 //! sets. It needs no ground truth.
 
+use super::super::expressions::{Function, Window};
 use super::super::memory::Memory;
 use super::super::spec::{ExpertSpec, Phase};
 use ccgym_core::monitor::MonitorInterval;
@@ -21,8 +22,7 @@ pub(super) struct GainSchedule {
     drain: f64,
     cycle: Vec<f64>,
     /// Delivery rates of the latest intervals with acknowledgements, bit/s.
-    recent: Vec<f64>,
-    next: usize,
+    recent: Window,
     max_rate: f64,
     /// Where the cycle stands, and for how many intervals longer than one.
     position: usize,
@@ -40,8 +40,7 @@ impl GainSchedule {
             startup: *startup,
             drain: *drain,
             cycle: cycle.clone(),
-            recent: vec![0.0; *window as usize],
-            next: 0,
+            recent: Window::new(*window as usize),
             max_rate: 0.0,
             position: 0,
             prolonged: 0,
@@ -56,9 +55,7 @@ impl GainSchedule {
         if m.acked_packets == 0 {
             return;
         }
-        self.recent[self.next] = memory.delivery_rate;
-        self.next = (self.next + 1) % self.recent.len();
-        self.max_rate = self.recent.iter().copied().fold(0.0, f64::max);
+        self.max_rate = self.recent.push(Function::Max, memory.delivery_rate);
         let before = std::mem::replace(&mut self.phase, memory.phase);
         self.gain = match self.phase {
             Phase::Startup => self.startup,

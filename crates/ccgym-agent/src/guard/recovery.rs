@@ -12,7 +12,7 @@
 use super::super::action::{window, Actions, Actuator};
 use super::super::memory::Memory;
 use super::super::spec::RecoverySpec;
-use super::round::{fraction, Path, Round, MIN_RTT};
+use super::round::{Path, Round, MIN_RTT};
 use super::search::{above, Before, Hold, Next, Search};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
@@ -40,16 +40,8 @@ const HOLD_WINDOW: (f64, f64) = (2.0, 4.0);
 
 impl RecoverySpec {
     pub(super) fn check(&self) -> Result<(), SpecError> {
-        let at = |field: &str| format!("guard.{field}");
         for (name, x) in [("fraction", self.fraction), ("lift", self.lift)] {
-            SpecError::ensure(x > 0.0 && x <= 1.0, &at(name), x, "a part, above 0 up to 1")?;
-        }
-        SpecError::ensure((0.0..=1.0).contains(&self.loss), "guard.loss", self.loss, "a fraction, 0 to 1")?;
-        SpecError::ensure(self.near.is_finite() && self.near >= 1.0, "guard.near", self.near, "a number from 1 on")?;
-        for (name, span) in
-            [("memory", self.memory), ("patience", self.patience), ("hold", self.hold), ("max_hold", self.max_hold)]
-        {
-            SpecError::ensure(span > TimeSpan::ZERO, &at(name), span.0, "a time above 0, in ns")?;
+            SpecError::ensure(x > 0.0, &format!("guard.{name}"), x, "a part, above 0 up to 1")?;
         }
         let ordered = self.patience <= self.max_hold && self.hold <= self.max_hold;
         SpecError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
@@ -74,19 +66,27 @@ impl RecoverySpec {
 }
 
 /// Rounds in which the rate was low.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Low {
     rounds: u32,
-    seconds: f64,
-    /// Likewise, with those rounds before that were not clear.
-    total: f64,
-    acked: u64,
-    lost: u64,
+    sum: Round,
     bits: f64,
-    samples: u64,
-    rtt_sum: f64,
-    /// Minimum RTT; zero before the first.
-    rtt: f64,
+    /// Seconds, with those rounds before that were not clear.
+    total: f64,
+}
+
+impl Low {
+    /// None yet, after so many seconds that were not clear.
+    fn after(total: f64) -> Self {
+        Self { rounds: 0, sum: Round::new(), bits: 0.0, total }
+    }
+
+    fn add(&mut self, round: &Round) {
+        self.rounds += 1;
+        self.sum.add(round);
+        self.bits += round.delivered() * round.heard();
+        self.total += round.heard();
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Recovery {
         Self {
             spec: *spec,
             path: Path::new(spec.memory.as_secs_f64()),
-            stage: Stage::Watch(Low::default()),
+            stage: Stage::Watch(Low::after(0.0)),
             wait: spec.patience.as_secs_f64(),
             hold: spec.hold.as_secs_f64(),
             doubt: spec.max_hold.as_secs_f64(),
@@ -200,7 +200,7 @@ impl Recovery {
             }
             Next::Over => {
                 (self.released, self.wait) = (self.path.heard, self.spec.patience.as_secs_f64());
-                self.stage = Stage::Watch(Low::default());
+                self.stage = Stage::Watch(Low::after(0.0));
             }
             Next::Congested => {
                 if !hold.sure {
@@ -209,7 +209,7 @@ impl Recovery {
                 // The low rate may have been right, so its return is not the agent's fault.
                 self.released = f64::NEG_INFINITY;
                 self.wait = longer(self.wait, &self.spec);
-                self.stage = Stage::Watch(Low::default());
+                self.stage = Stage::Watch(Low::after(0.0));
             }
         }
     }
@@ -223,7 +223,7 @@ impl Recovery {
             || self.refused >= MAX_REFUSED_ACTIONS;
         let Stage::Watch(stretch) = &mut self.stage else { return };
         if !low || round.app_limited {
-            *stretch = Low::default();
+            *stretch = Low::after(0.0);
             if self.path.heard - self.low_at > RECOVERED_AFTER {
                 (self.wait, self.doubt) = (spec.patience.as_secs_f64(), spec.max_hold.as_secs_f64());
             }
@@ -231,25 +231,25 @@ impl Recovery {
         }
         self.low_at = self.path.heard;
         stretch.add(round);
-        if stretch.rounds < MIN_ROUNDS || stretch.seconds < self.wait {
+        if stretch.rounds < MIN_ROUNDS || stretch.sum.seconds < self.wait {
             return;
         }
-        let clear = fraction(stretch.lost, stretch.acked) <= spec.loss
-            && !above(stretch.rtt_sum / stretch.samples.max(1) as f64, shortest, CLEAR_PATH_DELAY);
+        let clear = stretch.sum.loss() <= spec.loss
+            && !above(stretch.sum.rtt_sum / stretch.sum.samples.max(1) as f64, shortest, CLEAR_PATH_DELAY);
         if !clear && stretch.total < self.doubt {
-            *stretch = Low { total: stretch.total, ..Low::default() };
+            *stretch = Low::after(stretch.total);
             return;
         }
         if !clear {
             self.doubt = (2.0 * self.doubt).min(MAX_DOUBT_WAITS * spec.max_hold.as_secs_f64());
         }
         // So low it has no queue of its own. The path may have become longer meanwhile.
-        let base = stretch.rtt;
+        let base = stretch.sum.rtt;
         let window = (2.0 * used * base / (8.0 * memory.mss)).max(FIRST_WINDOW);
         let before = Before {
             values: [actuator.rate, actuator.window],
-            delivered: stretch.bits / stretch.seconds,
-            loss: fraction(stretch.lost, stretch.acked),
+            delivered: stretch.bits / stretch.sum.seconds,
+            loss: stretch.sum.loss(),
         };
         self.stage = Stage::Search(Search::new(window, base, before));
         self.path.cut();
@@ -293,7 +293,7 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
         Some(hold) => Stage::Hold(hold),
         None => {
             [actuator.rate, actuator.window] = search.before.values;
-            Stage::Watch(Low::default())
+            Stage::Watch(Low::after(0.0))
         }
     }
 }
@@ -313,19 +313,4 @@ fn near_floor(spec: &RecoverySpec, actuator: &Actuator, actions: &Actions, memor
     let rate = actuator.rate <= spec.near * actions.rate_floor(memory);
     let window = actuator.window <= spec.near * actions.limits.window[0];
     (actions.target.has_rate() && rate) || (actions.target.has_window() && window)
-}
-
-impl Low {
-    fn add(&mut self, round: &Round) {
-        let heard = round.heard();
-        self.rounds += 1;
-        self.seconds += heard;
-        self.total += heard;
-        self.acked += round.acked;
-        self.lost += round.lost;
-        self.bits += round.delivered() * heard;
-        self.samples += round.samples;
-        self.rtt_sum += round.rtt_sum;
-        self.rtt = if self.rtt > 0.0 { self.rtt.min(round.rtt) } else { round.rtt };
-    }
 }

@@ -45,7 +45,7 @@ impl Recent {
 /// About one round trip or more, up to an acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Round {
-    seconds: f64,
+    pub seconds: f64,
     sent_bytes: u64,
     acked_bytes: u64,
     pub acked: u64,
@@ -58,8 +58,18 @@ pub(super) struct Round {
 }
 
 impl Round {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { rtt: f64::MAX, ..Self::default() }
+    }
+
+    /// Take in another round; only what was heard of it counts as time.
+    pub fn add(&mut self, round: &Self) {
+        self.seconds += round.heard();
+        self.acked += round.acked;
+        self.lost += round.lost;
+        self.samples += round.samples;
+        self.rtt_sum += round.rtt_sum;
+        self.rtt = self.rtt.min(round.rtt);
     }
 
     /// Bytes acknowledged over its length.

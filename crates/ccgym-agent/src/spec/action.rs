@@ -115,23 +115,20 @@ impl Target {
 
 /// Bounds of what is steered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Limits")]
 pub struct LimitsSpec {
     /// Of the rate, bit/s.
-    #[serde(default = "rate_limits")]
     #[schemars(extend("format" = "bounds"))]
     pub rate: [f64; 2],
     /// Of the window, packets.
-    #[serde(default = "window_limits")]
     #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
     /// Packets per min RTT below which the rate does not fall either.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
     /// Of the gain; [0.01, 100] unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "bounds"))]
     pub gain: Option<[f64; 2]>,
 }
@@ -146,7 +143,7 @@ impl LimitsSpec {
 
 impl Default for LimitsSpec {
     fn default() -> Self {
-        Self { rate: rate_limits(), window: window_limits(), packets_per_min_rtt: 0.0, gain: None }
+        Self { rate: [1e4, 1e12], window: [2.0, 1e6], packets_per_min_rtt: 0.0, gain: None }
     }
 }
 
@@ -211,12 +208,6 @@ pub struct InnerSpec {
 
 const fn unit_interval() -> [f64; 2] {
     [-1.0, 1.0]
-}
-const fn rate_limits() -> [f64; 2] {
-    [1e4, 1e12]
-}
-const fn window_limits() -> [f64; 2] {
-    [2.0, 1e6]
 }
 fn max_delivery_rate() -> String {
     "max_delivery_rate".to_owned()

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{millis, number};
 use ccgym_core::units::TimeSpan;
 
 /// A teacher in training: its label is the action that comes nearest to its target.
@@ -14,7 +15,7 @@ pub enum ExpertSpec {
     /// a little of its queue.
     BestWindow {
         /// Queuing delay.
-        #[serde(default = "five_milliseconds")]
+        #[serde(default = "millis::<5>")]
         queueing: TimeSpan,
         /// How the distance of an action's result from the target is measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +28,7 @@ pub enum ExpertSpec {
         #[schemars(extend("format" = "probability"))]
         queue_fraction: f64,
         /// Decisions over which the max window is taken.
-        #[serde(default = "five")]
+        #[serde(default = "number::<u32, 5>")]
         #[schemars(range(min = 1, max = 1000))]
         samples: u32,
         /// How the distance of an action's result from the target is measured.
@@ -49,7 +50,7 @@ pub enum ExpertSpec {
         #[schemars(length(min = 1, max = 1000))]
         cycle: Vec<f64>,
         /// Intervals with acknowledgements over which the max delivery rate is taken.
-        #[serde(default = "ten_intervals")]
+        #[serde(default = "number::<u32, 10>")]
         #[schemars(range(min = 1, max = 1000))]
         window: u32,
         /// How the distance of an action's result from the target is measured.
@@ -91,17 +92,8 @@ impl ExpertSpec {
     }
 }
 
-const fn five_milliseconds() -> TimeSpan {
-    TimeSpan::from_millis(5)
-}
 const fn most_of_the_queue() -> f64 {
     0.8
-}
-const fn five() -> u32 {
-    5
-}
-const fn ten_intervals() -> u32 {
-    10
 }
 const fn startup_gain() -> f64 {
     2.89

@@ -30,6 +30,7 @@ pub struct AgentSpec {
     pub clock: ClockSpec,
     /// Time from a decision to its effect.
     #[serde(default)]
+    #[schemars(range(max = 60_000_000_000_u64))]
     pub decision_latency: TimeSpan,
     /// What it sees.
     pub observation: ObservationSpec,
@@ -68,7 +69,7 @@ pub enum ClockSpec {
     /// At fixed intervals.
     Fixed {
         /// Length.
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1000))]
         interval: TimeSpan,
         /// Decide at the first acknowledgement strictly more than `interval` after the previous decision instead of by
         /// a timer (Indigo).
@@ -87,8 +88,8 @@ pub enum ClockSpec {
         #[serde(default)]
         of: RttSource,
         /// Min interval.
-        #[serde(default = "ten_milliseconds")]
-        #[schemars(range(min = 1))]
+        #[serde(default = "millis::<10>")]
+        #[schemars(range(min = 1000))]
         floor: TimeSpan,
         /// Max interval; unlimited unless given. After a silence the mean round trip is as long as the silence.
         #[serde(default)]
@@ -103,8 +104,8 @@ pub enum ClockSpec {
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 1000))]
         first_rtts: Option<f64>,
         /// Interval while there is no round-trip sample.
-        #[serde(default = "one_second")]
-        #[schemars(range(min = 1))]
+        #[serde(default = "millis::<1000>")]
+        #[schemars(range(min = 1000))]
         no_ack: TimeSpan,
     },
 }
@@ -128,7 +129,7 @@ pub enum RttSource {
 #[schemars(rename = "Reward")]
 pub struct RewardSpec {
     /// Factor of the sum.
-    #[serde(default = "unity")]
+    #[serde(default = "number::<f64, 1>")]
     pub scale: f64,
     /// The terms.
     #[serde(default)]
@@ -214,27 +215,27 @@ pub enum StartupSpec {
     /// At a rate.
     Rate {
         /// bit/s.
-        #[schemars(extend("format" = "flow_rate"))]
+        #[schemars(range(min = 1), extend("format" = "flow_rate"))]
         rate: f64,
     },
     /// With a window.
     Window {
         /// Packets.
-        #[serde(default = "ten")]
+        #[serde(default = "number::<f64, 10>")]
         #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
     },
     /// A number of packets, unpaced, before the first round-trip sample; then at that number per round trip.
     PacketsPerRtt {
         /// Packets.
-        #[serde(default = "ten")]
+        #[serde(default = "number::<f64, 10>")]
         #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
     },
     /// Doubling each round trip until one of the exits; the agent is not asked before.
     SlowStart {
         /// Packets at first.
-        #[serde(default = "ten")]
+        #[serde(default = "number::<f64, 10>")]
         #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
         /// What ends it.
@@ -245,7 +246,7 @@ pub enum StartupSpec {
     /// As the base scheme starts; the agent is not asked before that has left slow start.
     Inner {
         /// Until then each interval multiplies the window of the base scheme by this.
-        #[serde(default = "unity")]
+        #[serde(default = "number::<f64, 1>")]
         #[schemars(range(min = 1, max = 10))]
         gain: f64,
     },
@@ -283,7 +284,7 @@ impl AgentSpec {
     pub fn as_teacher(&self) -> Self {
         Self {
             decision_latency: TimeSpan::ZERO,
-            startup: StartupSpec::Window { packets: ten() },
+            startup: StartupSpec::Window { packets: 10.0 },
             guard: GuardSpec::None {},
             expert: None,
             ..self.clone()
@@ -344,23 +345,14 @@ impl Default for RecoverySpec {
     }
 }
 
+const fn millis<const N: u64>() -> TimeSpan {
+    TimeSpan::from_millis(N)
+}
+fn number<T: From<u32>, const N: u32>() -> T {
+    T::from(N)
+}
 fn unnamed() -> String {
     "agent".to_owned()
-}
-const fn ten_milliseconds() -> TimeSpan {
-    TimeSpan::from_millis(10)
-}
-const fn one_second() -> TimeSpan {
-    TimeSpan::from_millis(1000)
-}
-const fn one() -> u32 {
-    1
-}
-const fn unity() -> f64 {
-    1.0
-}
-const fn ten() -> f64 {
-    10.0
 }
 fn every_exit() -> Vec<Exit> {
     vec![Exit::Loss, Exit::Plateau, Exit::Delay]

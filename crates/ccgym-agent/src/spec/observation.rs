@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{one, unity};
+use super::number;
 
 /// What the agent sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct ObservationSpec {
     #[schemars(length(max = 1000))]
     pub features: Vec<FeatureSpec>,
     /// Number of intervals seen, oldest first.
-    #[serde(default = "one")]
+    #[serde(default = "number::<u32, 1>")]
     #[schemars(range(min = 1, max = 1000))]
     pub history: u32,
     /// Whether each interval also shows the action in force during it.
@@ -66,7 +66,7 @@ pub struct FeatureSpec {
     #[serde(default)]
     pub log: LogSpec,
     /// Multiplied by.
-    #[serde(default = "unity")]
+    #[serde(default = "number::<f64, 1>")]
     pub scale: f64,
     /// Min and max.
     #[schemars(extend("format" = "bounds"))]
