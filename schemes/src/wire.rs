@@ -123,6 +123,26 @@ pub fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
     Ok(values)
 }
 
+/// Writes messages for tests of what reads them.
+#[cfg(test)]
+pub mod build {
+    /// A whole number.
+    pub fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 128 {
+            bytes.push(value as u8 | 128);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    /// A field of bytes: text, packed numbers, or a message.
+    pub fn field(number: u64, message: &[u8]) -> Vec<u8> {
+        [varint((number << 3) | 2), varint(message.len() as u64), message.to_vec()].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

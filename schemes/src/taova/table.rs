@@ -263,22 +263,13 @@ impl Reader {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::wire::build::{self, varint};
 
-    fn varint(mut n: u64) -> Vec<u8> {
-        let mut out = Vec::new();
-        while n >= 0x80 {
-            out.push(n as u8 | 0x80);
-            n >>= 7;
-        }
-        out.push(n as u8);
-        out
-    }
     fn number(field: u64, value: f64) -> Vec<u8> {
         [varint((field << 3) | 1), value.to_le_bytes().to_vec()].concat()
     }
     fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
-        let body = parts.concat();
-        [varint((field << 3) | 2), varint(body.len() as u64), body].concat()
+        build::field(field, &parts.concat())
     }
     fn bound(field: u64, point: &Point) -> Vec<u8> {
         let of_file = [0, 1, 2, 3].map(|axis| number(21 + axis as u64, point[axis]));

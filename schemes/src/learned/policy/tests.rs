@@ -7,6 +7,7 @@ use serde_json::{json, Value};
 use super::super::card::{sha256, NetworkShape};
 use super::super::compile;
 use super::*;
+use crate::wire::build::{field, varint};
 
 macro_rules! model {
     ($name:literal, $ending:literal) => {
@@ -179,12 +180,6 @@ fn cards_that_do_not_fit_are_refused() {
     assert_eq!(refusal_of(SCORES, LSTM.0), "shape-mismatch at graph inputs");
 }
 
-/// `message` inside a field of its own.
-fn field(number: u8, message: &[u8]) -> Vec<u8> {
-    assert!(message.len() < 128);
-    [&[(number << 3) | 2, message.len() as u8], message].concat()
-}
-
 /// A model of one node and one initializer of float64.
 fn tiny(opset: u8, ir: u8, operation: &str, weight: f64, extra: &[u8]) -> Vec<u8> {
     let node =
@@ -212,27 +207,12 @@ fn networks_that_are_not_wanted_are_refused() {
     assert_eq!(says(&tiny(13, 7, "Cast", 1.0, &field(5, &cast))), "shape-mismatch at graph outputs");
 }
 
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 128 {
-        bytes.push(value as u8 | 128);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-/// Wire format of a message of any length.
-fn long(number: u8, message: &[u8]) -> Vec<u8> {
-    [vec![(number << 3) | 2], varint(message.len() as u64), message.to_vec()].concat()
-}
-
 /// A node of a graph.
 fn node(operation: &str, inputs: &[&str], outputs: &[&str], attributes: &[u8]) -> Vec<u8> {
     let inputs = inputs.iter().flat_map(|name| field(1, name.as_bytes()));
     let outputs = outputs.iter().flat_map(|name| field(2, name.as_bytes()));
     let ports: Vec<u8> = inputs.chain(outputs).collect();
-    long(1, &[ports, field(4, operation.as_bytes()), attributes.to_vec()].concat())
+    field(1, &[ports, field(4, operation.as_bytes()), attributes.to_vec()].concat())
 }
 
 /// An attribute that is a whole number, and one that is a float.
@@ -246,12 +226,12 @@ fn float(name: &str, value: f32) -> Vec<u8> {
 /// An initializer of float64, and one of int64.
 fn numbers(name: &str, dims: &[u64], value: impl Fn(usize) -> f64) -> Vec<u8> {
     let cells = (0..dims.iter().product::<u64>() as usize).flat_map(|i| value(i).to_le_bytes()).collect::<Vec<_>>();
-    let dims = dims.iter().map(|dim| long(1, &varint(*dim))).collect::<Vec<_>>().concat();
-    long(5, &[dims, vec![0x10, 11], field(8, name.as_bytes()), long(9, &cells)].concat())
+    let dims = dims.iter().map(|dim| field(1, &varint(*dim))).collect::<Vec<_>>().concat();
+    field(5, &[dims, vec![0x10, 11], field(8, name.as_bytes()), field(9, &cells)].concat())
 }
 fn sizes(name: &str, list: &[i64]) -> Vec<u8> {
     let cells = list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
-    long(5, &[vec![0x08, list.len() as u8, 0x10, 7], field(8, name.as_bytes()), long(9, &cells)].concat())
+    field(5, &[vec![0x08, list.len() as u8, 0x10, 7], field(8, name.as_bytes()), field(9, &cells)].concat())
 }
 
 /// A model that casts its observation to `v`, then has these nodes and constants.
@@ -259,7 +239,7 @@ fn model(nodes: &[u8], constants: &[u8]) -> Vec<u8> {
     let cast = node("Cast", &["observation"], &["v"], &whole("to", 11));
     let ports = [field(11, &field(1, b"observation")), field(12, &field(1, b"action"))].concat();
     let graph = [&cast, nodes, constants, &ports].concat();
-    [vec![0x08, 7], field(8, &[0x10, 13]), long(7, &graph)].concat()
+    [vec![0x08, 7], field(8, &[0x10, 13]), field(7, &graph)].concat()
 }
 
 /// One node after another, each with these inputs; "" is the output of the one before, at first `v`.

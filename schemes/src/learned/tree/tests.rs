@@ -6,6 +6,7 @@ use serde_json::{json, Value};
 use super::super::card::{sha256, NetworkKind};
 use super::super::policy::Policy;
 use super::*;
+use crate::wire::build::{field, varint};
 
 const ONNX: &[u8] = include_bytes!("../../../tests/models/tree.onnx");
 const CARD: &str = include_str!("../../../tests/models/tree.json");
@@ -162,20 +163,6 @@ impl Parts {
     fn read(&self) -> Result<Tree, PolicyError> {
         Tree::read(&self.onnx(), SIZES)
     }
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 128 {
-        bytes.push(value as u8 | 128);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-fn field(number: u8, message: &[u8]) -> Vec<u8> {
-    [vec![(number << 3) | 2], varint(message.len() as u64), message.to_vec()].concat()
 }
 
 #[test]
