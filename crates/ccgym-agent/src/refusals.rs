@@ -169,7 +169,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
     for (change, place) in [
         (feature(json!({"signal": "cwn"})), "observation.features[0].signal"),
-        (term(json!({"term": "troughput"})), "reward.terms[0].term"),
+        (term(json!({"term": "throughputs"})), "reward.terms[0].term"),
         (term(json!({"term": "loss", "off": 1})), "reward.terms[0]"),
         (term(json!({"term": "loss", "of": "send"})), "reward.terms[0].of"),
     ] {

@@ -45,15 +45,15 @@ pub fn check<T: Serialize + JsonSchema + 'static>(place: &str, description: &T) 
 }
 
 fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(), SpecError> {
-    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        return value_fits(at, value, &root["$defs"][name], root);
-    }
+    let schema = resolved(schema, root);
     if let Some(alternatives) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
-        let matching = |schema: &&Value| schema["properties"]["kind"]["const"] == value["kind"];
-        return match alternatives.iter().filter(|_| !value.is_null()).find(matching) {
-            Some(schema) => value_fits(at, value, schema, root),
-            None => Ok(()),
+        // Of a tagged choice the one with that tag; of what may be absent the other one.
+        let mut alternatives = alternatives.iter().map(|schema| resolved(schema, root)).filter(|_| !value.is_null());
+        let matching = |schema: &&Value| match &schema["properties"]["kind"]["const"] {
+            Value::Null => schema["type"] != "null" && schema["const"].is_null(),
+            tag => *tag == value["kind"],
         };
+        return alternatives.find(matching).map_or(Ok(()), |schema| value_fits(at, value, schema, root));
     }
     match (schema["format"].as_str(), value) {
         (Some("steps"), Value::Array(steps)) => steps_fit(at, steps, &schema["items"], root),
@@ -71,18 +71,23 @@ fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(
             values.iter().enumerate().try_for_each(each)
         }
         (_, Value::Object(values)) => {
-            let declared = schema["properties"].as_object().into_iter().flatten();
+            let mut declared = schema["properties"].as_object().into_iter().flatten();
             let each = |(key, schema): (&String, &Value)| match values.get(key) {
                 Some(value) => value_fits(&format!("{at}.{key}"), value, schema, root),
                 None => Ok(()),
             };
-            declared.map(each).collect()
+            declared.try_for_each(each)
         }
         // What is no number is written so.
         (_, Value::Null) if schema["type"] == "number" => Err(SpecError::new(at, "NaN or infinity", "a number")),
         (format, Value::Number(_)) => number_fits(at, value, format, schema),
         _ => Ok(()),
     }
+}
+
+fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    name.map_or(schema, |name| &root["$defs"][name])
 }
 
 /// The times of the steps, from 0 on, and the value of each.
@@ -160,12 +165,20 @@ mod tests {
         #[schemars(range(max = 2.0))]
         factor: f64,
         inner: Vec<Inner>,
+        choice: Option<Inner>,
         #[schemars(extend("format" = "steps", "items" = {"type": "number", "format": "probability"}))]
         steps: Value,
     }
 
     fn good() -> Outer {
-        Outer { span: None, rate: Rate(1), factor: 1.0, inner: vec![Inner::Plain], steps: Value::from(0.5) }
+        Outer {
+            span: None,
+            rate: Rate(1),
+            factor: 1.0,
+            inner: vec![Inner::Plain],
+            choice: None,
+            steps: Value::from(0.5),
+        }
     }
 
     #[test]
@@ -179,6 +192,7 @@ mod tests {
             (Outer { factor: 2.1, ..good() }, "it.factor"),
             (Outer { factor: f64::NAN, ..good() }, "it.factor"),
             (Outer { inner: vec![Inner::Plain, Inner::Limited { count: 6 }], ..good() }, "it.inner[1].count"),
+            (Outer { choice: Some(Inner::Limited { count: 1 }), ..good() }, "it.choice.count"),
             (steps("1.5"), "it.steps"),
             (steps("[]"), "it.steps"),
             (steps("[[1, 0.5]]"), "it.steps"),

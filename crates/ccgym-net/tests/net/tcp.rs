@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use crate::common::root;
 use crate::path_emulator::{delay, link, loss, spec};
 use ccgym_core::{Rate, TimeSpan, Timestamp};
-use ccgym_path::ElementSpec;
 use ccgym_net::shell::PathEmulator;
 use ccgym_net::system::{Endpoints, Placement};
 use ccgym_net::tcp::{available, run_receiver, run_sender, ReceiverResult, ReceiverTask, SenderResult, TcpSenderTask};
 use ccgym_net::{Clock, NetError};
+use ccgym_path::ElementSpec;
 use ccgym_run::spec::SourceSpec;
 
 const STEP: TimeSpan = TimeSpan::from_millis(100);
