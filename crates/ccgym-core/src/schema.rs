@@ -97,7 +97,7 @@ fn steps_fit(at: &str, steps: &[Value], schema: &Value, root: &Value) -> Result<
     let expected = "a first step at 0; say what holds from the start: [[0, value], …]";
     SpecError::ensure(first[0] == 0, at, format_args!("a first step at {} ns", first[0]), expected)?;
     for (i, pair) in steps.windows(2).enumerate() {
-        let found = format_args!("{} ns after {} ns", pair[1][0], pair[0][0]);
+        let found = format!("{} ns after {} ns", pair[1][0], pair[0][0]);
         let later = pair[1][0].as_u64() > pair[0][0].as_u64();
         SpecError::ensure(later, &format!("{at}[{}]", i + 1), found, "strictly increasing times; sort the steps")?;
     }
@@ -115,19 +115,19 @@ fn number_fits(at: &str, value: &Value, format: Option<&str>, schema: &Value) ->
     match format {
         Some("time") => {
             let (min, max) = bounds(0.0, MAX_SPAN as f64);
-            let expected = format_args!("{min} to {max} ns; times are in nanoseconds");
+            let expected = format!("{min} to {max} ns; times are in nanoseconds");
             judged(fits((min, max)), &format_args!("{value} ns"), &expected)
         }
         Some("rate") => {
             let (min, max) = bounds(0.0, MAX_RATE as f64);
-            let expected = format_args!("{min} to {max} bit/s; rates are in bits per second");
+            let expected = format!("{min} to {max} bit/s; rates are in bits per second");
             judged(fits((min, max)), &format_args!("{value} bit/s"), &expected)
         }
         Some("probability") => judged(fits((0.0, 1.0)), value, &"a probability in [0, 1]; divide percentages by 100"),
         Some("milliseconds") => {
             let ns = value.as_u64().unwrap_or(0);
             let whole = ns % NANOS_PER_MS == 0 && (1..=MAX_MS).contains(&(ns / NANOS_PER_MS));
-            let expected = format_args!("whole milliseconds, 1 to {MAX_MS}; mahimahi counts whole milliseconds");
+            let expected = format!("whole milliseconds, 1 to {MAX_MS}; mahimahi counts whole milliseconds");
             judged(whole, &format_args!("{ns} ns"), &expected)
         }
         _ => {
