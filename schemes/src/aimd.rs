@@ -1,8 +1,8 @@
 //! Additive increase, multiplicative decrease: the smallest scheme that shares a path, and the template for new ones.
 //!
-//! A window without slow start, pacing or timers. What a scheme may ask of the transport is listed in [`Capabilities`].
+//! A window without slow start, pacing or timers. What a scheme may ask of the transport is listed in
+//! [`ccgym_core::congestion_control::Capabilities`].
 
-use ccgym_core::congestion_control::Capabilities;
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
 use crate::registry::{parameters, Role, SchemeEntry, SchemeInfo};
@@ -38,10 +38,6 @@ pub struct Aimd {
 }
 
 impl CongestionControl for Aimd {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { ..Capabilities::default() }
-    }
-
     fn init(&mut self, context: InitContext) {
         self.mss = context.mss;
         self.cwnd = (context.initial_window / context.mss) as f64;

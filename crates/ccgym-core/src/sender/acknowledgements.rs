@@ -3,7 +3,7 @@
 use super::{Recovery, Sender, HANDSHAKE};
 use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
 use crate::feedback::Feedback;
-use crate::ns3::{payload_of, Arrivals, HEADER};
+use crate::ns3::Arrivals;
 use crate::packet::{Ack, AckRange, PacketNumber};
 use crate::prr::Prr;
 use crate::rate_sampler::RateSample;
@@ -438,59 +438,6 @@ impl Sender {
                 }
             }
         }
-    }
-
-    /// In the profile `ns3`: whether an acknowledgement restarts the retransmission timer, whether it gives a round-trip
-    /// sample, and whether it acknowledges a retransmission. Everywhere else: yes, yes, no.
-    fn detect_loss_ns3(&mut self, arrivals: &Arrivals) -> (bool, bool, bool) {
-        let Some(ns3) = &mut self.ns3 else { return (true, true, false) };
-        if arrivals.now == arrivals.before {
-            return (false, false, false);
-        }
-        let resent = ns3.is_resent(arrivals.before);
-        let partial = matches!(self.recovery, Recovery::Fast { point, .. } if arrivals.now < point);
-        let (restarts, settled) = (ns3.restarts_timer(partial), ns3.settle(arrivals.now));
-        for resent in settled {
-            self.in_flight -= resent.bytes;
-            self.outstanding_from = self.outstanding_from.max(resent.number + 1);
-            if let Some(p) = self.packets.get_mut(resent.number) {
-                p.state = State::Acked;
-            }
-        }
-        (restarts, !resent, resent && partial)
-    }
-
-    /// Whether recovery begins as in ns-3.
-    fn begins_ns3_recovery(&mut self, now: Timestamp, arrivals: &Arrivals) -> bool {
-        let Some(ns3) = self.ns3.as_mut().filter(|_| self.recovery == Recovery::Open) else { return false };
-        let arrived = &self.acked_segments;
-        if !ns3.begins_recovery(arrivals, |segment| arrived.contains(segment)) {
-            return false;
-        }
-        let unacknowledged = self.next_segment - arrivals.now;
-        ns3.begin_recovery(unacknowledged * (u64::from(self.config.packet_size) - HEADER));
-        self.begin_recovery(now);
-        true
-    }
-
-    /// Bytes by which ns-3 lets the window grow: what the cumulative acknowledgement covers, unless there is
-    /// selective news, too; nothing in recovery.
-    fn ns3_growth(&self, arrivals: &Arrivals, was: Recovery) -> u64 {
-        let packets = match (self.recovery, was) {
-            (Recovery::Fast { .. }, _) => 0,
-            (Recovery::Open, _) if !self.ns3.as_ref().is_some_and(|ns3| ns3.grows()) => 0,
-            // The rest of a recovery after a timeout does not count.
-            (Recovery::Open, Recovery::Loss { point }) => arrivals.now - point,
-            _ => arrivals.now - arrivals.before,
-        };
-        packets * u64::from(self.config.packet_size)
-    }
-
-    fn reduce_as_ns3(&mut self, arrivals: &Arrivals, entered: bool, resent_acked: bool) {
-        let Some(ns3) = self.ns3.as_mut().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
-        let mss = u64::from(self.config.packet_size);
-        let (in_flight, target) = (payload_of(self.in_flight, mss), payload_of(self.control.cwnd, mss));
-        ns3.reduce(arrivals, entered, resent_acked, in_flight, target, mss - HEADER);
     }
 
     /// A packet that was declared lost has arrived.

@@ -13,6 +13,7 @@ mod application;
 mod config;
 mod handshake;
 mod intervals;
+mod ns3;
 mod recovery;
 mod stats;
 mod timers;

@@ -38,22 +38,6 @@ impl Sender {
         entered
     }
 
-    /// As ns-3 does; recovery begins by a rule of its own.
-    fn declare_losses_by_segment(&mut self) {
-        let lost_below = self.ns3.as_ref().map_or(0, |ns3| ns3.lost_below());
-        while let Some(number) = self.detector.oldest() {
-            let Some(segment) = self.packets.get(number).map(|p| p.segment) else { break };
-            if segment >= lost_below {
-                break;
-            }
-            self.detector.take_oldest();
-            if let Some(ns3) = &mut self.ns3 {
-                ns3.on_lost(segment);
-            }
-            self.mark_lost(number, State::Lost);
-        }
-    }
-
     /// A fast recovery, if there is one, ends.
     pub(super) fn count_recovery(&mut self, now: Timestamp) {
         if let Recovery::Fast { since, .. } = self.recovery {

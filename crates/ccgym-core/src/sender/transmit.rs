@@ -86,19 +86,6 @@ impl Sender {
         true
     }
 
-    /// Nothing is lost and there is no new data: in recovery ns-3 sends the oldest missing segment again (RFC 6675 §4,
-    /// NextSeg rule 3, without its limit).
-    #[cold]
-    fn rescue(&mut self) {
-        let Some(ns3) = self.ns3.as_ref().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
-        if !ns3.is_forced() && self.in_flight + u64::from(self.config.packet_size) > self.window() {
-            return;
-        }
-        let arrived = &self.acked_segments;
-        let oldest = (arrived.first_missing()..self.next_segment).find(|s| !arrived.contains(*s) && !ns3.is_resent(*s));
-        self.retransmit.extend(oldest);
-    }
-
     #[cold]
     fn pop_retransmission(&mut self) -> u64 {
         let segment = self.retransmit.pop_front().unwrap_or_default();

@@ -55,7 +55,7 @@ pub(super) fn write(out: &mut Vec<u8>, token: Token, plain: &Plain) {
     let mut writer = Writer([0; ROOM], FIELDS);
     for (number, &value) in plain.fields.iter().enumerate().skip(1) {
         if plain.is_ack && number == RANGES && plain.range_values > 0 {
-            writer.byte((RANGES as u8) << 3 | 2);
+            writer.byte(((RANGES as u8) << 3) | 2);
             let length_at = writer.1;
             writer.byte(0);
             plain.ranges.iter().take(plain.range_values).for_each(|&value| writer.varint(value.into()));

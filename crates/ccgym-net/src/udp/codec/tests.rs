@@ -3,7 +3,7 @@ use ccgym_core::Rng;
 use super::*;
 
 const OVERHEAD: u32 = 28;
-const TOKEN: Token = Token(7 << 64 | 9);
+const TOKEN: Token = Token((7 << 64) | 9);
 
 fn bytes_of(packet: &Packet) -> Vec<u8> {
     let mut out = Vec::new();
