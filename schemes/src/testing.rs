@@ -57,27 +57,13 @@ pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
 /// So many full packets are acknowledged at `now`; nothing else is told.
 #[must_use]
 pub fn acknowledgement(now: Timestamp, packets: u64, rtt: &RttEstimator) -> AckEvent<'_> {
+    let bytes = packets * MSS;
     AckEvent {
-        now,
         acked_packets: packets,
-        acked_bytes: packets * MSS,
-        counted_bytes: packets * MSS,
-        acked: &[],
-        lost: &[],
-        lost_bytes: 0,
-        rtt_sample: None,
-        rtt,
-        rate_sample: None,
-        prior_in_flight: 0,
-        in_flight: 0,
-        delivered: 0,
-        largest_acked: 0,
-        next_packet_number: 0,
-        entered_recovery: false,
-        in_recovery: false,
+        acked_bytes: bytes,
+        counted_bytes: bytes,
         cwnd_limited: true,
-        ack_delayed: false,
-        ce_packets: 0,
+        ..AckEvent::new(now, rtt)
     }
 }
 

@@ -57,10 +57,10 @@ def trajectories() -> dict[str, str]:
     jobs, names = [], []
     for scheme, flow in schemes().items():
         for path, values in PATHS.items():
-            for beside in ("alone", "cubic"):
-                flows = [flow] if beside == "alone" else [flow, {"scheme": "cubic", "start": "2s"}]
+            for competing in ("alone", "cubic"):
+                flows = [flow] if competing == "alone" else [flow, {"scheme": "cubic", "start": "2s"}]
                 jobs.append(Job(NetworkPath.from_any(values), flows, DURATION, 1))
-                names.append(f"{scheme} {path} {beside}")
+                names.append(f"{scheme} {path} {competing}")
     runs = simulate_many(jobs, record=Record(packets=False))
     return {name: run.trajectory_hash for name, run in zip(names, runs, strict=True)}
 

@@ -202,7 +202,7 @@ mod tests {
     }
     use Event::{End, Rtt};
 
-    /// The clock that `json` declares starts at `start`; after each event the next decision is at the time beside it.
+    /// The clock that `json` declares starts at `start`. Each event comes with the time of the next decision after it.
     fn run(json: &str, start: u64, first: u64, events: &[(Event, u64)]) {
         let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
         let mut clock = Clock::new();

@@ -83,7 +83,7 @@ mod tests {
     use ccgym_core::units::Timestamp;
     use Phase::{Drain, Probe, Startup};
 
-    /// Delivery rate in Mbit/s, bytes in flight, mean round trip in seconds, packets lost beside 90 acknowledged ones
+    /// Delivery rate in Mbit/s, bytes in flight, mean round trip in seconds, packets lost with 90 acknowledged ones
     /// (none where nothing is delivered), and the phase afterward.
     type Step = (f64, u64, f64, u64, Phase);
 

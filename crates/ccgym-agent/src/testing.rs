@@ -21,7 +21,7 @@ pub(crate) const fn ms(ms: u64) -> TimeSpan {
 
 /// `value` with the fields of `change` in place of its own; objects are changed inside, unless the change has a kind.
 pub(crate) fn with(mut value: Value, change: Value) -> Value {
-    let Value::Object(change) = change else { panic!("{change} is no object") };
+    let Value::Object(change) = change else { panic!("{change} is not a JSON object") };
     for (key, field) in change {
         let inside = field.is_object() && field.get("kind").is_none() && value[&key].is_object();
         value[&key] = if inside { with(value[&key].take(), field) } else { field };

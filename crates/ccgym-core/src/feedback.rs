@@ -8,7 +8,7 @@ use crate::units::{TimeSpan, Timestamp};
 pub const MAX_ARRIVALS: usize = 128;
 /// Max number of ranges that one feedback repeats, the newest first.
 pub const MAX_FEEDBACK_RANGES: usize = 64;
-/// Max bytes of the half's own message.
+/// Max bytes of the scheme's own message.
 pub const MAX_MESSAGE: usize = 64;
 /// Packet numbers lie below this.
 const NUMBERS: u64 = 1 << 62;
@@ -22,7 +22,7 @@ pub struct Arrived {
     pub at: Timestamp,
 }
 
-/// A batch of arrivals with their times, the ranges that earlier batches reported, and the half's own message. Each of
+/// A batch of arrivals with their times, the ranges that earlier batches reported, and the scheme's own message. Each of
 /// them may be empty.
 ///
 /// Every arrival is in exactly one batch. If that is lost on its way, the ranges of the next ones acknowledge its packets
@@ -41,7 +41,7 @@ pub struct Feedback {
     pub ranges: Vec<AckRange>,
     /// What arrived since the feedback before, in order of arrival.
     pub arrivals: Vec<Arrived>,
-    /// What the half says to the scheme.
+    /// What the scheme's receiver says to its sender.
     pub message: Vec<u8>,
 }
 

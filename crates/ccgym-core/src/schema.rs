@@ -78,7 +78,7 @@ fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(
             };
             declared.try_for_each(each)
         }
-        // What is no number is written so.
+        // JSON has no NaN and no infinity: they are written as null.
         (_, Value::Null) if schema["type"] == "number" => Err(SpecError::new(at, "NaN or infinity", "a number")),
         (format, Value::Number(_)) => number_fits(at, value, format, schema),
         _ => Ok(()),

@@ -119,7 +119,7 @@ const LOSSY: f64 = 0.002;
 /// Variance below which the delay is stable, over the minimum target squared.
 const STABLE: f64 = 0.2;
 
-/// The target for the delay, which rises beside flows that fill the queue (§4.1.2.2).
+/// The target for the delay, which rises with competing flows that fill the queue (§4.1.2.2).
 #[derive(Clone, Debug)]
 pub struct DelayTarget {
     pub now: f64,

@@ -36,7 +36,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             mode: choice(&["pantheon", "rfc"]);
             /// Queueing delay that the window steers toward.
             target: number(100.0, (1.0, 1000.0), "ms");
-            /// With rfc: maximum of that target, which rises beside flows that fill the queue.
+            /// With rfc: maximum of that target, which rises with competing flows that fill the queue.
             max_target: number(400.0, (1.0, 10_000.0), "ms");
             /// Target of the encoder at the start; 0 takes the mode's own: 0.3 in rfc, 100 in pantheon.
             start_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");

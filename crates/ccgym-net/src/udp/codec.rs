@@ -62,7 +62,7 @@ pub enum Message {
     Data(Packet),
     /// What arrived. The flow is for the caller to fill in.
     Ack(Ack),
-    /// What arrived, by the scheme's half at the receiver. The flow is for the caller to fill in.
+    /// What arrived, by the scheme's part at the receiver. The flow is for the caller to fill in.
     Feedback(Box<Feedback>),
     /// The flow is over.
     Close(datagram::Close),

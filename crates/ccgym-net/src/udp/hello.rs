@@ -43,7 +43,7 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         parameters: String::new(),
         cookie,
     };
-    // A scheme that the registry does not make has no half.
+    // A scheme that the registry does not make has no part at the receiver.
     if create(&spec.scheme, &spec.params).is_ok_and(|mut cca| cca.receiver_side().is_some()) {
         message.scheme.clone_from(&spec.scheme);
         message.parameters = Value::Object(spec.params.clone()).to_string();
@@ -63,8 +63,8 @@ pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
     }
 }
 
-/// The receiver's half of the scheme that a Hello names, if it names one; what is wrong if there is none.
-pub(super) fn receiver_half(hello: &datagram::Hello) -> std::result::Result<Option<Box<FeedbackHost>>, String> {
+/// The receiver of the scheme that a Hello names, if it names one; what is wrong if there is none.
+pub(super) fn feedback_host(hello: &datagram::Hello) -> std::result::Result<Option<Box<FeedbackHost>>, String> {
     if hello.scheme.is_empty() {
         return Ok(None);
     }
@@ -242,15 +242,15 @@ mod tests {
         };
         let none = of(r#"{"scheme": "cubic", "params": {"beta": 0.8}}"#);
         assert_eq!((none.scheme.as_str(), none.parameters.as_str()), ("", ""));
-        assert!(receiver_half(&none).unwrap().is_none());
+        assert!(feedback_host(&none).unwrap().is_none());
         let sprout = of(r#"{"scheme": "sprout", "params": {"forecast": "ewma"}}"#);
         assert_eq!((sprout.scheme.as_str(), sprout.parameters.as_str()), ("sprout", r#"{"forecast":"ewma"}"#));
-        assert!(receiver_half(&sprout).unwrap().is_some());
+        assert!(feedback_host(&sprout).unwrap().is_some());
         // What a stranger may ask for.
         for (scheme, parameters) in [("cubic", ""), ("sprotu", ""), ("sprout", "[]"), ("sprout", r#"{"forecast": 3}"#)]
         {
             let hello = datagram::Hello { scheme: scheme.into(), parameters: parameters.into(), ..sprout.clone() };
-            assert!(receiver_half(&hello).is_err(), "{scheme} {parameters}");
+            assert!(feedback_host(&hello).is_err(), "{scheme} {parameters}");
         }
     }
 

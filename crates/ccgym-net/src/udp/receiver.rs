@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::codec::{decode, encode, encode_ack, encode_feedback, Message, Token, VERSION};
 use super::cookie::Cookies;
 use super::datagram::{self, datagram::Kind};
-use super::hello::{receiver_config, receiver_half, REFUSAL_BYTES};
+use super::hello::{feedback_host, receiver_config, REFUSAL_BYTES};
 use super::socket::{kernel_drops, overhead, prepare, wait, RxBatch, TxBatch};
 use crate::error::{Context, Result};
 use crate::system::precise_timers;
@@ -424,7 +424,7 @@ impl Server<'_> {
             header: hello.header_bytes,
             packet_size: hello.packet_bytes,
             receiver: Receiver::new(receiver_config(hello)),
-            half: receiver_half(hello)?,
+            half: feedback_host(hello)?,
             now: Timestamp::ZERO,
             heard: at,
             begun: false,

@@ -40,7 +40,7 @@ fn a_packet_has_its_wire_bytes_exactly() {
             } else {
                 assert!(shortest.is_none(), "{size} bytes became {whole} though {shortest:?} are possible");
             }
-            // The sender's count travels where the datagram is longer; a handshake has none.
+            // A longer datagram carries the size that the sender counts; a handshake carries none.
             let size = if number == HANDSHAKE { whole } else { size };
             assert_eq!(decode(&out, OVERHEAD), Ok((TOKEN, Message::Data(Packet { size, ..p }))));
         }
