@@ -40,7 +40,7 @@ class Trace:
 
     @staticmethod
     def parse(text: bytes, name: str) -> Trace:
-        """Parse the text of a trace file. Raises ValueError("name:line: found …, expected …; …")."""
+        """Parse the text of a trace file. Raises ValueError whose attributes say what is wrong."""
 
     @staticmethod
     def from_ms(times: npt.NDArray[np.uint64], name: str) -> Trace:

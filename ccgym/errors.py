@@ -226,6 +226,20 @@ class CcgymError(Exception):
         return _rebuild(type(self), self.code, self.found, self.expected, self.hint, place)
 
 
+def explained(kind: type[_E], error: Exception, otherwise: str, *, where: str = "") -> _E:
+    """What the native core refused, as one of our exceptions.
+
+    Args:
+        kind: The exception.
+        error: The native one; its attributes are ``code``, ``place``, ``found``, ``expected`` and ``hint``.
+        otherwise: The code where the core names none of :data:`CODES`.
+        where: Put in front of its place.
+    """
+    place, found, expected, hint = (str(getattr(error, name, "")) for name in ("place", "found", "expected", "hint"))
+    code = known_code(error, otherwise)
+    return kind(code, found or str(error), expected=expected, hint=hint, where=place).at(where)
+
+
 @contextmanager
 def located(where: str) -> Iterator[None]:
     """Put a place in front of what errors within say of theirs: a key, a file, an option."""

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ccgym_schemes::learned::{Policy, PolicyError};
+use ccgym_core::SpecError;
+use ccgym_schemes::learned::Policy;
 
 /// The policies of `agents` and an LSTM of 64 units, by name; where a file cannot be read or used, which, and why.
 pub fn policies() -> Vec<(String, Result<Arc<Policy>, String>)> {
@@ -28,7 +29,7 @@ pub fn policies() -> Vec<(String, Result<Arc<Policy>, String>)> {
 }
 
 /// The wall time of this many decisions in a row.
-pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), PolicyError> {
+pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), SpecError> {
     let mut session = policy.session();
     let mut observation = vec![0.0f32; policy.agent().observation_size()];
     let mut action = Vec::new();

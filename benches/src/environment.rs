@@ -62,7 +62,7 @@ fn draw(rng: &mut Rng, seed: u64) -> RunSpec {
 pub fn run(scale: f64) -> (u64, Duration) {
     let agent = agent();
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources);
     let mut batch = AgentBatch::new(&agent, LANES, 1, 1).expect("no threads are needed");
     let mut rng = Rng::stream(1, "benchmark", 0);
     let (size, terms) = (batch.observation_size(), agent.term_names().len());

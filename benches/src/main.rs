@@ -10,10 +10,11 @@ mod environment;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ccgym_core::SpecError;
 use ccgym_core::{Datagram, Ecn, Timestamp};
 use ccgym_path::{build_element, DeliveryTrace, ElementSpec, PathElement};
 use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::learned::{Policy, PolicyError};
+use ccgym_schemes::learned::Policy;
 use ccgym_sim::Simulator;
 use serde_json::json;
 
@@ -40,7 +41,7 @@ fn dumbbell_with(queue: &str, scheme: &str, mbps: f64, flows: usize, seconds: f6
 }
 
 fn simulator(spec: &RunSpec) -> Simulator {
-    let scheme = |f: &FlowSpec| ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string());
+    let scheme = |f: &FlowSpec| ccgym_schemes::create(&f.scheme, &f.params);
     Simulator::new(spec, &|_| None, &scheme).expect("the benchmark's own specification can be built")
 }
 
@@ -193,7 +194,7 @@ fn main() {
 }
 
 /// Best mean time of a decision in several batches, microseconds.
-fn best_decision(policy: &Arc<Policy>) -> Result<f64, PolicyError> {
+fn best_decision(policy: &Arc<Policy>) -> Result<f64, SpecError> {
     let mut best = f64::INFINITY;
     for _ in 0..10 {
         let (decisions, elapsed) = decision::run(policy, 5_000)?;

@@ -22,7 +22,6 @@ trained policies alike; this module reads one with units and errors that say the
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -30,7 +29,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from ccgym import _core
 from ccgym.config.models.agents import Agent
 from ccgym.config.yaml_loader import config_error
-from ccgym.errors import ConfigError, known_code
+from ccgym.errors import ConfigError, explained
 
 
 class AgentConfig(Agent):
@@ -61,11 +60,11 @@ class AgentConfig(Agent):
             try:
                 _core.check_scheme(inner.scheme, json.dumps(inner.params))
             except ValueError as error:
-                raise _refused(error, "action.inner") from None
+                raise explained(ConfigError, error, "agent-invalid", where="action.inner") from None
         try:
             _core.check_agent(self.json_text())
         except ValueError as error:
-            raise _refused(error) from None
+            raise explained(ConfigError, error, "agent-invalid") from None
 
     def describe(self) -> dict[str, Any]:
         """What the agent observes, does and optimizes, in the core's words.
@@ -103,13 +102,3 @@ def read_agent(value: object) -> AgentConfig:
         return AgentConfig.model_validate(value)
     except ValidationError as error:
         raise config_error(error, AgentConfig) from None
-
-
-def _refused(error: ValueError, where: str = "") -> ConfigError:
-    """Read the core's ``PLACE: found FOUND, expected EXPECTED; HINT``; ``where`` replaces its place."""
-    message, code = str(error), known_code(error, "agent-invalid")
-    match = re.fullmatch(r"([^:]+): found (.*), expected (.*?)(?:; ((?:did you mean|leave it) .*))?", message, re.S)
-    if match is None:
-        return ConfigError(code, message, expected="an agent that the native core accepts", where=where)
-    place, found, expected, hint = match.groups()
-    return ConfigError(code, found, expected=expected, hint=hint or "", where=where or place)

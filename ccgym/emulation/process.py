@@ -23,7 +23,7 @@ from ccgym.emulation import job
 from ccgym.emulation.child_output import ChildOutput
 from ccgym.emulation.job import Memory
 from ccgym.emulation.plan import Plan
-from ccgym.errors import RealPathError, known_code, shown
+from ccgym.errors import RealPathError, explained, known_code, shown
 
 if TYPE_CHECKING:
     from ccgym._core import SimResult
@@ -206,12 +206,9 @@ class RunProcess:
             result, report = _core.load_run(self._result.path)
             return RunOutcome(result, dict(json.loads(report)))
         except (OSError, TypeError, ValueError) as error:
-            raise RealPathError(
-                known_code(error, "protocol-error"),
-                f"the result cannot be read: {error}{_quoted(self._error_text())}",
-                where=f"backend {self._name}",
-                expected="what the run process writes at its end",
-            ) from error
+            refused = explained(RealPathError, error, "protocol-error", where=f"backend {self._name}: its result")
+            refused.found += _quoted(self._error_text())
+            raise refused from error
 
 
 def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:

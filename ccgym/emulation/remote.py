@@ -18,7 +18,7 @@ from ccgym.emulation.ntp import clock_offset_s
 from ccgym.emulation.plan import Plan, TunnelEnd
 from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
 from ccgym.emulation.remote_end import RemoteEnd
-from ccgym.errors import ConfigError, RealPathError, known_code, shown
+from ccgym.errors import ConfigError, RealPathError, explained, shown
 
 MTU: Final = 1464
 """Largest IP packet that crosses the tunnel, bytes: what is left of 1500 by an IP header, a UDP header and a number of
@@ -95,12 +95,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
             json.dumps(dict(plan.spec)), senders, receivers, json.dumps({"ntp_offset_ns": known})
         )
     except (TypeError, ValueError) as error:
-        raise RealPathError(
-            known_code(error, "protocol-error"),
-            f"the halves of the result do not fit together: {error}",
-            where=f"remote {hosts.remote_path}",
-            expected="what the run processes of one version write",
-        ) from error
+        raise explained(RealPathError, error, "protocol-error", where=f"remote {hosts.remote_path}") from error
     report = dict(json.loads(text))
     notes += [f"no clock offset: {failure}" for failure in dict.fromkeys((*begun.failures, *offsets.failures))]
     applied = report["clocks"]["applied"] == "ntp"

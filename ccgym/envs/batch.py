@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ccgym.envs.episode import EarlierSelves, Episode, draw_episode
 from ccgym.envs.render import History
 from ccgym.envs.settings import Settings, read_path
-from ccgym.errors import ConfigError, did_you_mean, known_code, shown
+from ccgym.errors import ConfigError, did_you_mean, explained, shown
 from ccgym.schemes.flow import policies_of
 
 RUNNING: Final = 0
@@ -70,7 +70,7 @@ class EpisodeBatch(ABC):
             self.agent: dict[str, Any] = json.loads(_core.describe_agent(settings.agent_json))
             """What the agent sees and does, as ``_core.describe_agent`` has it."""
         except ValueError as error:
-            raise ConfigError(known_code(error, "agent-invalid"), str(error), where="agent") from None
+            raise explained(ConfigError, error, "agent-invalid", where="agent") from None
         self.discrete = settings.discrete
         self.columns = _core.AgentBatch.columns()
         """Names, with units, of an interval's statistics."""

@@ -15,7 +15,7 @@ from ccgym.envs.batch import RUNNING, EpisodeBatch, Floats, Numbers
 from ccgym.envs.episode import Episode
 from ccgym.envs.rollout import Rollout
 from ccgym.envs.settings import Settings
-from ccgym.errors import ConfigError, SimulationError, known_code
+from ccgym.errors import ConfigError, SimulationError, explained
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -75,11 +75,7 @@ class SimulatedBatch(EpisodeBatch):
         try:
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
-            raise SimulationError(
-                known_code(error, "simulation-refused"),
-                f"the simulator refused the episode: {error}",
-                hint=f"the path is {episode.path}",
-            ) from None
+            raise explained(SimulationError, error, "simulation-refused", where=f"path {episode.path}") from None
         self._native.due(self.due)
 
     @override

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ccgym.config.path import PathLike
 from ccgym.emulation import python_schemes
-from ccgym.errors import SimulationError, known_code
+from ccgym.errors import SimulationError, explained
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.threads import in_threads
@@ -92,18 +92,16 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     except _core.SchemeFailure as error:
         raise python_schemes.explained(error) from error
     except MemoryError as error:
-        raise SimulationError(
-            "memory-exceeded",
-            f"the simulation was stopped: {error}",
-            hint="look for what nothing limits (`ccgym path show`), make the run shorter, record less, or allow more "
-            "with --max-memory, in Python record=Record(max_memory='8GB')",
-        ) from None
+        refused = explained(SimulationError, error, "memory-exceeded", where="simulation")
+        refused.hint = refused.hint or (
+            "look for what nothing limits (`ccgym path show`), make the run shorter, record less, or allow more "
+            "with --max-memory, in Python record=Record(max_memory='8GB')"
+        )
+        raise refused from None
     except RuntimeError as error:
-        raise SimulationError("run-abandoned", f"the simulation was stopped: {error}") from None
+        raise explained(SimulationError, error, "run-abandoned", where="simulation") from None
     except ValueError as error:
-        raise SimulationError(
-            known_code(error, "simulation-refused"), f"the simulator refused the run: {error}"
-        ) from error
+        raise explained(SimulationError, error, "simulation-refused", where="simulation") from error
     return run.run_record(result)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from ccgym.emulation import kernel_tcp
 from ccgym.emulation import quic as quic_program
 from ccgym.emulation.programs import ProgramWords
-from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, known_code, shown
+from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, explained, shown
 from ccgym.schemes import kernel, parameter_files, policies, programs, python_classes, quic
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonScheme
@@ -508,14 +508,11 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         info = registry()[choice.name]
         names = ", ".join(p["name"] for p in info["parameters"] if choice.policy is None or p["name"] not in NOT_TYPED)
         title = choice.title
-        code = known_code(error, "parameter-invalid")
-        raise ConfigError(
-            code,
-            str(error),
-            expected=f"parameters of {title}: {names}" if names else f"no parameters: {title} has none",
-            hint=f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE" if names else "",
-            where=where,
-        ) from None
+        refused = explained(ConfigError, error, "parameter-invalid", where=where)
+        if refused.code == "unknown-parameter":
+            refused.expected = f"parameters of {title}: {names}" if names else f"no parameters: {title} has none"
+        refused.hint = refused.hint or f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE"
+        raise refused from None
     return choice
 
 

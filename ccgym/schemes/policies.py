@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.emulation.plan import PolicyFiles
-from ccgym.errors import ConfigError, known_code
+from ccgym.errors import ConfigError, explained
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import NOT_TRAINED_HERE, PolicyCard
 
@@ -310,13 +310,7 @@ def _native(network: bytes, card: PolicyCard, file: Path, where: str) -> Any:
     try:
         return _core.Policy.load(network, card.to_json())
     except ValueError as error:
-        raise ConfigError(
-            known_code(error, "policy-unreadable"),
-            f"the policy cannot be used: {error}",
-            where=_join(where, str(file)),
-            expected="a policy that this version of ccgym understands",
-            hint="export it with this version: `ccgym export RUN_DIR`",
-        ) from None
+        raise explained(ConfigError, error, "policy-unreadable", where=_join(where, str(file))) from None
 
 
 def read_card(file: Path, where: str = "") -> PolicyCard:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, known_code, shown
+from ccgym.errors import CcgymError, PathNotFoundError, PlatformError, TraceFormatError, explained, shown
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES: Final = 512 * 2**20
 """Larger files are refused."""
-
-_NATIVE_MESSAGE: Final = re.compile(
-    r"(?s)(?P<where>.*?:\d+): found (?P<found>.*), expected (?P<expected>.*?); (?P<hint>.*)"
-)
 
 
 def parse_trace(text: bytes | str, name: str) -> _core.Trace:
@@ -38,7 +33,7 @@ def parse_trace(text: bytes | str, name: str) -> _core.Trace:
     try:
         return _native_trace().parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text, name)
     except ValueError as error:
-        raise trace_format_error(error, name) from None
+        raise explained(TraceFormatError, error, "trace-malformed") from None
 
 
 def trace_from_times(times_ms: npt.ArrayLike, name: str) -> _core.Trace:
@@ -54,7 +49,7 @@ def trace_from_times(times_ms: npt.ArrayLike, name: str) -> _core.Trace:
     try:
         return _native_trace().from_ms(array.astype(np.uint64), name)
     except ValueError as error:
-        raise trace_format_error(error, name) from None
+        raise explained(TraceFormatError, error, "trace-malformed") from None
 
 
 def read_trace(path: str | os.PathLike[str], name: str | None = None) -> _core.Trace:
@@ -112,15 +107,6 @@ def write_trace(path: str | os.PathLike[str], times_ms: npt.NDArray[np.uint64]) 
         PlatformError: The file cannot be written.
     """
     atomic_write(Path(path), trace_text(times_ms), parents=True)
-
-
-def trace_format_error(error: Exception, name: str) -> TraceFormatError:
-    """Turn the native parser's message into its four parts."""
-    message, code = str(error), known_code(error, "trace-malformed")
-    parts = _NATIVE_MESSAGE.fullmatch(message)
-    if parts is None:
-        return TraceFormatError(code, message, where="" if message.startswith(name) else name)
-    return TraceFormatError(code, parts["found"], expected=parts["expected"], hint=parts["hint"], where=parts["where"])
 
 
 def _native_trace() -> type[_core.Trace]:

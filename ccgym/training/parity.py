@@ -22,7 +22,7 @@ import numpy as np
 from ccgym import _core
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
-from ccgym.errors import CcgymError, SimulationError, known_code
+from ccgym.errors import CcgymError, SimulationError, explained
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.training.exportable import Exportable
 from ccgym.training.torch_policy import Floats
@@ -165,9 +165,7 @@ def trajectory_parity(
     try:
         result = _core.simulate(json.dumps(spec), dict(episode.traces), {exported.key: exported.native})
     except ValueError as error:
-        raise SimulationError(
-            known_code(error, "simulation-refused"), f"the simulator refused the run: {error}"
-        ) from error
+        raise explained(SimulationError, error, "simulation-refused", where="simulation") from error
     inside = str(json.loads(result.summary())["trajectory_hash"])
     return Trajectories(outside=batch.trajectory_hash(0), inside=inside)
 

@@ -56,8 +56,7 @@ pub mod testing;
 mod wire;
 
 pub use registry::{
-    create, create_with, registry, Guest, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeError,
-    SchemeInfo,
+    create, create_with, registry, Guest, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeInfo,
 };
 
 /// Every scheme, in the order of documentation; `tests/contract.rs` compares it with the folder.

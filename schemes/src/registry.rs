@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_agent::FlowAgent;
-use ccgym_core::CongestionControl;
+use ccgym_core::{CongestionControl, SpecError};
 use serde_json::{Map, Value};
-use thiserror::Error;
 
 use crate::learned::Policy;
 use crate::SCHEMES;
@@ -18,12 +17,10 @@ pub fn registry() -> &'static [SchemeEntry] {
 }
 
 /// The scheme called `name`; the error suggests the nearest name.
-pub fn find(name: &str) -> Result<&'static SchemeEntry, SchemeError> {
-    SCHEMES.iter().find(|entry| entry.info.name == name).ok_or_else(|| SchemeError::UnknownScheme {
-        name: name.to_owned(),
-        known: SCHEMES.iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
-        hint: suggest(name, SCHEMES.iter().map(|entry| entry.info.name)),
-    })
+pub fn find(name: &str) -> Result<&'static SchemeEntry, SpecError> {
+    let names = SCHEMES.iter().map(|entry| entry.info.name);
+    let known = SCHEMES.iter().find(|entry| entry.info.name == name);
+    known.ok_or_else(|| SpecError::unknown("unknown-scheme", "scheme", "the name of a scheme", name, names))
 }
 
 /// What a host has loaded for schemes that are made from more than parameters.
@@ -49,7 +46,7 @@ pub trait Guest: Send + Sync {
 }
 
 /// A new instance of the scheme called `name`. Parameters left out take their defaults.
-pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SchemeError> {
+pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SpecError> {
     create_with(name, params, &Resources::default())
 }
 
@@ -58,9 +55,11 @@ pub fn create_with(
     name: &str,
     params: &Map<String, Value>,
     resources: &Resources,
-) -> Result<Box<dyn CongestionControl>, SchemeError> {
+) -> Result<Box<dyn CongestionControl>, SpecError> {
     if let Some(guest) = resources.guests.get(name) {
-        return guest.create(params).map_err(SchemeError::Guest);
+        return guest
+            .create(params)
+            .map_err(|found| SpecError::of("parameter-invalid", format!("scheme {name}"), found));
     }
     let entry = find(name)?;
     (entry.build)(&Parameters::resolve(&entry.info, params)?, resources)
@@ -76,7 +75,7 @@ pub struct SchemeEntry {
 }
 
 /// Makes a scheme from checked parameters and what the host has loaded.
-pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SchemeError>;
+pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SpecError>;
 
 /// Describes a scheme for look-up, documentation and plots.
 #[derive(Clone, Copy, Debug)]
@@ -371,27 +370,17 @@ pub struct Parameters {
 
 impl Parameters {
     /// Check `given` against `info` and fill in the defaults.
-    pub fn resolve(info: &SchemeInfo, given: &Map<String, Value>) -> Result<Self, SchemeError> {
+    pub fn resolve(info: &SchemeInfo, given: &Map<String, Value>) -> Result<Self, SpecError> {
         for (key, value) in given {
             let Some(parameter) = info.parameters.iter().find(|p| p.name == key) else {
-                return Err(SchemeError::UnknownParameter {
-                    scheme: info.name,
-                    parameter: key.clone(),
-                    known: match info.parameters {
-                        [] => "no parameters".to_owned(),
-                        some => some.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-                    },
-                    hint: suggest(key, info.parameters.iter().map(|p| p.name)),
-                });
+                let place = format!("scheme {}", info.name);
+                let names = info.parameters.iter().map(|p| p.name);
+                return Err(SpecError::unknown("unknown-parameter", &place, "a parameter of it", key, names));
             };
             if !parameter.accepts(value) {
-                return Err(SchemeError::InvalidValue {
-                    scheme: info.name,
-                    parameter: parameter.name,
-                    found: value.to_string(),
-                    expected: parameter.expected(),
-                    default: parameter.default_value().to_string(),
-                });
+                return Err(invalid(info.name, parameter.name, value)
+                    .expected(parameter.expected())
+                    .hint(format!("leave it out for {}", parameter.default_value())));
             }
         }
         let values = info
@@ -435,107 +424,25 @@ impl Parameters {
     }
     /// The error for a file whose content the scheme refuses.
     #[must_use]
-    pub fn refuse_file(&self, parameter: &'static str, error: &impl std::fmt::Display, expected: &str) -> SchemeError {
-        SchemeError::InvalidValue {
-            scheme: self.scheme,
-            parameter,
-            found: error.to_string(),
-            expected: expected.to_owned(),
-            default: "the default".to_owned(),
-        }
+    pub fn refuse_file(&self, parameter: &str, error: impl std::fmt::Display, expected: &str) -> SpecError {
+        invalid(self.scheme, parameter, error).expected(expected).hint("leave it out for the default")
     }
     /// The error for a combination that the scheme refuses.
     #[must_use]
-    pub fn refuse(&self, found: String, expected: &'static str) -> SchemeError {
-        SchemeError::InvalidCombination { scheme: self.scheme, found, expected }
+    pub fn refuse(&self, found: String, expected: &str) -> SpecError {
+        impossible(self.scheme, found, expected)
     }
 }
 
-/// What can be wrong with a request for a scheme: where, what was found, what was expected, what to do.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
-pub enum SchemeError {
-    /// No scheme has this name.
-    #[error("scheme: found \"{name}\", expected one of {known}{hint}")]
-    UnknownScheme {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-        /// The nearest name, if one is near.
-        hint: Hint,
-    },
-    /// The scheme has no such parameter.
-    #[error("scheme {scheme}: found parameter \"{parameter}\", expected {known}{hint}")]
-    UnknownParameter {
-        /// The scheme.
-        scheme: &'static str,
-        /// What was given.
-        parameter: String,
-        /// What there is.
-        known: String,
-        /// The nearest name, if one is near.
-        hint: Hint,
-    },
-    /// The value has the wrong type or lies out of range.
-    #[error("scheme {scheme}, parameter {parameter}: found {found}, expected {expected}; leave it out for {default}")]
-    InvalidValue {
-        /// The scheme.
-        scheme: &'static str,
-        /// The parameter.
-        parameter: &'static str,
-        /// What was given, as JSON.
-        found: String,
-        /// What may be given.
-        expected: String,
-        /// The default, as JSON.
-        default: String,
-    },
-    /// Values that are right one by one but not together.
-    #[error("scheme {scheme}: found {found}, expected {expected}; change one of the two")]
-    InvalidCombination {
-        /// The scheme.
-        scheme: &'static str,
-        /// What was given.
-        found: String,
-        /// What may be given.
-        expected: &'static str,
-    },
-    /// A scheme of the host cannot be made.
-    #[error("{0}")]
-    Guest(String),
+fn invalid(scheme: &str, parameter: &str, found: impl std::fmt::Display) -> SpecError {
+    SpecError::of("parameter-invalid", format!("scheme {scheme}, parameter {parameter}"), found)
 }
 
-impl SchemeError {
-    /// What is wrong, by a code of `ccgym/errors.py`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::UnknownScheme { .. } => "unknown-scheme",
-            Self::UnknownParameter { .. } => "unknown-parameter",
-            Self::InvalidValue { .. } | Self::InvalidCombination { .. } | Self::Guest(_) => "parameter-invalid",
-        }
-    }
-}
-
-/// The nearest known name; shown as the last part of an error, or as nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hint(pub Option<&'static str>);
-
-impl std::fmt::Display for Hint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(name) => write!(f, "; did you mean \"{name}\"?"),
-            None => Ok(()),
-        }
-    }
-}
-
-fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Hint {
-    // A third of the letters may be wrong, but at least one.
-    let limit = (found.chars().count() / 3).max(1);
-    let found = found.to_lowercase();
-    let nearest = known.map(|name| (strsim::osa_distance(&found, name), name)).min_by_key(|(distance, _)| *distance);
-    Hint(nearest.filter(|(distance, _)| *distance <= limit).map(|(_, name)| name))
+/// Values that are right one by one but not together.
+pub(crate) fn impossible(scheme: &str, found: String, expected: &str) -> SpecError {
+    SpecError::of("parameter-invalid", format!("scheme {scheme}"), found)
+        .expected(expected)
+        .hint("change one of the two")
 }
 
 #[cfg(test)]
@@ -546,30 +453,23 @@ mod tests {
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
     }
-    fn error(name: &str, params: Value) -> SchemeError {
+    fn error(name: &str, params: Value) -> SpecError {
         create(name, &object(params)).err().unwrap()
     }
 
     #[test]
     fn errors_say_where_what_and_what_to_do() {
-        let unknown = |name: &str| match error(name, json!({})) {
-            SchemeError::UnknownScheme { name, hint, .. } => (name, hint.0),
-            other => panic!("{other}"),
-        };
-        assert_eq!(unknown("cubci"), ("cubci".to_owned(), Some("cubic")));
-        assert_eq!(unknown("quantum").1, None);
+        let unknown = error("cubci", json!({}));
+        assert_eq!((&*unknown.code, &*unknown.found), ("unknown-scheme", "\"cubci\""));
+        assert!(unknown.hint.contains("\"cubic\""), "{unknown}");
+        assert_eq!(error("quantum", json!({})).hint, "");
         let parameter = error("cubic", json!({"betta": 0.7}));
-        assert!(
-            matches!(&parameter, SchemeError::UnknownParameter { scheme: "cubic", hint: Hint(Some("beta")), .. }),
-            "{parameter}"
-        );
+        assert_eq!((&*parameter.code, &*parameter.place), ("unknown-parameter", "scheme cubic"));
+        assert!(parameter.hint.contains("\"beta\""), "{parameter}");
         for (name, value) in [("beta", json!(1.5)), ("fast_convergence", json!(1)), ("mode", json!("windows"))] {
-            match error("cubic", json!({name: value})) {
-                SchemeError::InvalidValue { scheme: "cubic", parameter, found, .. } => {
-                    assert_eq!((parameter, found), (name, value.to_string()));
-                }
-                other => panic!("{name}: {other}"),
-            }
+            let error = error("cubic", json!({name: value}));
+            assert_eq!((&*error.code, error.found), ("parameter-invalid", value.to_string()));
+            assert_eq!(error.place, format!("scheme cubic, parameter {name}"));
         }
     }
 

@@ -6,13 +6,14 @@
 //! fork (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's,
 //! the rest is ours, and stands with its reasons in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
 
+use ccgym_core::SpecError;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides};
 use serde_json::{json, Value};
 
 use crate::learned::{Decider, Learned};
-use crate::registry::{parameters, Resources, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Resources, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -41,7 +42,7 @@ const WINDOW: u32 = 10;
 /// as 20, the queue of a slow Poisson link never drains, and is taken for the path (pantheon-2: 617 instead of 423 ms).
 const MIN_RTT_WINDOW: u32 = 100;
 
-fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SchemeError> {
+fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SpecError> {
     let agent = FlowAgent::new(Arc::new(agent(exact, cap)));
     Learned::new(ENTRY.info.name, agent, Decider::Expert, StartOverrides::default(), resources)
 }

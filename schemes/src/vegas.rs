@@ -2,11 +2,11 @@
 //! mode): keeps two to four packets in the queue, judged by the round trip.
 
 use ccgym_core::congestion_control::Observables;
-use ccgym_core::{AckEvent, TimeSpan, Timestamp};
+use ccgym_core::{AckEvent, SpecError, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rounds, Rule, Window};
 use crate::ns3_delay::Ns3Delay;
-use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -55,7 +55,7 @@ struct Vegas {
 }
 
 impl Vegas {
-    fn new(p: &Parameters) -> Result<Self, SchemeError> {
+    fn new(p: &Parameters) -> Result<Self, SpecError> {
         let (alpha, beta) = (p.integer("alpha"), p.integer("beta"));
         if alpha > beta {
             return Err(p.refuse(format!("alpha {alpha} above beta {beta}"), "alpha at most beta"));
@@ -311,10 +311,7 @@ mod tests {
     #[test]
     fn bounds_must_be_in_order() {
         let params = json!({"alpha": 5});
-        let error = crate::create("vegas", params.as_object().unwrap()).err().unwrap().to_string();
-        assert_eq!(
-            error,
-            "scheme vegas: found alpha 5 above beta 4, expected alpha at most beta; change one of the two"
-        );
+        let error = crate::create("vegas", params.as_object().unwrap()).err().unwrap();
+        assert_eq!((&*error.code, &*error.place), ("parameter-invalid", "scheme vegas"));
     }
 }

@@ -8,7 +8,7 @@ use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, Rate, TimeSpan, Timestamp};
 use ccgym_schemes::registry::ParameterKind;
 use ccgym_schemes::testing::{scheme, MockTransport, TestEvent, MSS};
-use ccgym_schemes::{create, create_with, registry, Resources, SchemeEntry, SchemeError};
+use ccgym_schemes::{create, create_with, registry, Resources, SchemeEntry};
 use proptest::prelude::*;
 use serde_json::{json, Map, Value};
 
@@ -83,7 +83,7 @@ fn parameters_are_checked() {
     for SchemeEntry { info, .. } in registry() {
         let name = info.name;
         let unknown = create(name, &with("no_such_parameter", json!(1))).err().unwrap();
-        assert!(matches!(unknown, SchemeError::UnknownParameter { .. }), "{name}: {unknown}");
+        assert_eq!(unknown.code, "unknown-parameter", "{name}: {unknown}");
         for p in info.parameters {
             if let Err(error) = create(name, &with(p.name, p.default_value())) {
                 panic!("{name}: its own default: {error}");
@@ -95,10 +95,9 @@ fn parameters_are_checked() {
                 wrong.push(json!("no such word"));
             }
             for value in wrong {
-                let error = create(name, &with(p.name, value.clone())).err();
-                let Some(SchemeError::InvalidValue { .. }) = error else {
-                    panic!("{name}.{} = {value}: {error:?}", p.name);
-                };
+                let error = create(name, &with(p.name, value.clone())).err().map(|error| (error.code, error.place));
+                let place = format!("scheme {name}, parameter {}", p.name);
+                assert_eq!(error, Some(("parameter-invalid".into(), place)), "{value}");
             }
             // Each word of a choice builds and runs.
             for word in p.choices() {

@@ -308,7 +308,7 @@ agent:
             "target: rate\n    limits: {rate: [5, 3mbps, 4mbps]}",
             "wrong-type at f.yaml:10: agent.action.limits.rate",
         ),
-        ("target: rate", "target: rate\n    inner: cubik", "unknown-scheme at f.yaml:10: agent: action.inner"),
+        ("target: rate", "target: rate\n    inner: cubik", "unknown-scheme at agent: action.inner: scheme"),
         ("startup: 3mbps", "startup: 3", "wrong-type at f.yaml:10: agent.startup"),
         ("startup: 3mbps", "startup: slowstart", "unknown-kind at f.yaml:10: agent.startup"),
         ("startup: 3mbps", "startup: rate", "unknown-kind at f.yaml:10: agent.startup"),
@@ -332,7 +332,7 @@ agent:
         (
             "target: rate",
             "target: cwnd\n    inner: {scheme: cubic, params: {x: 1}}",
-            "unknown-parameter at f.yaml:10: agent: action.inner",
+            "unknown-parameter at f.yaml:10: agent: action.inner: scheme cubic",
         ),
         ("startup: 3mbps", "startup: inner", "agent-invalid at f.yaml:10: agent: startup.kind"),
     ],

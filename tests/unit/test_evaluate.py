@@ -77,9 +77,9 @@ def test_default_schemes_leave_out_tools() -> None:
         ("fixed_window:cwnd", ConfigError, "text-malformed at --schemes"),
         ("fixed_window:=5", ConfigError, "text-malformed at --schemes"),
         ("fixed_window:cwnd=1:cwnd=2", ConfigError, "duplicate at --schemes"),
-        ("fixed_window:cwmd=5", ConfigError, "unknown-parameter at --schemes"),
-        ("fixed_window:cwnd=many", ConfigError, "parameter-invalid at --schemes"),
-        ("fixed_window:cwnd=-1", ConfigError, "parameter-invalid at --schemes"),
+        ("fixed_window:cwmd=5", ConfigError, "unknown-parameter at --schemes: scheme fixed_window"),
+        ("fixed_window:cwnd=many", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
+        ("fixed_window:cwnd=-1", ConfigError, "parameter-invalid at --schemes: scheme fixed_window, parameter cwnd"),
     ],
 )
 def test_wrong_schemes(text: str, kind: type[CcgymError], word: str) -> None:

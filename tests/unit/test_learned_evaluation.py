@@ -159,8 +159,8 @@ def test_unknown_names(pretrained: Path) -> None:
         ("learned:policy=5", "policy-missing at --schemes"),
         ("learned:policy=staedy", "unknown-scheme at --schemes"),
         ("steady:policy=other", "parameter-invalid at --schemes"),
-        ("steady:start_rate_mbps=fast", "parameter-invalid at --schemes"),
-        ("steady:start_rate=2", "unknown-parameter at --schemes"),
+        ("steady:start_rate_mbps=fast", "parameter-invalid at --schemes: scheme learned, parameter start_rate_mbps"),
+        ("steady:start_rate=2", "unknown-parameter at --schemes: scheme learned"),
         ("steady,steady", "duplicate at --schemes"),
     ],
 )
@@ -207,8 +207,8 @@ def _spoil(file: Path) -> None:
         (_edit(policy={"kind": "cnn"}), "card-invalid at steady.json: policy.kind"),
         (_edit(policy={"kind": "mlp", "observation_size": True}), "card-invalid at policy.observation_size"),
         (_edit(policy={"kind": "mlp", "observation_size": 3, "state_size": 0, "action_size": 1}), "shape-mismatch"),
-        (_edit(agent={"name": "x", "wheels": 4}), "policy-unreadable at steady.onnx"),
-        (_spoil, "policy-unreadable at steady.onnx"),
+        (_edit(agent={"name": "x", "wheels": 4}), "policy-unreadable at steady.onnx: card"),
+        (_spoil, "policy-unreadable at steady.onnx: ONNX file"),
     ],
 )  # fmt: skip
 def test_broken_exports(change: Callable[[Path], None], what: str, copied: Callable[..., Path]) -> None:

@@ -96,8 +96,8 @@ def test_real_packets_get_the_content(rules: Path) -> None:
     ("content", "words"),
     [
         (None, "file-unreadable at --schemes taova:table"),
-        (b"not a table\n", "parameter-invalid at --schemes"),
-        (table(10)[:-1], "parameter-invalid at --schemes"),
+        (b"not a table\n", "parameter-invalid at --schemes: scheme taova, parameter table"),
+        (table(10)[:-1], "parameter-invalid at --schemes: scheme taova, parameter table"),
         (b"\0" * (2**20 + 1), "file-unreadable at --schemes taova:table"),
     ],
 )

@@ -50,7 +50,7 @@ impl Expression {
     pub(crate) fn parse(place: &str, text: &str) -> Result<Self, SpecError> {
         let signal = |name: &str| {
             let names = SIGNALS.iter().map(|s| s.name);
-            find(name).ok_or_else(|| SpecError::unknown(place, "the name of a signal", name, names))
+            find(name).ok_or_else(|| SpecError::unknown("unknown-name", place, "the name of a signal", name, names))
         };
         let Some((name, rest)) = text.split_once('(') else {
             return Ok(Self { signal: signal(text.trim())?, function: Function::Present, n: 1 });
@@ -58,7 +58,8 @@ impl Expression {
         let name = name.trim();
         let names = FUNCTIONS.iter().map(|f| f.0);
         let row = FUNCTIONS.iter().find(|f| f.0 == name);
-        let (_, function, _) = row.ok_or_else(|| SpecError::unknown(place, "a function", name, names))?;
+        let (_, function, _) =
+            row.ok_or_else(|| SpecError::unknown("unknown-name", place, "a function", name, names))?;
         let longest = if *function == Function::RttsAgo { MAX_WINDOW / MAX_LAG as u32 } else { MAX_WINDOW };
         let expected = format!("FUNCTION(SIGNAL, n), n from 1 to {longest}");
         let malformed = || SpecError::new(place, format!("\"{text}\""), expected.as_str());
@@ -267,9 +268,9 @@ mod tests {
             ("rtts_ago(cwnd, 400)", "invalid-value"),
         ] {
             let error = Expression::parse("f[0]", text).err().expect(text);
-            assert_eq!((error.code, error.place.as_str()), (code, "f[0]"), "{error}");
+            assert_eq!((&*error.code, &*error.place), (code, "f[0]"), "{error}");
         }
-        let near = Expression::parse("f[0]", "mean_rt").err().expect("no signal").expected;
+        let near = Expression::parse("f[0]", "mean_rt").err().expect("no signal").hint;
         assert!(near.contains("\"mean_rtt\""), "{near}");
         assert!(Expression::parse_in("p", "mean_rtt", "bit/s").is_err());
     }

@@ -1,12 +1,14 @@
 //! What is refused, for the whole vocabulary: a change of an agent, and the place that the error names.
 
+use std::borrow::Cow;
+
 use serde_json::{json, Value};
 
 use crate::testing::{gaining, over_cubic, plain, with};
 use crate::AgentSpec;
 
 /// The code and place of what is wrong with `base` after `change`.
-fn refused(base: &Value, change: Value) -> Option<(&'static str, String)> {
+fn refused(base: &Value, change: Value) -> Option<(Cow<'static, str>, String)> {
     let text = with(base.clone(), change).to_string();
     AgentSpec::from_json(&text).err().map(|error| (error.code, error.place))
 }
@@ -164,7 +166,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     let rows = [(plain(), &of_plain[..]), (over_cubic(), &of_over_cubic[..]), (gaining(), &of_gaining[..])];
     for (base, rows) in rows {
         for (change, place) in rows {
-            assert_eq!(refused(&base, change.clone()), Some(("invalid-value", (*place).to_owned())), "{change}");
+            assert_eq!(refused(&base, change.clone()), Some(("invalid-value".into(), (*place).to_owned())), "{change}");
         }
     }
     for (change, place) in [
@@ -173,7 +175,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         (term(json!({"term": "loss", "off": 1})), "reward.terms[0]"),
         (term(json!({"term": "loss", "of": "send"})), "reward.terms[0].of"),
     ] {
-        assert_eq!(refused(&plain(), change.clone()), Some(("unknown-name", place.to_owned())), "{change}");
+        assert_eq!(refused(&plain(), change.clone()), Some(("unknown-name".into(), place.to_owned())), "{change}");
     }
 }
 

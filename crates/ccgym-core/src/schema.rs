@@ -137,7 +137,7 @@ fn number_fits(at: &str, value: &Value, format: Option<&str>, schema: &Value) ->
                 (true, false) => format!("at least {min}"),
                 _ => format!("at most {max}"),
             };
-            judged(fits((min, max)), value, &format_args!("{expected}; leave it out for the usual value"))
+            judged(fits((min, max)), value, &expected).map_err(|error| error.hint("leave it out for the usual value"))
         }
     }
 }

@@ -184,7 +184,7 @@ impl Process {
             .map_err(|error| error.hint("build it anew with `make setup`"))?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = (input, output, errors) else {
-            return Err(NetError::new(step(), "a process without pipes"));
+            return Err(NetError::of("run-failed", step(), "a process without pipes"));
         };
         let errors = KeptOutput::listen(errors.into(), 0, KEPT)?;
         let (tell, lines) = channel();
@@ -193,7 +193,7 @@ impl Process {
             lines.take_while(|line| tell.send(line.clone()).is_ok()).for_each(drop);
         };
         Builder::new().name("ccgym-lines".into()).spawn(read).context(step)?;
-        let text = serde_json::to_string(job).map_err(|error| NetError::new(step(), error))?;
+        let text = serde_json::to_string(job).map_err(|error| NetError::of("run-failed", step(), error))?;
         match writeln!(input, "{text}") {
             // It has ended already, and says why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -307,18 +307,18 @@ mod tests {
         let flood = "yes complaint | head -c 1000000 >&2";
         let (done, _) = outcome("flood", &format!("echo ready; {flood}; echo '{result}'"), false);
         assert_eq!(done.unwrap().rejected, 5);
-        let own = serde_json::to_string(&NetError::new("sending", "it broke")).unwrap();
+        let own = serde_json::to_string(&NetError::of("run-failed", "sending", "it broke")).unwrap();
         let (failed, _) = outcome("complaint", &format!("{flood}; echo '{own}' >&2; exit 2"), false);
-        assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke"));
+        assert_eq!(failed.unwrap_err(), NetError::of("run-failed", "sending", "it broke"));
     }
 
     /// One that reads no job does not hide its explanation.
     #[test]
     fn what_a_process_says_of_its_failure_is_passed_on() {
-        let own = serde_json::to_string(&NetError::new("sending", "it broke").hint("mend it")).unwrap();
+        let own = serde_json::to_string(&NetError::of("run-failed", "sending", "it broke").hint("mend it")).unwrap();
         let (failed, ready) = outcome("own", &format!("echo ready; echo '{own}' >&2; exit 2"), false);
         assert!(ready, "{failed:?}");
-        assert_eq!(failed.unwrap_err(), NetError::new("sending", "it broke").hint("mend it"));
+        assert_eq!(failed.unwrap_err(), NetError::of("run-failed", "sending", "it broke").hint("mend it"));
         let (failed, ready) = outcome("foreign", "echo a riddle >&2; echo what", false);
         let error = failed.unwrap_err();
         assert!(!ready && error.found.contains("a riddle"), "{error}");

@@ -55,7 +55,7 @@ impl Chain {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             let built = build_element(spec, seed, first_index + i as u64, traces);
-            elements.push(built.map_err(|error| SpecError { place: format!("[{i}]: {}", error.place), ..error })?);
+            elements.push(built.map_err(|error| error.within(format_args!("[{i}]")))?);
         }
         check_copies("", specs.iter())?;
         let holds: Vec<bool> = elements.iter().map(PathElement::may_hold).collect();

@@ -134,7 +134,7 @@ impl fmt::Debug for DeliveryTrace {
 }
 
 fn refused(name: &str, line: usize, found: String, expected: &str, hint: &str) -> SpecError {
-    SpecError::new(format!("{name}:{line}"), found, format!("{expected}; {hint}"))
+    SpecError::new(format!("{name}:{line}"), found, expected).hint(hint)
 }
 
 fn parse_integer(raw: &[u8]) -> Option<u64> {
@@ -226,10 +226,10 @@ mod tests {
             (b"1\n\xff\xfe\n", 2, "trace-malformed"),
         ] {
             let error = DeliveryTrace::parse(text, "t").expect_err("must be refused");
-            assert_eq!((error.code, error.place), (code, format!("t:{line}")), "{text:?}");
+            assert_eq!((&*error.code, error.place), (code, format!("t:{line}")), "{text:?}");
         }
         let error = DeliveryTrace::parse(b"5\n4\n", "up.trace").expect_err("decreasing");
-        assert_eq!((error.code, error.place.as_str()), ("trace-unsorted", "up.trace:2"));
+        assert_eq!((&*error.code, &*error.place), ("trace-unsorted", "up.trace:2"));
         for (times, code) in [(vec![], "trace-empty"), (vec![0], "trace-empty"), (vec![2, 1], "trace-unsorted")] {
             assert_eq!(DeliveryTrace::from_ms("x", times).expect_err("refused").code, code);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_schemes::Resources;
-use ccgym_sim::agent_batch::{Arrays, BatchError, Now, RolloutArrays};
+use ccgym_sim::agent_batch::{Arrays, Now, RolloutArrays};
 use ccgym_sim::Activation;
 use numpy::{
     Element, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray,
@@ -16,14 +16,14 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Map;
 
-use crate::interrupt::{stopped, Watch};
+use crate::interrupt::Watch;
 use crate::simulate::{build, parse, resources, trace_table, PolicyTable};
 use crate::trace::Trace;
-use crate::{coded_error, spec_error, value_error};
+use crate::{explained, value_error};
 
 fn agent(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("agent: {e}")))?;
-    spec.validate().map_err(spec_error)?;
+    spec.validate().map_err(explained)?;
     Ok(spec)
 }
 
@@ -90,13 +90,6 @@ pub struct AgentBatch {
     watch: Arc<Watch>,
 }
 
-fn batch_error(watch: &Watch, error: &BatchError) -> PyErr {
-    match error {
-        BatchError::Stopped(error) => watch.error(stopped(error)),
-        other => coded_error(other.code(), other),
-    }
-}
-
 #[pymethods]
 impl AgentBatch {
     /// Room for `count` simulators with up to `learners` learning flows each; `threads` 0 means one per core.
@@ -118,7 +111,7 @@ impl AgentBatch {
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
         // What does not fit together is said here rather than at the first episode.
-        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(value_error)?;
+        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(explained)?;
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })
@@ -187,7 +180,7 @@ impl AgentBatch {
         watch.begin();
         py.detach(|| {
             let simulator = build(&parse(spec_json).map_err(value_error)?, &traces, resources, watch)?;
-            batch.reset(index, simulator, max_steps, rows).map_err(|e| batch_error(watch, &e))
+            batch.reset(index, simulator, max_steps, rows).map_err(|e| watch.error(explained(e)))
         })
     }
 
@@ -218,7 +211,7 @@ impl AgentBatch {
         };
         let Self { batch, watch, .. } = self;
         watch.begin();
-        py.detach(|| batch.step(arrays)).map_err(|e| batch_error(watch, &e))
+        py.detach(|| batch.step(arrays)).map_err(|e| watch.error(explained(e)))
     }
 
     /// Let `actor` decide for every learner until each simulator has K samples, decisions whose interval has closed, or its
@@ -271,7 +264,7 @@ impl AgentBatch {
         };
         let Self { batch, watch, .. } = self;
         watch.begin();
-        py.detach(|| batch.rollout(&actor.inner, arrays)).map_err(|e| batch_error(watch, &e))
+        py.detach(|| batch.rollout(&actor.inner, arrays)).map_err(|e| watch.error(explained(e)))
     }
 
     /// Replace the policies that flows of the episodes to come may decide by.

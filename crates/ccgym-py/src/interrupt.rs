@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use ccgym_sim::{Interrupt, SimError, Stopped};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
+use ccgym_sim::Interrupt;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::coded_error;
 use pyo3::sync::MutexExt;
 
 /// How often a call looks for signals: Python's handlers run only while it holds the GIL.
@@ -151,22 +150,5 @@ impl Watch {
     /// What to raise where a call failed with `error`: what it was ended with, if that is why.
     pub fn error(&self, error: PyErr) -> PyErr {
         self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
-    }
-}
-
-/// The exception of a simulation that ended before its time.
-pub(crate) fn stopped(error: &Stopped) -> PyErr {
-    match error {
-        Stopped::Interrupted(_) => PyRuntimeError::new_err(error.to_string()),
-        Stopped::Stuck(_) => coded_error(error.code(), error),
-        Stopped::Memory { .. } | Stopped::Exhausted(_) => PyMemoryError::new_err(error.to_string()),
-    }
-}
-
-/// The exception of a simulation that cannot be run, or not to its end.
-pub(crate) fn sim_error(error: &SimError) -> PyErr {
-    match error {
-        SimError::Stopped(error) => stopped(error),
-        other => coded_error(other.code(), other),
     }
 }

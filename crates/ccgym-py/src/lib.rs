@@ -2,7 +2,8 @@
 //!
 //! Start with `simulate.rs`. May import every crate but `ccgym-quic`; no crate imports it, the package `ccgym` loads it.
 
-use pyo3::exceptions::PyValueError;
+use ccgym_core::SpecError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 mod agent;
@@ -20,15 +21,18 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// ValueError, whose attribute `code` says what is wrong.
-fn coded_error(code: &str, error: impl std::fmt::Display) -> PyErr {
-    let raised = value_error(error);
-    Python::attach(|py| raised.value(py).setattr("code", code)).err().unwrap_or(raised)
-}
-
-/// A refused description, with its code.
-fn spec_error(error: ccgym_core::SpecError) -> PyErr {
-    coded_error(error.code, &error)
+/// The exception of an error, whose parts are its attributes. RuntimeError where a run was abandoned, MemoryError where
+/// it would hold more than it may, ValueError otherwise.
+fn explained(error: SpecError) -> PyErr {
+    let raised = match &*error.code {
+        "run-abandoned" => PyRuntimeError::new_err(error.to_string()),
+        "memory-exceeded" => PyMemoryError::new_err(error.to_string()),
+        _ => value_error(&error),
+    };
+    let SpecError { code, place, found, expected, hint } = error;
+    let parts = [("code", &*code), ("place", &place), ("found", &found), ("expected", &expected), ("hint", &hint)];
+    let set = |py: Python<'_>| parts.iter().try_for_each(|(name, text)| raised.value(py).setattr(*name, *text));
+    Python::attach(set).err().unwrap_or(raised)
 }
 
 #[pymodule]

@@ -12,11 +12,7 @@ use serde_json::Value;
 
 use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
-use crate::{coded_error, value_error};
-
-fn net_error(error: ccgym_net::error::NetError) -> PyErr {
-    coded_error(&error.code, &error)
-}
+use crate::{explained, value_error};
 
 /// Do a job (`shell`, `sender`, `receiver`, `run` or `doctor`, as a JSON document) and return its exit status. For a
 /// process of its own: it may change namespaces, and end with its standard input.
@@ -49,7 +45,7 @@ fn python_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc
 /// is no such result.
 #[pyfunction]
 pub fn load_run(py: Python<'_>, path: PathBuf) -> PyResult<(SimResult, String)> {
-    let result = py.detach(|| RunResult::read(&path)).map_err(net_error)?;
+    let result = py.detach(|| RunResult::read(&path)).map_err(explained)?;
     let report = serde_json::to_string(&result.report).map_err(value_error)?;
     Ok((SimResult::of_run(result), report))
 }
@@ -67,7 +63,7 @@ pub fn join_run(
     let spec: RunSpec = serde_json::from_str(spec).map_err(value_error)?;
     let options: JoinOptions = serde_json::from_str(options).map_err(value_error)?;
     let joined = || join(&spec, HalfResult::read(senders)?, HalfResult::read(receivers)?, options);
-    let result = py.detach(joined).map_err(net_error)?;
+    let result = py.detach(joined).map_err(explained)?;
     let report = serde_json::to_string(&result.report).map_err(value_error)?;
     Ok((SimResult::of_run(result), report))
 }

@@ -6,11 +6,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 
-use crate::{coded_error, value_error};
-
-fn policy_error(error: ccgym_schemes::learned::PolicyError) -> PyErr {
-    coded_error(error.code, &error)
-}
+use crate::{explained, value_error};
 
 /// An exported policy.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -26,7 +22,7 @@ impl Policy {
     #[staticmethod]
     fn load(py: Python<'_>, onnx: &[u8], card: &str) -> PyResult<Self> {
         let loaded = py.detach(|| ccgym_schemes::learned::Policy::load(onnx, card));
-        loaded.map(|inner| Self { inner }).map_err(policy_error)
+        loaded.map(|inner| Self { inner }).map_err(explained)
     }
 
     /// Name on the card.
@@ -68,9 +64,9 @@ impl Policy {
                     let (found, expected) = (state.nrows(), rows.nrows());
                     return Err(value_error(format!("state: found {found} rows, expected {expected}")));
                 }
-                session.set_state(&state.row(i).to_vec()).map_err(policy_error)?;
+                session.set_state(&state.row(i).to_vec()).map_err(explained)?;
             }
-            session.decide(&row.to_vec(), &mut action).map_err(policy_error)?;
+            session.decide(&row.to_vec(), &mut action).map_err(explained)?;
             actions.extend_from_slice(&action);
             states.extend_from_slice(session.state());
         }

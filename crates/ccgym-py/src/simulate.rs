@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ccgym_core::SpecError;
 use ccgym_path::{DeliveryTrace, ElementSpec};
 use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
@@ -12,12 +13,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
 
-use crate::interrupt::{sim_error, stopped, Halt, Watch};
+use crate::interrupt::{Halt, Watch};
 use crate::policy::Policy;
 use crate::python_scheme::{guests, OnFailure, PythonTable};
 use crate::result::SimResult;
 use crate::trace::Trace;
-use crate::{coded_error, spec_error, value_error};
+use crate::{explained, value_error};
 
 /// Traces by name, without Python objects.
 pub(crate) type TraceTable = BTreeMap<String, Arc<DeliveryTrace>>;
@@ -48,12 +49,12 @@ pub(crate) fn build(
 ) -> PyResult<Simulator> {
     let scheme = |flow: &FlowSpec| {
         if watch.is_over() {
-            return Err("interrupted".to_owned());
+            return Err(SpecError::of("run-abandoned", "simulation", "an interrupt before its start"));
         }
-        ccgym_schemes::create_with(&flow.scheme, &flow.params, resources).map_err(|e| e.to_string())
+        ccgym_schemes::create_with(&flow.scheme, &flow.params, resources)
     };
     let mut simulator =
-        Simulator::new(spec, &|name| traces.get(name).cloned(), &scheme).map_err(|e| watch.error(sim_error(&e)))?;
+        Simulator::new(spec, &|name| traces.get(name).cloned(), &scheme).map_err(|e| watch.error(explained(e)))?;
     simulator.set_interrupt(watch.interrupt());
     Ok(simulator)
 }
@@ -83,7 +84,7 @@ pub fn simulate(
     let result = py.detach(|| {
         let spec = parse(spec_json).map_err(PyValueError::new_err)?;
         let mut simulator = build(&spec, &traces, &resources, &watch)?;
-        simulator.run().map_err(|e| watch.error(stopped(&e)))?;
+        simulator.run().map_err(|e| watch.error(explained(e)))?;
         watch.check()?;
         Ok(SimResult::new(simulator.finish(), &spec))
     });
@@ -125,7 +126,7 @@ pub fn mean_size(size_json: &str) -> PyResult<f64> {
 
 fn size_distribution(size_json: &str) -> PyResult<SizeSpec> {
     let size: SizeSpec = serde_json::from_str(size_json).map_err(value_error)?;
-    size.validate("size").map_err(spec_error)?;
+    size.validate("size").map_err(explained)?;
     Ok(size)
 }
 
@@ -134,7 +135,7 @@ fn size_distribution(size_json: &str) -> PyResult<SizeSpec> {
 pub fn check_scheme(name: &str, params_json: &str) -> PyResult<()> {
     let params: Map<String, Value> =
         serde_json::from_str(params_json).map_err(|e| PyValueError::new_err(format!("{name}: parameters: {e}")))?;
-    ccgym_schemes::create(name, &params).map(|_| ()).map_err(|error| coded_error(error.code(), error))
+    ccgym_schemes::create(name, &params).map(|_| ()).map_err(explained)
 }
 
 fn parameter(p: &ccgym_schemes::Parameter) -> Value {

@@ -6,7 +6,7 @@ use ccgym_path::DeliveryTrace;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::{spec_error, value_error};
+use crate::{explained, value_error};
 
 /// A mahimahi delivery trace.
 #[pyclass(frozen, module = "ccgym._core")]
@@ -19,7 +19,7 @@ impl Trace {
     /// Parse the text of a trace file. Raises ValueError("name:line: …").
     #[staticmethod]
     fn parse(text: &[u8], name: &str) -> PyResult<Self> {
-        let inner = DeliveryTrace::parse(text, name).map_err(spec_error)?;
+        let inner = DeliveryTrace::parse(text, name).map_err(explained)?;
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -27,7 +27,7 @@ impl Trace {
     #[staticmethod]
     fn from_ms(times: PyReadonlyArray1<'_, u64>, name: &str) -> PyResult<Self> {
         let times = times.as_slice().map_err(value_error)?;
-        let inner = DeliveryTrace::from_ms(name, times.to_vec()).map_err(spec_error)?;
+        let inner = DeliveryTrace::from_ms(name, times.to_vec()).map_err(explained)?;
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -71,7 +71,7 @@ impl Identity {
 }
 
 fn failed(error: impl std::fmt::Display) -> NetError {
-    NetError::new("preparing TLS", error)
+    NetError::of("run-failed", "preparing TLS", error)
 }
 
 /// Accepts one public key.

@@ -46,7 +46,7 @@ fn carry_out() -> Result<()> {
         QuicJob::Sender(job) => to_value(sender::run(job, &halt, ready)?),
         QuicJob::Receiver(job) => to_value(receiver::run(job, &halt, ready)?),
     };
-    let result: Value = result.map_err(|error| NetError::new("writing the result", error))?;
+    let result: Value = result.map_err(|error| NetError::of("run-failed", "writing the result", error))?;
     say(&result.to_string()).context(|| "writing the result".into())
 }
 

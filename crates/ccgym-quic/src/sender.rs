@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
 
     fn failed(&self, found: impl std::fmt::Display) -> NetError {
         let at = self.now().as_secs_f64();
-        NetError::new(format!("{} to {} at {at:.3} s", name(self.job), self.job.ends.receiver), found)
+        NetError::of("run-failed", format!("{} to {} at {at:.3} s", name(self.job), self.job.ends.receiver), found)
             .expected("a receiver of this run that the path leads to")
             .hint("does the path lose everything?")
     }

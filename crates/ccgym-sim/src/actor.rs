@@ -3,6 +3,9 @@
 //! The mean is float64 rounded to float32 at the end, as an exported policy does it.
 
 use ccgym_agent::network::{Network, Row};
+use ccgym_core::SpecError;
+
+use crate::agent_batch::check;
 
 /// Function between two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +57,6 @@ pub struct Actor {
     bounds: Vec<(f32, f32)>,
 }
 
-/// A network whose parts do not fit together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{part}: found {found} numbers, expected {expected}")]
-pub struct ShapeError {
-    part: &'static str,
-    found: usize,
-    expected: usize,
-}
-
 impl Actor {
     /// A network of `inputs` features.
     ///
@@ -77,13 +71,13 @@ impl Actor {
         activation: Activation,
         deviation: Vec<f32>,
         bounds: Vec<(f32, f32)>,
-    ) -> Result<Self, ShapeError> {
+    ) -> Result<Self, SpecError> {
         let mut network = Network::default();
         let input = network.input(inputs);
         let mut mean = input;
         for (place, (weights, bias)) in layers.iter().enumerate() {
             let width = mean.len();
-            fits("weights of a layer", weights.len(), width * bias.len())?;
+            check("weights of a layer", weights.len(), width * bias.len())?;
             let matrix = network.matrix(width, bias.len(), |i, o| f64::from(weights[o * width + i]));
             let bias = network.constant(&bias.iter().map(|b| f64::from(*b)).collect::<Vec<_>>());
             let added = network.product(mean, matrix).and_then(|sums| {
@@ -96,8 +90,8 @@ impl Actor {
             });
             mean = added.expect("a row, its matrix and its bias have equal sizes");
         }
-        fits("deviation", deviation.len(), mean.len())?;
-        fits("bounds", bounds.len(), mean.len())?;
+        check("deviation", deviation.len(), mean.len())?;
+        check("bounds", bounds.len(), mean.len())?;
         Ok(Self { network, input, mean, deviation, bounds })
     }
 
@@ -128,14 +122,6 @@ impl Actor {
                 *drawn
             };
         }
-    }
-}
-
-fn fits(part: &'static str, found: usize, expected: usize) -> Result<(), ShapeError> {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(ShapeError { part, found, expected })
     }
 }
 
@@ -182,8 +168,8 @@ mod tests {
     fn parts_that_do_not_fit() {
         let layers = [(vec![1.0, -1.0, 0.0], vec![1.0, 0.0])];
         let found = Actor::new(2, &layers, Activation::Tanh, vec![0.5; 2], vec![(-1.0, 1.0); 2]).err();
-        assert_eq!(found, Some(ShapeError { part: "weights of a layer", found: 3, expected: 4 }));
+        assert_eq!(found, check("weights of a layer", 3, 4).err());
         let found = Actor::new(1, &[(vec![1.0], vec![1.0])], Activation::Tanh, vec![], vec![]).err();
-        assert_eq!(found, Some(ShapeError { part: "deviation", found: 0, expected: 1 }));
+        assert_eq!(found, check("deviation", 0, 1).err());
     }
 }

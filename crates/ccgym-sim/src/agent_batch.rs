@@ -1,11 +1,12 @@
 //! Many simulators whose learning flows are decided for from outside, stepped together.
 
 use ccgym_agent::{ActionKind, AgentSpec, FlowAgent, GroundTruth};
+use ccgym_core::SpecError;
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::decision_log::DecisionLog;
 use ccgym_run::episode::Summary;
 
-use crate::bounds::{Interrupt, Stopped};
+use crate::bounds::Interrupt;
 use crate::pool::Pool;
 use crate::simulator::Simulator;
 
@@ -73,57 +74,11 @@ struct Lane {
     max_steps: u64,
     ended: Ended,
     /// Why the latest step failed.
-    stopped: Option<Stopped>,
+    stopped: Option<SpecError>,
     /// Per learner.
     logs: Vec<DecisionLog>,
     /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert asks for.
     truths: Vec<Vec<GroundTruth>>,
-}
-
-/// A batch that cannot do what it is asked for.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum BatchError {
-    /// A simulator has the wrong number of learners.
-    #[error("flows: found {found} learning flows (scheme \"learned\" without policy), expected 1 to {most}")]
-    Learners {
-        /// In the specification.
-        found: usize,
-        /// What the batch has room for.
-        most: usize,
-    },
-    /// An episode without a decision.
-    #[error("duration: the episode ends after {0} s, before the first decision; expected a longer one")]
-    TooShort(f64),
-    /// A step in a simulator that has ended or was never reset.
-    #[error("simulator {0}: found a step after its end, expected a reset first")]
-    NotReset(usize),
-    /// A simulator ended before its time; it must be reset.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    /// An array of the wrong size.
-    #[error("{name}: found {found} cells, expected {expected}")]
-    Size {
-        /// Array.
-        name: &'static str,
-        /// Its cells.
-        found: usize,
-        /// What they should be.
-        expected: usize,
-    },
-}
-
-impl BatchError {
-    /// What is wrong, by a code of `ccgym/errors.py`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Learners { .. } => "wrong-count",
-            Self::TooShort(_) => "out-of-range",
-            Self::NotReset(_) => "call-order",
-            Self::Stopped(error) => error.code(),
-            Self::Size { .. } => "shape-mismatch",
-        }
-    }
 }
 
 impl AgentBatch {
@@ -205,14 +160,15 @@ impl AgentBatch {
         mut simulator: Simulator,
         max_steps: u64,
         observations: &mut [f32],
-    ) -> Result<(), BatchError> {
+    ) -> Result<(), SpecError> {
         check("observations", observations.len(), self.learners * self.widths.observation)?;
         let learns = |flow: &usize| {
             simulator.sender(*flow).cca().interval_driven().is_some_and(|scheme| scheme.decided_outside())
         };
         let flows: Vec<usize> = (0..simulator.flow_count()).filter(learns).collect();
         if flows.is_empty() || flows.len() > self.learners {
-            return Err(BatchError::Learners { found: flows.len(), most: self.learners });
+            let found = format!("{} learning flows (scheme \"learned\" without policy)", flows.len());
+            return Err(SpecError::of("wrong-count", "flows", found).expected(format!("1 to {}", self.learners)));
         }
         let lane = &mut self.lanes[index];
         lane.simulator = None;
@@ -224,7 +180,10 @@ impl AgentBatch {
         lane.logs.fill(DecisionLog::default());
         match simulator.run_to_decision(simulator.end())? {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
-            None => return Err(BatchError::TooShort(simulator.end().as_secs_f64())),
+            None => {
+                let found = format!("an end after {} s, before the first decision", simulator.end().as_secs_f64());
+                return Err(SpecError::of("out-of-range", "duration", found).expected("a longer episode"));
+            }
         }
         for (row, &flow) in observations.chunks_exact_mut(self.widths.observation).zip(&flows) {
             observe(&simulator, flow, row);
@@ -260,7 +219,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size, or no simulator that runs.
-    pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), BatchError> {
+    pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), SpecError> {
         let (rows, w, m) = (self.rows(), self.widths, self.learners);
         check("actions", arrays.actions.len(), rows * w.action)?;
         check("obs", arrays.observations.len(), rows * w.observation)?;
@@ -273,7 +232,7 @@ impl AgentBatch {
             return Ok(());
         }
         if self.lanes.iter().all(|lane| lane.ended != Ended::Running) {
-            return Err(BatchError::NotReset(0));
+            return Err(not_reset(0));
         }
         // A reward may have no terms: then each lane's part of them is empty.
         let mut rest = arrays.terms;
@@ -305,7 +264,7 @@ impl AgentBatch {
         self.pool.for_each(work, |(lane, part)| lane.stopped = lane.step(w, truths, part).err());
         match self.lanes.iter_mut().find_map(|lane| lane.stopped.take()) {
             None => Ok(()),
-            Some(stopped) => Err(stopped.into()),
+            Some(stopped) => Err(stopped),
         }
     }
 
@@ -313,7 +272,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn truth(&mut self, out: &mut [f64]) -> Result<(), BatchError> {
+    pub fn truth(&mut self, out: &mut [f64]) -> Result<(), SpecError> {
         check("truth", out.len(), self.rows() * TRUTH_COLUMNS.len())?;
         let width = self.learners * TRUTH_COLUMNS.len();
         for (rows, lane) in out.chunks_exact_mut(width).zip(&mut self.lanes) {
@@ -333,7 +292,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn labels(&self, labels: &mut [f32], targets: &mut [f64]) -> Result<(), BatchError> {
+    pub fn labels(&self, labels: &mut [f32], targets: &mut [f64]) -> Result<(), SpecError> {
         check("labels", labels.len(), self.rows() * self.widths.action)?;
         check("targets", targets.len(), self.rows())?;
         labels.fill(f32::NAN);
@@ -353,7 +312,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn label_distances(&self, out: &mut [f64]) -> Result<(), BatchError> {
+    pub fn label_distances(&self, out: &mut [f64]) -> Result<(), SpecError> {
         check("distances", out.len(), self.rows() * self.choices)?;
         out.fill(f64::NAN);
         if self.choices > 0 {
@@ -390,7 +349,7 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), Stopped> {
+    fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), SpecError> {
         let running = self.ended == Ended::Running;
         let Some(simulator) = self.simulator.as_mut().filter(|_| running) else {
             part.due.fill(0);
@@ -457,12 +416,18 @@ fn remember(truths: &mut Vec<GroundTruth>, count: usize, truth: GroundTruth) {
     truths.push(truth);
 }
 
-fn check(name: &'static str, found: usize, expected: usize) -> Result<(), BatchError> {
+pub(crate) fn check(name: &str, found: usize, expected: usize) -> Result<(), SpecError> {
     if found == expected {
         Ok(())
     } else {
-        Err(BatchError::Size { name, found, expected })
+        let found = format!("{found} cells");
+        Err(SpecError::of("shape-mismatch", name, found).expected(expected))
     }
+}
+
+/// A step in a simulator that has ended or was never reset.
+fn not_reset(index: usize) -> SpecError {
+    SpecError::of("call-order", format!("simulator {index}"), "a step after its end").expected("a reset before it")
 }
 
 fn observe(simulator: &Simulator, flow: usize, row: &mut [f32]) {

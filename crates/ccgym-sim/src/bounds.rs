@@ -6,7 +6,7 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use ccgym_core::{Rate, TimeSpan, Timestamp};
+use ccgym_core::{Rate, SpecError, TimeSpan, Timestamp};
 use ccgym_path::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use ccgym_run::recorder::Series;
 use ccgym_run::{RunSpec, Traces};
@@ -18,42 +18,6 @@ const LOOKS: usize = 64;
 
 /// Whether a simulation is to stop; asked now and then, from any thread.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// Why a simulation ended before its time. It cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Stopped {
-    /// The [`Interrupt`] said so.
-    #[error("interrupted at {} s of simulated time", .0.as_secs_f64())]
-    Interrupted(Timestamp),
-    /// It would hold more than it may.
-    #[error("memory: found {memory_use} {when}, expected at most {} (max_memory)", bytes(*.max))]
-    Memory {
-        /// What it would hold.
-        memory_use: MemoryUse,
-        /// At which time of the simulation.
-        when: String,
-        /// What it may hold.
-        max: u64,
-    },
-    /// The machine has no more.
-    #[error("memory: the machine gives no more: found {0}; record less, run less at a time, or free memory")]
-    Exhausted(String),
-    /// Timers go off at the same time again and again: a scheme or the simulator itself is wrong.
-    #[error("time: found timers without end at {} s of simulated time, expected time to go on", .0.as_secs_f64())]
-    Stuck(Timestamp),
-}
-
-impl Stopped {
-    /// What is wrong, by a code of `ccgym/errors.py`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Interrupted(_) => "run-abandoned",
-            Self::Memory { .. } | Self::Exhausted(_) => "memory-exceeded",
-            Self::Stuck(_) => "run-stalled",
-        }
-    }
-}
 
 /// Bytes for people.
 pub fn bytes(count: u64) -> String {
@@ -118,7 +82,7 @@ pub(crate) struct Guard {
     /// Looks until bytes are counted.
     looks: usize,
     /// Why it has stopped, if it has.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<SpecError>,
     /// An allocation has failed.
     pub starved: bool,
 }
@@ -144,7 +108,8 @@ impl Guard {
     /// Whether bytes are to be counted now; `None` once the simulation is to end.
     pub fn look(&mut self, now: Timestamp, flows: usize) -> Option<bool> {
         if self.stopped.is_none() && self.interrupt.as_ref().is_some_and(|interrupt| interrupt()) {
-            self.stopped = Some(Stopped::Interrupted(now));
+            let found = format!("an interrupt at {} s of simulated time", now.as_secs_f64());
+            self.stopped = Some(SpecError::of("run-abandoned", "simulation", found));
         }
         if self.stopped.is_some() {
             return None;
@@ -161,34 +126,42 @@ impl Guard {
     pub fn admit(&mut self, memory_use: &MemoryUse, now: Timestamp, end: Timestamp) -> bool {
         let when = || format!("at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
-            self.stopped = Some(Stopped::Exhausted(format!("{memory_use} {}", when())));
+            let error = SpecError::of("memory-exceeded", "memory", format!("{memory_use} {}", when()));
+            let expected = "no more than this machine has";
+            self.stopped = Some(error.expected(expected).hint("record less, run less at a time, or free memory"));
         } else if memory_use.total() > self.max {
-            self.stopped = Some(Stopped::Memory { memory_use: *memory_use, when: when(), max: self.max });
+            self.stopped = Some(too_much(memory_use, &when(), self.max));
         }
         self.stopped.is_none()
     }
 }
 
-/// Bytes of link events that are certain to come, whatever the flows do: the delivery opportunities.
-///
-/// # Errors
-/// These, or the series, are more than the simulation may hold.
-pub(crate) fn projected_bytes(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Stopped> {
+fn too_much(memory_use: &MemoryUse, when: &str, max: u64) -> SpecError {
+    let found = format!("{memory_use} {when}");
+    SpecError::of("memory-exceeded", "memory", found).expected(format!("at most {} (max_memory)", bytes(max)))
+}
+
+/// Bytes that are certain to come, whatever the flows do: series, and delivery opportunities of links.
+pub fn projected_memory(spec: &RunSpec, traces: Traces<'_>) -> MemoryUse {
     let samples = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
-    let directions = spec.directions();
-    let series = Series::bytes_of(samples, spec.flows.len(), directions.len() / 2);
+    let series = Series::bytes_of(samples, spec.flows.len(), spec.directions().len() / 2);
     let link_events = if spec.record.link_events {
         let count = opportunities_of(spec, traces).into_iter().filter(|count| count.is_finite()).sum::<f64>();
         (count * std::mem::size_of::<LinkEvent>() as f64) as usize
     } else {
         0
     };
-    let memory_use = MemoryUse { series, link_events, ..MemoryUse::default() };
+    MemoryUse { series, link_events, ..MemoryUse::default() }
+}
+
+/// Refuse a simulation that is certain to hold more than it may. Bytes of link events otherwise.
+pub(crate) fn projected_link_events(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, SpecError> {
+    let memory_use = projected_memory(spec, traces);
     if memory_use.total() <= spec.max_memory {
-        return Ok(link_events);
+        return Ok(memory_use.link_events);
     }
     let when = format!("to come in {} s of simulated time", spec.duration.as_secs_f64());
-    Err(Stopped::Memory { memory_use, when, max: spec.max_memory })
+    Err(too_much(&memory_use, &when, spec.max_memory))
 }
 
 /// Delivery opportunities of the first link in each direction; infinite where there is none.

@@ -11,7 +11,6 @@
 mod actor;
 pub mod agent_batch;
 mod bounds;
-mod error;
 mod flow;
 mod host;
 mod inbox;
@@ -21,6 +20,5 @@ mod tournament;
 
 pub use actor::{Activation, Actor};
 pub use agent_batch::AgentBatch;
-pub use bounds::{Interrupt, MemoryUse, Stopped};
-pub use error::SimError;
+pub use bounds::{projected_memory, Interrupt, MemoryUse};
 pub use simulator::{simulate, Simulator};

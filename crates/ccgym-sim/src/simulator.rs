@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, FeedbackHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, FeedbackHost, MisbehavingReceiver, Receiver, Sender, SpecError, TimeSpan, Timestamp};
 use ccgym_path::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::requests::Requests;
@@ -22,8 +22,7 @@ use ccgym_run::spec::{limits_flows, SourceSpec};
 use ccgym_run::truth::GroundTruthModel;
 use ccgym_run::{FlowSpec, Outcome, Received, Route, RunSpec, Traces};
 
-use crate::bounds::{opportunities_of, projected_bytes, Guard, Stopped};
-use crate::error::SimError;
+use crate::bounds::{opportunities_of, projected_link_events, Guard};
 use crate::flow::{Flow, FlowRoute, Parcel};
 use crate::host::Host;
 use crate::inbox::Inbox;
@@ -36,7 +35,7 @@ mod steering;
 mod transmit;
 
 /// Makes the scheme of a flow.
-pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, String>;
+pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, SpecError>;
 
 /// Timers of each flow at one instant; with more of them time does not go on.
 const MAX_TURNS: usize = 10_000;
@@ -77,11 +76,11 @@ impl Simulator {
     /// Build the simulation that `spec` describes.
     ///
     /// # Errors
-    /// A value out of range, an element or a scheme that cannot be built: [`SimError`] says where.
-    pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SimError> {
+    /// A value out of range, an element or a scheme that cannot be built: [`SpecError`] says where.
+    pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SpecError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
-        let foreseen = projected_bytes(spec, traces)?;
+        let foreseen = projected_link_events(spec, traces)?;
         let mut chains = spec.chains(traces)?;
         if spec.record.link_events {
             for chain in &mut chains {
@@ -93,14 +92,17 @@ impl Simulator {
         let mut guard = Guard::new(spec.max_memory);
         let mut flows: Vec<Flow> = Vec::new();
         for (i, f) in spec.flows.iter().enumerate() {
-            let mut cca = schemes(f).map_err(|message| SimError::Scheme { flow: i, message })?;
+            let mut cca = schemes(f).map_err(|error| error.within(format_args!("flows[{i}]")))?;
             let unlimited = |route: &Route| !limits_flows(spec.elements(&route.there), spec.elements(&route.back));
             if f.is_greedy() && !cca.capabilities().bounded && unlimited(&routes[i]) {
-                return Err(SimError::Unlimited { flow: i, scheme: f.scheme.clone() });
+                let found = format!("{:?} on a path without a link", f.scheme);
+                return Err(SpecError::of("path-without-link", format!("flows[{i}]"), found)
+                    .expected("a link: otherwise the window of a greedy flow grows until memory ends")
+                    .hint("add mm-link (or rate=…), or choose a bounded scheme or source"));
             }
             if spec.facts_of(i).is_none() && cca.capabilities().knows_path {
-                let message = format!("scheme {:?}: found a path without a link, expected one to know", f.scheme);
-                return Err(SimError::Scheme { flow: i, message });
+                let place = format!("flows[{i}]: scheme {}", f.scheme);
+                return Err(SpecError::of("scheme-unsuitable", place, "a path without a link").expected("one to know"));
             }
             let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
@@ -108,10 +110,9 @@ impl Simulator {
             let feedback_host = cca.receiver_side().map(|scheme| Box::new(FeedbackHost::new(scheme.receiver(), mss)));
             let misbehaving = MisbehavingReceiver::new(f.misbehavior()).map(Box::new);
             if feedback_host.is_some() && misbehaving.is_some() {
-                let message =
-                    "a receiver that misbehaves: found a scheme with a part of its own there, expected one that \
-                               needs acknowledgements alone";
-                return Err(SimError::Scheme { flow: i, message: message.to_owned() });
+                let place = format!("flows[{i}]: a receiver that misbehaves");
+                return Err(SpecError::of("scheme-unsuitable", place, "a scheme that needs a part at the receiver")
+                    .expected("one that needs acknowledgements alone"));
             }
             let receiver = f.receiver_config();
             flows.push(Flow {
@@ -145,7 +146,7 @@ impl Simulator {
             }
         }
         if let Some(stopped) = guard.stopped {
-            return Err(stopped.into());
+            return Err(stopped);
         }
         // What several flows' receivers send by timers leaves in order of those, not of the data's departure. And what
         // comes to a link by several ways comes in order of time, not of the call that carries it.
@@ -234,7 +235,7 @@ impl Simulator {
     ///
     /// # Errors
     /// As [`Simulator::run_to_decision`].
-    pub fn run(&mut self) -> Result<(), Stopped> {
+    pub fn run(&mut self) -> Result<(), SpecError> {
         self.run_until(self.end)
     }
 
@@ -243,7 +244,7 @@ impl Simulator {
     ///
     /// # Errors
     /// As [`Simulator::run_to_decision`].
-    pub fn run_until(&mut self, until: Timestamp) -> Result<(), Stopped> {
+    pub fn run_until(&mut self, until: Timestamp) -> Result<(), SpecError> {
         while let Some(flow) = self.run_to_decision(until)? {
             self.hold_decision(flow);
         }
@@ -255,7 +256,7 @@ impl Simulator {
     ///
     /// # Errors
     /// It would hold more memory than it may, or was interrupted. Then it is over, and every later call says so again.
-    pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, Stopped> {
+    pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, SpecError> {
         if let Some(flow) = self.waiting {
             self.hold_decision(flow);
         }
@@ -393,7 +394,8 @@ impl Simulator {
         self.turns = if self.turned == now { self.turns + 1 } else { 0 };
         self.turned = now;
         if self.turns >= MAX_TURNS.saturating_mul(self.flows.len()) {
-            self.guard.stopped = Some(Stopped::Stuck(now));
+            let found = format!("timers without end at {} s of simulated time", now.as_secs_f64());
+            self.guard.stopped = Some(SpecError::of("run-stalled", "time", found).expected("time to go on"));
             self.fuel = 0;
         }
         let flow = &mut self.flows[index];
@@ -491,7 +493,7 @@ impl Simulator {
 ///
 /// # Errors
 /// As [`Simulator::new`].
-pub fn simulate(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SimError> {
+pub fn simulate(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SpecError> {
     let mut simulator = Simulator::new(spec, traces, schemes)?;
     simulator.run()?;
     Ok(simulator.finish())

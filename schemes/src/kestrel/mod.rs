@@ -18,7 +18,9 @@ mod round;
 mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::{
+    AckEvent, CongestionControl, Control, InitContext, Rate, SpecError, TimeSpan, TimeoutEvent, Timestamp,
+};
 use serde_json::Map;
 
 use self::alone::{Alone, LONG_QUEUE_FACTOR};
@@ -33,7 +35,7 @@ use self::round::{Next, Round, Seen, Wants};
 use crate::cubic::{self, Cubic};
 use crate::filters::slots::Slots;
 use crate::pacing;
-use crate::registry::{parameters, Parameters, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{parameters, Parameters, SchemeEntry, SchemeInfo};
 
 pub const ENTRY: SchemeEntry = SchemeEntry {
     info: SchemeInfo {
@@ -127,7 +129,7 @@ pub struct Kestrel {
 }
 
 impl Kestrel {
-    fn new(p: &Parameters) -> Result<Self, SchemeError> {
+    fn new(p: &Parameters) -> Result<Self, SpecError> {
         let cubic = Cubic::new(&Parameters::resolve(&cubic::ENTRY.info, &Map::new())?);
         Ok(Self {
             appetite: p.number("appetite"),

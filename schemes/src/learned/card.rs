@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::error::{PolicyError, EXPORT_AGAIN};
+use super::error::unreadable;
+use ccgym_core::SpecError;
 
 /// Version of the card that this build reads.
 pub const FORMAT: u64 = 1;
@@ -56,19 +57,16 @@ pub enum NetworkKind {
 
 impl Card {
     /// Read the text of a card and check it against itself; the network is not looked at.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|e| PolicyError::new("card", format!("no JSON ({e})"), "a JSON object", EXPORT_AGAIN))?;
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|e| unreadable("card", format!("no JSON ({e})"), "a JSON object"))?;
         let format = &value["format"];
         if format.as_u64() != Some(FORMAT) {
+            let error = unreadable("card.format", format, FORMAT).coded("policy-version");
             let newer = format.as_u64().is_some_and(|f| f > FORMAT);
-            let hint = if newer { "a newer version of ccgym wrote it: install that version" } else { EXPORT_AGAIN };
-            return Err(
-                PolicyError::new("card.format", format.to_string(), FORMAT.to_string(), hint).coded("policy-version")
-            );
+            return Err(if newer { error.hint("a newer ccgym wrote it: install that version") } else { error });
         }
-        let card: Self = serde_json::from_value(value)
-            .map_err(|e| PolicyError::new("card", e.to_string(), "the fields of format 1", EXPORT_AGAIN))?;
+        let card: Self = serde_json::from_value(value).map_err(|e| unreadable("card", e, "the fields of format 1"))?;
         card.check()?;
         Ok(card)
     }
@@ -79,18 +77,16 @@ impl Card {
         matches!(self.agent.action_kind(), ActionKind::Discrete(_))
     }
 
-    fn check(&self) -> Result<(), PolicyError> {
+    fn check(&self) -> Result<(), SpecError> {
         let NetworkShape { observation_size, state_size, action_size, .. } = self.policy;
         for (key, size) in [("observation", observation_size), ("state", state_size), ("action", action_size)] {
             if size > MAX_SIZE {
                 let place = format!("card.policy.{key}_size");
-                return Err(PolicyError::new(place, size.to_string(), format!("{MAX_SIZE} at most"), EXPORT_AGAIN)
-                    .coded("too-large"));
+                return Err(unreadable(place, size.to_string(), format!("{MAX_SIZE} at most")).coded("too-large"));
             }
         }
         self.agent.validate().map_err(|e| {
-            PolicyError::new(format!("card.agent.{}", e.place), e.found.clone(), e.expected.clone(), EXPORT_AGAIN)
-                .coded("agent-invalid")
+            unreadable(format!("card.agent.{}", e.place), e.found.clone(), e.expected.clone()).coded("agent-invalid")
         })?;
         let actions = match self.agent.action_kind() {
             ActionKind::Discrete(n) | ActionKind::Box { size: n, .. } => n,
@@ -100,35 +96,32 @@ impl Card {
         let memory = self.policy.kind == NetworkKind::Lstm;
         if memory != (self.policy.state_size > 0) {
             let (found, expected) = (self.policy.state_size.to_string(), if memory { "more than 0" } else { "0" });
-            return Err(
-                PolicyError::new("card.policy.state_size", found, expected, EXPORT_AGAIN).coded("shape-mismatch")
-            );
+            return Err(unreadable("card.policy.state_size", found, expected).coded("shape-mismatch"));
         }
         if self.policy.kind == NetworkKind::Tree && !self.is_discrete() {
             let expected = "a list of operations, of which a tree chooses one";
-            return Err(PolicyError::new("card.agent.action", "real numbers", expected, EXPORT_AGAIN)
-                .coded("policy-unsuitable"));
+            return Err(unreadable("card.agent.action", "real numbers", expected).coded("policy-unsuitable"));
         }
         Ok(())
     }
 
-    fn agree(&self, size: &str, found: usize, expected: usize) -> Result<(), PolicyError> {
+    fn agree(&self, size: &str, found: usize, expected: usize) -> Result<(), SpecError> {
         if found == expected {
             return Ok(());
         }
         let expected = format!("{expected}, as the agent \"{}\" has it", self.agent.name);
-        Err(PolicyError::new(format!("card.policy.{size}"), found.to_string(), expected, EXPORT_AGAIN)
-            .coded("shape-mismatch"))
+        Err(unreadable(format!("card.policy.{size}"), found.to_string(), expected).coded("shape-mismatch"))
     }
 
     /// Whether `onnx` is the file that the card speaks of.
-    pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), PolicyError> {
+    pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), SpecError> {
         let found = sha256(onnx);
         if found.eq_ignore_ascii_case(&self.onnx_sha256) {
             return Ok(());
         }
         let hint = "the two files do not belong together, or one is damaged: fetch or export both again";
-        Err(PolicyError::new("SHA-256 of the ONNX file", found, format!("{}, as on the card", self.onnx_sha256), hint)
+        Err(unreadable("SHA-256 of the ONNX file", found, format!("{}, as on the card", self.onnx_sha256))
+            .hint(hint)
             .coded("policy-changed"))
     }
 }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use ccgym_agent::network::{MatrixId, Network, Row, BINARY, UNARY};
 
 use super::card::NetworkShape;
-use super::error::{PolicyError, EXPORT_AGAIN};
+use super::error::unreadable;
 use super::graph::{Constant, Graph, Node, Numbers, Port, DOUBLE, FLOAT};
+use ccgym_core::SpecError;
 
 /// Versions of ONNX's operations: from the first with `Split` by sizes to the newest that was compared with these rules.
 const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
@@ -43,7 +44,7 @@ pub(super) struct PolicyNetwork {
 
 impl PolicyNetwork {
     /// Compile a file whose inputs and outputs are those of `sizes`.
-    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, PolicyError> {
+    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
         let graph = Graph::read(onnx)?;
         graph.require_opset("opset", &[b"", b"ai.onnx"], &OPSETS).map_err(|error| error.coded("policy-version"))?;
         let mut compiler = Compiler::new(&graph.constants);
@@ -66,9 +67,9 @@ impl PolicyNetwork {
                 Some(value) => {
                     let kind = if value.float32 { "float32" } else { "float64" };
                     let found = format!("{name}: {kind} [batch, {}]", value.row.len());
-                    Err(PolicyError::new("graph outputs", found, expected, EXPORT_AGAIN).coded("shape-mismatch"))
+                    Err(unreadable("graph outputs", found, expected).coded("shape-mismatch"))
                 }
-                None => Err(PolicyError::new("graph", format!("no value {name}"), expected, EXPORT_AGAIN)),
+                None => Err(unreadable("graph", format!("no value {name}"), expected)),
             }
         };
         let action = output(&wanted[0])?;
@@ -95,7 +96,7 @@ impl PolicyNetwork {
 }
 
 /// Whether the inputs or outputs that the file declares are those of the card.
-pub(super) fn compare(place: &str, found: &[Port<'_>], wanted: &[(&str, usize)]) -> Result<(), PolicyError> {
+pub(super) fn compare(place: &str, found: &[Port<'_>], wanted: &[(&str, usize)]) -> Result<(), SpecError> {
     let fits = |(port, (name, size)): (&Port<'_>, &(&str, usize))| {
         port.name == name.as_bytes()
             && port.element.is_none_or(|element| element == FLOAT)
@@ -108,7 +109,7 @@ pub(super) fn compare(place: &str, found: &[Port<'_>], wanted: &[(&str, usize)])
     let found = if found.is_empty() { "none".into() } else { found.join(", ") };
     let wanted: Vec<_> = wanted.iter().map(|(name, size)| format!("{name}: float32 [batch, {size}]")).collect();
     let hint = "network and card do not belong together: export the policy again";
-    Err(PolicyError::new(format!("graph {place}"), found, wanted.join(", "), hint).coded("shape-mismatch"))
+    Err(unreadable(format!("graph {place}"), found, wanted.join(", ")).hint(hint).coded("shape-mismatch"))
 }
 
 /// A row, and whether it is float32 in ONNX: then only Cast reads it.
@@ -132,7 +133,7 @@ impl<'a> Compiler<'a> {
         Self { network: Network::default(), constants, values: BTreeMap::new(), matrices: BTreeMap::new() }
     }
 
-    fn add(&mut self, node: &Node<'a>) -> Result<(), PolicyError> {
+    fn add(&mut self, node: &Node<'a>) -> Result<(), SpecError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let kind = text(node.kind);
         let standard = node.domain.is_empty() || node.domain == b"ai.onnx";
@@ -141,19 +142,19 @@ impl<'a> Compiler<'a> {
             let from = if standard { String::new() } else { format!(" of {}", text(node.domain)) };
             let hint = "express it through these (a discrete policy's output are the scores, without ArgMax)";
             let expected = format!("only {}", known.join(", "));
-            return Err(
-                PolicyError::new("graph", format!("operation {kind:?}{from}"), expected, hint).coded("unsupported")
-            );
+            return Err(unreadable("graph", format!("operation {kind:?}{from}"), expected)
+                .hint(hint)
+                .coded("unsupported"));
         }
         let place = || format!("graph, node \"{}\" ({kind})", text(node.name));
-        let refuse = |found: String, expected: &str| PolicyError::new(place(), found, expected, EXPORT_AGAIN);
+        let refuse = |found: String, expected: &str| unreadable(place(), found, expected);
         for name in node.inputs.iter().filter(|name| !name.is_empty()) {
             match self.values.get(name) {
                 Some(value) if value.float32 && kind != "Cast" => {
                     let found = format!("\"{}\" ({kind}) on float32", text(node.name));
                     let expected =
                         "Cast to float64 right after the inputs, to float32 right before the outputs, float64 between";
-                    return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN).coded("unsupported"));
+                    return Err(unreadable("graph", found, expected).coded("unsupported"));
                 }
                 None if !self.constants.contains_key(name) => {
                     return Err(refuse(format!("the input {:?}", text(name)), "inputs that come before it"));

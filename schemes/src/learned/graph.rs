@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::error::{PolicyError, EXPORT_AGAIN};
+use super::error::unreadable;
 use crate::wire::{packed, Field, Fields, Malformed};
+use ccgym_core::SpecError;
 
 /// Versions of the file format that are read.
 pub(super) const NEWEST_IR: u64 = 10;
@@ -86,10 +87,10 @@ impl Port<'_> {
 
 impl<'a> Graph<'a> {
     /// Read a whole file, which holds one graph and nothing else.
-    pub(super) fn read(onnx: &'a [u8]) -> Result<Self, PolicyError> {
+    pub(super) fn read(onnx: &'a [u8]) -> Result<Self, SpecError> {
         if onnx.len() > MAX_FILE {
             let (found, expected) = (format!("{} bytes", onnx.len()), format!("{MAX_FILE} at most"));
-            return Err(PolicyError::new("file", found, expected, "export a smaller network").coded("too-large"));
+            return Err(unreadable("file", found, expected).hint("export a smaller network").coded("too-large"));
         }
         let (mut graph, mut content) = (Self::default(), None);
         for field in fields("file", onnx) {
@@ -97,32 +98,32 @@ impl<'a> Graph<'a> {
                 (1, Field::Varint(ir)) if ir > NEWEST_IR => {
                     let (found, expected) = (format!("version {ir}"), format!("{NEWEST_IR} at most"));
                     let hint = "export with an older ir_version";
-                    return Err(PolicyError::new("file format", found, expected, hint).coded("policy-version"));
+                    return Err(unreadable("file format", found, expected).hint(hint).coded("policy-version"));
                 }
                 (7, Field::Bytes(bytes)) => content = Some(bytes),
                 (8, Field::Bytes(bytes)) => graph.opsets.push(operator_set(bytes)?),
                 (20 | 25, _) => {
-                    return Err(refused("file", "training information or functions", "one graph and nothing else"))
+                    return Err(unreadable("file", "training information or functions", "one graph and nothing else"))
                 }
                 _ => {}
             }
         }
         if graph.opsets.is_empty() {
             let hint = "export with the version of the operations";
-            return Err(
-                PolicyError::new("opset", "none", "a version of ONNX's operations", hint).coded("policy-version")
-            );
+            return Err(unreadable("opset", "none", "a version of ONNX's operations")
+                .hint(hint)
+                .coded("policy-version"));
         }
-        graph.read_content(content.ok_or_else(|| refused("file", "no graph", "an ONNX model"))?)?;
+        graph.read_content(content.ok_or_else(|| unreadable("file", "no graph", "an ONNX model"))?)?;
         Ok(graph)
     }
 
-    fn read_content(&mut self, message: &'a [u8]) -> Result<(), PolicyError> {
+    fn read_content(&mut self, message: &'a [u8]) -> Result<(), SpecError> {
         for field in fields("graph", message) {
             match field? {
                 (1, Field::Bytes(_)) if self.nodes.len() == MAX_NODES => {
                     let found = format!("more than {MAX_NODES} nodes");
-                    return Err(refused("graph", &found, &format!("{MAX_NODES} at most")).coded("too-large"));
+                    return Err(unreadable("graph", &found, &format!("{MAX_NODES} at most")).coded("too-large"));
                 }
                 (1, Field::Bytes(bytes)) => self.nodes.push(node(bytes)?),
                 (5, Field::Bytes(bytes)) => {
@@ -131,7 +132,7 @@ impl<'a> Graph<'a> {
                 }
                 (11, Field::Bytes(bytes)) => self.inputs.push(port(bytes)?),
                 (12, Field::Bytes(bytes)) => self.outputs.push(port(bytes)?),
-                (15, _) => return Err(refused("graph", "a sparse initializer", "dense ones")),
+                (15, _) => return Err(unreadable("graph", "a sparse initializer", "dense ones")),
                 _ => {}
             }
         }
@@ -144,18 +145,18 @@ impl<'a> Graph<'a> {
         place: &str,
         domains: &[&[u8]],
         versions: &RangeInclusive<u64>,
-    ) -> Result<(), PolicyError> {
+    ) -> Result<(), SpecError> {
         let found = self.opsets.iter().find(|(name, _)| domains.contains(name)).map(|(_, version)| *version);
         if found.is_some_and(|version| versions.contains(&version)) {
             return Ok(());
         }
         let found = found.map_or("none".into(), |version| version.to_string());
         let expected = format!("{} to {}", versions.start(), versions.end());
-        Err(PolicyError::new(place, found, expected, "export for one of these opsets"))
+        Err(unreadable(place, found, expected).hint("export for one of these opsets"))
     }
 }
 
-fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
+fn operator_set(message: &[u8]) -> Result<(&[u8], u64), SpecError> {
     let (mut domain, mut version) = (&message[..0], 0);
     for field in fields("opset_import", message) {
         match field? {
@@ -167,13 +168,13 @@ fn operator_set(message: &[u8]) -> Result<(&[u8], u64), PolicyError> {
     Ok((domain, version))
 }
 
-fn node(message: &[u8]) -> Result<Node<'_>, PolicyError> {
+fn node(message: &[u8]) -> Result<Node<'_>, SpecError> {
     let mut node = Node::default();
     for field in fields("node", message) {
         match field? {
             (1, Field::Bytes(_)) if node.inputs.len() == MAX_INPUTS => {
                 let found = format!("a node of more than {MAX_INPUTS} inputs");
-                return Err(refused("graph", &found, &format!("{MAX_INPUTS} at most")).coded("too-large"));
+                return Err(unreadable("graph", &found, &format!("{MAX_INPUTS} at most")).coded("too-large"));
             }
             (1, Field::Bytes(name)) => node.inputs.push(name),
             (2, Field::Bytes(name)) => node.outputs.push(name),
@@ -187,7 +188,7 @@ fn node(message: &[u8]) -> Result<Node<'_>, PolicyError> {
     Ok(node)
 }
 
-fn attribute(message: &[u8]) -> Result<Attribute<'_>, PolicyError> {
+fn attribute(message: &[u8]) -> Result<Attribute<'_>, SpecError> {
     let mut one = Attribute::default();
     for field in fields("attribute", message) {
         match field? {
@@ -204,7 +205,7 @@ fn attribute(message: &[u8]) -> Result<Attribute<'_>, PolicyError> {
             (9, Field::Bytes(bytes)) => one.strings.push(bytes),
             (5 | 6 | 10 | 11 | 22 | 23, _) => {
                 let expected = "numbers and texts; constants as initializers";
-                return Err(refused("graph", "a tensor or a graph as an attribute", expected));
+                return Err(unreadable("graph", "a tensor or a graph as an attribute", expected));
             }
             _ => {}
         }
@@ -212,7 +213,7 @@ fn attribute(message: &[u8]) -> Result<Attribute<'_>, PolicyError> {
     Ok(one)
 }
 
-fn port(message: &[u8]) -> Result<Port<'_>, PolicyError> {
+fn port(message: &[u8]) -> Result<Port<'_>, SpecError> {
     let mut port = Port::default();
     for field in fields("value_info", message) {
         match field? {
@@ -234,7 +235,7 @@ fn port(message: &[u8]) -> Result<Port<'_>, PolicyError> {
 }
 
 /// The message in field `wanted` of `message`; empty without one.
-fn inside(message: &[u8], wanted: u64) -> Result<&[u8], PolicyError> {
+fn inside(message: &[u8], wanted: u64) -> Result<&[u8], SpecError> {
     let mut found: &[u8] = &[];
     for field in fields("value_info", message) {
         match field? {
@@ -246,7 +247,7 @@ fn inside(message: &[u8], wanted: u64) -> Result<&[u8], PolicyError> {
 }
 
 /// The whole number in field `wanted` of `message`.
-fn number(message: &[u8], wanted: u64) -> Result<Option<u64>, PolicyError> {
+fn number(message: &[u8], wanted: u64) -> Result<Option<u64>, SpecError> {
     let mut found = None;
     for field in fields("value_info", message) {
         match field? {
@@ -257,7 +258,7 @@ fn number(message: &[u8], wanted: u64) -> Result<Option<u64>, PolicyError> {
     Ok(found)
 }
 
-fn tensor(message: &[u8]) -> Result<(&[u8], Constant), PolicyError> {
+fn tensor(message: &[u8]) -> Result<(&[u8], Constant), SpecError> {
     let (mut name, mut kind, mut raw) = (&message[..0], 0, None);
     let (mut dims, mut int64, mut float64) = (Vec::new(), Vec::new(), Vec::new());
     const PLACE: &str = "initializer";
@@ -275,7 +276,7 @@ fn tensor(message: &[u8]) -> Result<(&[u8], Constant), PolicyError> {
             }
             (13, _) | (14, Field::Varint(1..)) => {
                 let expected = "all numbers inside the ONNX file";
-                return Err(refused(&initializer(name), "numbers in another file", expected));
+                return Err(unreadable(&initializer(name), "numbers in another file", expected));
             }
             _ => {}
         }
@@ -293,16 +294,16 @@ fn tensor(message: &[u8]) -> Result<(&[u8], Constant), PolicyError> {
             let found = int64.len();
             (Numbers::Int64(int64), found)
         }
-        _ => return Err(refused(&place, &format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes")),
+        _ => return Err(unreadable(&place, &format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes")),
     };
     let sizes: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
     let count = sizes.as_ref().and_then(|sizes| sizes.iter().try_fold(1usize, |n, dim| n.checked_mul(*dim)));
     let Some(dims) = sizes.filter(|_| count == Some(found) && (raw.is_none() || listed == 0)) else {
-        return Err(refused(&place, &format!("{found} numbers"), &format!("as many as {dims:?} has")));
+        return Err(unreadable(&place, &format!("{found} numbers"), &format!("as many as {dims:?} has")));
     };
     if matches!(&numbers, Numbers::Float64(numbers) if !numbers.iter().all(|x| x.is_finite())) {
         let hint = "training has diverged, or the file is damaged: export an earlier checkpoint";
-        return Err(PolicyError::new(place, "NaN or infinity", "numbers", hint).coded("learning-diverged"));
+        return Err(unreadable(place, "NaN or infinity", "numbers").hint(hint).coded("learning-diverged"));
     }
     Ok((name, Constant { dims, numbers }))
 }
@@ -316,14 +317,14 @@ fn cells<'a, const N: usize, T: 'a>(
     place: &str,
     bytes: &'a [u8],
     number: fn([u8; N]) -> T,
-) -> Result<impl Iterator<Item = T> + 'a, PolicyError> {
+) -> Result<impl Iterator<Item = T> + 'a, SpecError> {
     if bytes.len() % N != 0 {
         return Err(malformed(place, Malformed("a list of numbers of another width")));
     }
     Ok(bytes.chunks_exact(N).filter_map(|cell| cell.try_into().ok()).map(number))
 }
 
-fn whole_numbers(place: &str, bytes: &[u8]) -> Result<impl Iterator<Item = i64>, PolicyError> {
+fn whole_numbers(place: &str, bytes: &[u8]) -> Result<impl Iterator<Item = i64>, SpecError> {
     let values = packed(bytes).map_err(|m| malformed(place, m))?;
     Ok(values.into_iter().map(|value| value as i64))
 }
@@ -331,15 +332,11 @@ fn whole_numbers(place: &str, bytes: &[u8]) -> Result<impl Iterator<Item = i64>,
 fn fields<'a>(
     place: &'static str,
     message: &'a [u8],
-) -> impl Iterator<Item = Result<(u64, Field<'a>), PolicyError>> + 'a {
+) -> impl Iterator<Item = Result<(u64, Field<'a>), SpecError>> + 'a {
     Fields::of(message).map(move |field| field.map_err(|m| malformed(place, m)))
 }
 
-fn malformed(place: &str, malformed: Malformed) -> PolicyError {
+fn malformed(place: &str, malformed: Malformed) -> SpecError {
     let found = format!("bytes that are not ONNX: {}", malformed.0);
-    refused(&format!("ONNX {place}"), &found, "a whole ONNX model")
-}
-
-fn refused(place: &str, found: &str, expected: &str) -> PolicyError {
-    PolicyError::new(place, found, expected, EXPORT_AGAIN)
+    unreadable(&format!("ONNX {place}"), &found, "a whole ONNX model")
 }

@@ -9,7 +9,6 @@ mod scheme;
 mod tree;
 
 pub use card::{sha256, Card, NetworkKind, NetworkShape};
-pub use error::PolicyError;
 pub use policy::{Policy, Session};
 pub(crate) use scheme::Decider;
 pub use scheme::{Learned, ENTRY};

@@ -6,8 +6,9 @@ use ccgym_agent::AgentSpec;
 
 use super::card::{Card, NetworkKind};
 use super::compile::PolicyNetwork;
-use super::error::PolicyError;
+use super::error::unreadable;
 use super::tree::Tree;
+use ccgym_core::SpecError;
 
 /// An exported policy: network or tree, and card. Never changes; flows and threads share it.
 pub struct Policy {
@@ -35,13 +36,13 @@ impl std::fmt::Debug for Policy {
 impl Policy {
     /// A policy from the bytes of its ONNX file and the text of its card. Refuses what does not fit together: another
     /// file than the card's, other sizes, anything but float64 inside, weights that are not numbers.
-    pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, PolicyError> {
+    pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, SpecError> {
         let card = Card::parse(card)?;
         card.check_digest(onnx)?;
         Self::build(onnx, card)
     }
 
-    fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, PolicyError> {
+    fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, SpecError> {
         let model = if card.policy.kind == NetworkKind::Tree {
             Model::Tree(Tree::read(onnx, card.policy)?)
         } else {
@@ -108,11 +109,12 @@ impl Session {
     }
 
     /// Replace the recurrent state.
-    pub fn set_state(&mut self, state: &[f32]) -> Result<(), PolicyError> {
+    pub fn set_state(&mut self, state: &[f32]) -> Result<(), SpecError> {
         let size = self.state.len();
         if state.len() != size || !state.iter().all(|x| x.is_finite()) {
             let found = format!("{} numbers", state.len());
-            return Err(PolicyError::new("state", found, format!("{size} finite ones"), "give what state() gave")
+            return Err(unreadable("state", found, format!("{size} finite ones"))
+                .hint("give what state() gave")
                 .coded("shape-mismatch"));
         }
         self.state.copy_from_slice(state);
@@ -121,11 +123,12 @@ impl Session {
 
     /// Decide. `action` becomes the components of the action, or the index of a discrete one (the first of equal
     /// scores). After an error the state is what it was.
-    pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), PolicyError> {
+    pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), SpecError> {
         let size = self.policy.card.policy.observation_size;
         if observation.len() != size {
             let (found, expected) = (format!("{} numbers", observation.len()), size.to_string());
-            return Err(PolicyError::new("observation", found, expected, "use the agent of the policy's card")
+            return Err(unreadable("observation", found, expected)
+                .hint("use the agent of the policy's card")
                 .coded("shape-mismatch"));
         }
         match &self.policy.model {
@@ -146,7 +149,7 @@ impl Session {
         if !action.iter().chain(&self.after).all(|x| x.is_finite()) {
             let found = if observation.iter().all(|x| x.is_finite()) { "NaN or infinity" } else { "its own NaN" };
             let hint = "look at the observation's range, and at the weights";
-            return Err(PolicyError::new("answer", found, "finite numbers", hint).coded("learning-diverged"));
+            return Err(unreadable("answer", found, "finite numbers").hint(hint).coded("learning-diverged"));
         }
         std::mem::swap(&mut self.state, &mut self.after);
         if self.policy.discrete {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides};
 use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, Steered};
 use ccgym_core::{
-    forward_hooks, AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, TimeSpan,
+    forward_hooks, AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, SpecError, TimeSpan,
     TimeoutEvent, Timestamp,
 };
 
 use super::policy::{Policy, Session};
-use crate::registry::{create_with, Parameter, Resources, Role, SchemeEntry, SchemeError, SchemeInfo};
+use crate::registry::{create_with, impossible, Parameter, Resources, Role, SchemeEntry, SchemeInfo};
 
 /// Registry entry.
 pub const ENTRY: SchemeEntry = SchemeEntry {
@@ -130,9 +130,9 @@ struct Teacher {
 
 impl Teacher {
     /// The one that an agent's expert names, if it is a policy.
-    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SchemeError> {
+    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SpecError> {
         let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
-        let refuse = |found, expected| SchemeError::InvalidCombination { scheme: name, found, expected };
+        let refuse = |found, expected| impossible(name, found, expected);
         let known = resources
             .policies
             .get(policy)
@@ -188,7 +188,7 @@ impl Learned {
         decider: Decider,
         overrides: StartOverrides,
         resources: &Resources,
-    ) -> Result<Self, SchemeError> {
+    ) -> Result<Self, SpecError> {
         let spec = agent.spec();
         let mut base = match &spec.action.inner {
             // An agent below this one would be this one again.
@@ -222,7 +222,7 @@ impl Learned {
             };
             if let Some((found, expected)) = mismatch {
                 let found = format!("the base scheme {:?}, {found}", action.scheme);
-                return Err(SchemeError::InvalidCombination { scheme: name, found, expected });
+                return Err(impossible(name, found, expected));
             }
         }
         let ecn = of_base.map_or(if spec.ecn { Ecn::Ect0 } else { Ecn::NotEct }, |c| c.ecn);

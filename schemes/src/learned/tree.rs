@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::card::NetworkShape;
 use super::compile::compare;
-use super::error::{PolicyError, EXPORT_AGAIN};
+use super::error::unreadable;
 use super::graph::{Attribute, Graph};
+use ccgym_core::SpecError;
 
 /// Nodes of a tree: ten times as many as the largest published one for congestion control has.
 pub(super) const MAX_NODES: usize = 200_000;
@@ -47,12 +48,12 @@ pub enum TreeNode {
 
 impl Tree {
     /// The tree in an ONNX file.
-    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, PolicyError> {
+    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
         let graph = Graph::read(onnx)?;
         graph.require_opset("opset ai.onnx.ml", &[DOMAIN], &OPSETS)?;
         let ([node], true) = (graph.nodes.as_slice(), graph.constants.is_empty()) else {
             let found = format!("{} nodes and {} initializers", graph.nodes.len(), graph.constants.len());
-            return Err(PolicyError::new("graph", found, format!("one {KIND} alone"), EXPORT_AGAIN));
+            return Err(unreadable("graph", found, format!("one {KIND} alone")));
         };
         compare("inputs", &graph.inputs, &[("observation", sizes.observation_size)])?;
         compare("outputs", &graph.outputs, &[("action", sizes.action_size)])?;
@@ -60,11 +61,11 @@ impl Tree {
         if node.kind != KIND.as_bytes() || node.domain != DOMAIN {
             let found = format!("operation {:?} of {:?}", text(node.kind), text(node.domain));
             let expected = format!("{KIND} of {}", text(DOMAIN));
-            return Err(PolicyError::new("graph", found, expected, EXPORT_AGAIN));
+            return Err(unreadable("graph", found, expected));
         }
         if node.inputs != [b"observation"] || !matches!(node.outputs.as_slice(), [_, b"action"]) {
             let found = "other inputs and outputs of the node";
-            return Err(PolicyError::new("graph", found, "observation; a label, and action", EXPORT_AGAIN));
+            return Err(unreadable("graph", found, "observation; a label, and action"));
         }
         Self::build(&Columns::of(&node.attributes), sizes)
     }
@@ -95,7 +96,7 @@ impl Tree {
         &self.visits
     }
 
-    fn build(columns: &Columns<'_>, sizes: NetworkShape) -> Result<Self, PolicyError> {
+    fn build(columns: &Columns<'_>, sizes: NetworkShape) -> Result<Self, SpecError> {
         let count = columns.ids.len();
         if count == 0 || count > MAX_NODES {
             return Err(refused("nodes", count, format!("1 to {MAX_NODES}")));
@@ -198,7 +199,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn check_lengths(&self, count: usize, sizes: NetworkShape) -> Result<(), PolicyError> {
+    fn check_lengths(&self, count: usize, sizes: NetworkShape) -> Result<(), SpecError> {
         let answers = self.answers.len();
         for (field, found, expected) in [
             ("nodes_treeids", self.trees.len(), count),
@@ -237,7 +238,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Give each leaf its action.
-    fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), PolicyError> {
+    fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), SpecError> {
         let mut answered = vec![false; nodes.len()];
         for (i, (node, action)) in self.answer_nodes.iter().zip(self.answers).enumerate() {
             let at = |field: &str| format!("answer {i}, {field}");
@@ -262,8 +263,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn refused(place: &str, found: impl ToString, expected: impl Into<String>) -> PolicyError {
-    PolicyError::new(format!("tree, {place}"), found.to_string(), expected, EXPORT_AGAIN)
+fn refused(place: &str, found: impl ToString, expected: impl ToString) -> SpecError {
+    unreadable(format!("tree, {place}"), found, expected)
 }
 
 #[cfg(test)]

@@ -10,9 +10,11 @@ mod table;
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
+use ccgym_core::{
+    AckEvent, CongestionControl, Control, InitContext, Rate, SpecError, TimeSpan, TimeoutEvent, Timestamp,
+};
 
-use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeError, SchemeInfo, Transport};
+use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use crate::send_gate::SendGate;
 use memory::{Axis, Memory};
 use table::Table;
@@ -64,10 +66,10 @@ pub struct TaoVa {
 }
 
 impl TaoVa {
-    fn new(p: &Parameters) -> Result<Self, SchemeError> {
+    fn new(p: &Parameters) -> Result<Self, SpecError> {
         let given = p.content("table");
         let table = Table::decode(if given.is_empty() { OURS } else { &given })
-            .map_err(|error| p.refuse_file("table", &error, "a rule table of Remy (dna)"))?;
+            .map_err(|error| p.refuse_file("table", error, "a rule table of Remy (dna)"))?;
         Ok(Self {
             table: Arc::new(table),
             silence: TimeSpan::from_secs_f64(p.number("silence")),
@@ -253,9 +255,6 @@ mod tests {
     fn a_damaged_table_is_refused() {
         let params = with(b"not a table\n");
         let error = crate::create("taova", params.as_object().unwrap()).err().unwrap();
-        assert!(
-            matches!(error, crate::SchemeError::InvalidValue { scheme: "taova", parameter: "table", .. }),
-            "{error}"
-        );
+        assert_eq!((&*error.code, &*error.place), ("parameter-invalid", "scheme taova, parameter table"));
     }
 }

@@ -1,6 +1,6 @@
 //! Rule tables: a tree of boxes in the memory's space, with one rule per leaf; the format of Remy's `dna` files.
 
-use thiserror::Error;
+use ccgym_core::SpecError;
 
 use super::memory::Point;
 use crate::wire::{Field, Fields, Malformed};
@@ -15,14 +15,6 @@ const MAX_DEPTH: usize = 64;
 const MAX_CHILDREN: usize = 64;
 /// The largest window of a rule, packets.
 pub const MAX_WINDOW: u64 = 1_000_000;
-
-/// A damaged or foreign file; `place` is the way to a node by the numbers of the children.
-#[derive(Debug, Error, Clone, PartialEq)]
-#[error("{found} in node {place}")]
-pub struct TableError {
-    place: String,
-    found: String,
-}
 
 /// Half-open intervals on the four axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +71,7 @@ impl Table {
     ///
     /// # Errors
     /// The bytes are no table, or one with holes or overlaps.
-    pub fn decode(bytes: &[u8]) -> Result<Self, TableError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, SpecError> {
         let mut reader = Reader { rules: Vec::new(), place: Vec::new() };
         let (domain, root) = reader.node(bytes)?;
         if !domain.contains_box(&Domain::WHOLE) {
@@ -112,25 +104,25 @@ struct Reader {
 }
 
 impl Reader {
-    fn error(&self, found: impl Into<String>) -> TableError {
+    fn error(&self, found: impl Into<String>) -> SpecError {
         let numbers: Vec<_> = self.place.iter().map(usize::to_string).collect();
-        let place = if numbers.is_empty() { "the root".to_owned() } else { numbers.join(".") };
-        TableError { place, found: found.into() }
+        let place = if numbers.is_empty() { "the root".to_owned() } else { format!("node {}", numbers.join(".")) };
+        SpecError::of("parameter-invalid", place, found.into())
     }
-    fn wire(&self, error: Malformed) -> TableError {
+    fn wire(&self, error: Malformed) -> SpecError {
         self.error(format!("damage ({error})"))
     }
-    fn wrong_kind(&self, name: &str) -> TableError {
+    fn wrong_kind(&self, name: &str) -> SpecError {
         self.error(format!("a {name} of another type"))
     }
 
-    fn message<'a>(&self, value: Field<'a>, name: &str) -> Result<&'a [u8], TableError> {
+    fn message<'a>(&self, value: Field<'a>, name: &str) -> Result<&'a [u8], SpecError> {
         match value {
             Field::Bytes(bytes) => Ok(bytes),
             _ => Err(self.wrong_kind(name)),
         }
     }
-    fn double(&self, value: Field<'_>, name: &str) -> Result<f64, TableError> {
+    fn double(&self, value: Field<'_>, name: &str) -> Result<f64, SpecError> {
         let value = value.double().ok_or_else(|| self.wrong_kind(name))?;
         if value.is_finite() {
             Ok(value)
@@ -140,7 +132,7 @@ impl Reader {
     }
 
     /// WhiskerTree: 1 domain, 2 children, 3 leaf.
-    fn node(&mut self, bytes: &[u8]) -> Result<(Domain, Node), TableError> {
+    fn node(&mut self, bytes: &[u8]) -> Result<(Domain, Node), SpecError> {
         if self.place.len() > MAX_DEPTH {
             return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
@@ -174,7 +166,7 @@ impl Reader {
     }
 
     /// Refuse children that do not divide `domain`: its corners by their bounds must each lie in exactly one of them.
-    fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), TableError> {
+    fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), SpecError> {
         if children.len() > MAX_CHILDREN {
             return Err(self.error(format!("more than {MAX_CHILDREN} children")));
         }
@@ -207,7 +199,7 @@ impl Reader {
     }
 
     /// Whisker: 31 increment, 32 multiple, 33 minimum gap in milliseconds, 34 domain.
-    fn leaf(&self, bytes: &[u8]) -> Result<(Rule, Option<Domain>), TableError> {
+    fn leaf(&self, bytes: &[u8]) -> Result<(Rule, Option<Domain>), SpecError> {
         let (mut increment, mut multiple, mut intersend, mut domain) = (None, None, None, None);
         for field in Fields::of(bytes) {
             match field.map_err(|error| self.wire(error))? {
@@ -231,7 +223,7 @@ impl Reader {
     }
 
     /// MemoryRange: 11 lower, 12 upper.
-    fn domain(&self, bytes: &[u8]) -> Result<Domain, TableError> {
+    fn domain(&self, bytes: &[u8]) -> Result<Domain, SpecError> {
         let mut domain = Domain::WHOLE;
         for field in Fields::of(bytes) {
             match field.map_err(|error| self.wire(error))? {
@@ -248,7 +240,7 @@ impl Reader {
     }
 
     /// Memory: 21 send, 22 receive, 23 RTT ratio, 24 slow receive.
-    fn point(&self, bytes: &[u8], missing: f64) -> Result<Point, TableError> {
+    fn point(&self, bytes: &[u8], missing: f64) -> Result<Point, SpecError> {
         let mut point = [missing; 4];
         for field in Fields::of(bytes) {
             let (number, value) = field.map_err(|error| self.wire(error))?;
@@ -348,7 +340,7 @@ pub mod tests {
             message(2, &[range(1, &lower, &upper), rule.clone()])
         };
         let small = range(1, &[0.0; 4], &[9.0; 4]);
-        let deepest = ["1"; 65].join(".");
+        let deepest = format!("node {}", ["1"; 65].join("."));
         let deep = (0..80).fold(rule.clone(), |tree, _| message(2, &[tree]));
         for (file, place) in [
             (vec![], "the root"),
@@ -358,8 +350,8 @@ pub mod tests {
             ([rule.clone(), half(0.0, END)].concat(), "the root"),
             ([small.clone(), rule.clone()].concat(), "the root"),
             ([small, half(0.0, END)].concat(), "the root"),
-            (half(1.0, 1.0), "1"),
-            (message(2, &[message(3, &[])]), "1"),
+            (half(1.0, 1.0), "node 1"),
+            (message(2, &[message(3, &[])]), "node 1"),
             (leaf((1, f64::NAN, 1.0)), "the root"),
             (leaf((1, -0.5, 1.0)), "the root"),
             (leaf((i64::MIN, 1.0, 1.0)), "the root"),

@@ -111,7 +111,8 @@ impl Reward {
             let at = |field: &str| format!("{place}.{field}");
             let names = KINDS.iter().map(|kind| kind.name);
             let kind = KINDS.iter().find(|kind| kind.name == term.term);
-            let kind = kind.ok_or_else(|| SpecError::unknown(&at("term"), "a kind of term", &term.term, names))?;
+            let kind = kind
+                .ok_or_else(|| SpecError::unknown("unknown-name", &at("term"), "a kind of term", &term.term, names))?;
             SpecError::ensure(term.weight.is_finite(), &at("weight"), term.weight, "a number")?;
             let given = Parameters::resolve(kind.parameters, &term.parameters, &place, expressions)?;
             let Term { unit, formula, compute } = (kind.build)(&given, &mut Signals(expressions));

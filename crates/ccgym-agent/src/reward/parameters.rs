@@ -68,7 +68,7 @@ impl Parameters {
     ) -> Result<Self, SpecError> {
         if let Some(name) = given.keys().find(|name| table.iter().all(|p| p.name != *name)) {
             let names = table.iter().map(|p| p.name).chain(["weight", "name", "phase"]);
-            return Err(SpecError::unknown(place, "a parameter of this term", name, names));
+            return Err(SpecError::unknown("unknown-name", place, "a parameter of this term", name, names));
         }
         let mut resolved = BTreeMap::new();
         for parameter in table {
@@ -136,7 +136,13 @@ impl Kind {
             (Self::Number { .. }, _) => Err(SpecError::new(place, value.to_string(), "a number")),
             (Self::Word(words), Value::String(word)) => match words.iter().find(|known| *known == word) {
                 Some(word) => Ok(Resolved::Word(word)),
-                None => Err(SpecError::unknown(place, "one of the words known here", word, words.iter().copied())),
+                None => Err(SpecError::unknown(
+                    "unknown-name",
+                    place,
+                    "one of the words known here",
+                    word,
+                    words.iter().copied(),
+                )),
             },
             (Self::Word(words), _) => Err(SpecError::new(place, value.to_string(), words.join(", "))),
             (Self::Expression(unit), Value::String(text)) => {

@@ -121,7 +121,8 @@ pub struct DoctorJob {
 /// Write the findings as one JSON list on standard output. The exit status.
 pub fn run(job: &DoctorJob) -> Result<i32> {
     let findings = examine(job.measure, job.quic.as_deref());
-    let text = serde_json::to_string(&findings).map_err(|error| NetError::new("writing the findings", error))?;
+    let text =
+        serde_json::to_string(&findings).map_err(|error| NetError::of("run-failed", "writing the findings", error))?;
     writeln!(std::io::stdout(), "{text}").context(|| "writing the findings".into())?;
     Ok(0)
 }
@@ -221,7 +222,7 @@ fn flow(rate: u64) -> Result<RunResult> {
         "downlink": [{"kind": "delay", "delay": 1_000_000}],
         "flows": [{"scheme": "tcp:reno"}],
     }});
-    let plan = serde_json::from_value(plan).map_err(|error| NetError::new("the doctor's path", error))?;
+    let plan = serde_json::from_value(plan).map_err(|error| NetError::of("run-failed", "the doctor's path", error))?;
     execute(plan, &no_guests)
 }
 

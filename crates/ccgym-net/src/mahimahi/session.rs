@@ -299,9 +299,8 @@ fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnO
         let once = shell.iter().any(|word| word == "--once");
         for argument in shell.iter_mut().skip(1).take(2) {
             let mut contents = fs::read(&*argument).context(|| format!("reading trace {argument}"))?;
-            let trace = DeliveryTrace::parse(&contents, argument).map_err(|error| {
-                NetError::of(error.code_or("trace-malformed"), format!("reading trace {argument}"), &error)
-            })?;
+            let trace = DeliveryTrace::parse(&contents, argument)
+                .map_err(|error| error.code_or("trace-malformed").within(format_args!("reading trace {argument}")))?;
             let at_beginning = |lead: u64| !once && lead % trace.period().as_millis() == 0;
             if let Some((lead, length)) = lead.filter(|&(lead, _)| !at_beginning(lead)) {
                 contents = begun_before(&trace, once, lead, length);

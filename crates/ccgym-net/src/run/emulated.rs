@@ -32,10 +32,9 @@ pub(super) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResu
 fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
     let traces = |name: &str| prepared.traces.get(name).cloned();
-    let chains = spec
-        .chains(&traces)
-        .map_err(|error| NetError::of(error.code_or("description-invalid"), "building the path", &error))?;
-    let [up, down] = chains.try_into().map_err(|_| NetError::new("building the path", "several links"))?;
+    let chains =
+        spec.chains(&traces).map_err(|error| error.code_or("description-invalid").within("building the path"))?;
+    let [up, down] = chains.try_into().map_err(|_| NetError::of("run-failed", "building the path", "several links"))?;
     let ends = Endpoints::open(Placement::Isolated)?;
     let clock = Clock::starting_in(lead);
     let emulator = PathEmulator::start(

@@ -84,7 +84,7 @@ impl HalfResult {
         } else {
             return Ok(());
         };
-        Err(NetError::new("reading half of a result", wrong).expected("the half of a run of this version"))
+        Err(NetError::of("run-failed", "reading half of a result", wrong).expected("the half of a run of this version"))
     }
 }
 

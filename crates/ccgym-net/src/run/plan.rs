@@ -123,7 +123,7 @@ impl Plan {
     /// The first such thing.
     pub(super) fn check(&self) -> Result<()> {
         let step = || "checking the plan".to_owned();
-        self.spec.validate().map_err(|error| NetError::of(error.code_or("description-invalid"), step(), &error))?;
+        self.spec.validate().map_err(|error| error.code_or("description-invalid").within(step()))?;
         if self.spec.flows.len() > MAX_FLOWS {
             let found = format!("{} flows", self.spec.flows.len());
             return Err(NetError::of("too-large", step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
@@ -160,8 +160,7 @@ impl Plan {
                 let expected = "none: the program sends what it has, as fast as it can";
                 return refuse("scheme-unsuitable", "", &format!("a source for {scheme}"), expected);
             }
-            check(flow)
-                .map_err(|error| NetError { place: format!("checking flows[{i}], {}", error.place), ..error })?;
+            check(flow).map_err(|error| error.within(format_args!("checking flows[{i}]")))?;
         }
         Ok(())
     }
@@ -246,7 +245,7 @@ impl Prepared {
     pub fn scheme(&self, index: usize) -> Result<Box<dyn CongestionControl>> {
         let flow = &self.flows()[index];
         ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)
-            .map_err(|error| NetError::of(error.code(), format!("making the scheme of flow {index}"), &error))
+            .map_err(|error| error.within(format_args!("making the scheme of flow {index}")))
     }
 }
 
@@ -260,8 +259,8 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
         let bytes = fs::read(file)
             .context(step)
             .map_err(|error| error.expected("a mahimahi trace: one whole number of milliseconds per line"))?;
-        let trace = DeliveryTrace::parse(&bytes, name)
-            .map_err(|error| NetError::of(error.code_or("trace-malformed"), step(), &error))?;
+        let trace =
+            DeliveryTrace::parse(&bytes, name).map_err(|error| error.code_or("trace-malformed").within(step()))?;
         Ok((name.clone(), Arc::new(trace)))
     };
     files.iter().map(load).collect()
@@ -276,8 +275,8 @@ pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources>
     for (name, PolicyFiles { onnx, card }) in files {
         let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
         let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;
-        let policy = Policy::load(&bytes, &text)
-            .map_err(|error| NetError::of(error.code, format!("loading the policy {name}"), &error))?;
+        let policy =
+            Policy::load(&bytes, &text).map_err(|error| error.within(format_args!("loading the policy {name}")))?;
         resources.policies.insert(name.clone(), policy);
     }
     Ok(resources)
@@ -286,8 +285,8 @@ pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources>
 fn agent(plan: &Plan) -> Result<Option<FlowAgent>> {
     let Some(value) = &plan.agent else { return Ok(None) };
     let step = || "reading the agent of learning flows".to_owned();
-    let spec = AgentSpec::from_json(&value.to_string())
-        .map_err(|error| NetError::of(error.code_or("agent-invalid"), step(), &error))?;
+    let spec =
+        AgentSpec::from_json(&value.to_string()).map_err(|error| error.code_or("agent-invalid").within(step()))?;
     Ok(Some(FlowAgent::new(Arc::new(spec))))
 }
 
@@ -300,7 +299,7 @@ mod tests {
             r#"{{"spec":{{"duration":1000000000,"uplink":[],"downlink":[],"flows":[{flow}]}},
                 "backend":{{"kind":"emulated"}}}}"#
         );
-        let plan: Plan = serde_json::from_str(&text).map_err(|e| NetError::new("test", e))?;
+        let plan: Plan = serde_json::from_str(&text).map_err(|e| NetError::of("run-failed", "test", e))?;
         plan.check()?;
         Ok(plan)
     }

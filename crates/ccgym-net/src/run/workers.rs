@@ -52,7 +52,7 @@ impl<T: Send + 'static> Workers<T> {
     /// Wait for the end of all.
     pub fn join(mut self) -> Result<Vec<T>> {
         let threads = std::mem::take(&mut self.threads);
-        let panicked = |index| NetError::new(format!("{} {index}", self.name), "its thread panicked");
+        let panicked = |index| NetError::of("run-failed", format!("{} {index}", self.name), "its thread panicked");
         let joined: Vec<_> = threads.into_iter().map(JoinHandle::join).enumerate().collect();
         joined.into_iter().map(|(index, ended)| ended.unwrap_or_else(|_| Err(panicked(index)))).collect()
     }

@@ -44,8 +44,8 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     let chain = |specs: &[ElementSpec], way: &str, first_index| {
         let find = |name: &str| traces.get(name).map(Arc::clone);
         Chain::new(specs, seed, first_index, &find).map_err(|error| {
-            let found = format!("{way}{error}");
-            NetError::of(error.code_or("description-invalid"), format!("building {}", job.origin), found)
+            let place = format!("building {}: {way}{}", job.origin, error.place);
+            NetError { place, ..error.code_or("description-invalid") }
         })
     };
     // The streams of random numbers are those of the simulator.
@@ -199,7 +199,7 @@ fn find_sudo_caller() -> Result<Option<User>> {
 /// All groups of a user.
 fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
     let step = || format!("looking for the groups of {}", user.name);
-    let name = CString::new(user.name.as_str()).map_err(|error| NetError::new(step(), error))?;
+    let name = CString::new(user.name.as_str()).map_err(|error| NetError::of("run-failed", step(), error))?;
     getgrouplist(&name, user.gid).context(step)
 }
 

@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
                 return if over { Ok(0) } else { status.code().ok_or_else(lost) };
             }
             if !works() {
-                return Err(NetError::new("carrying packets", "the path broke"));
+                return Err(NetError::of("run-failed", "carrying packets", "the path broke"));
             }
             let late = self.deadline.is_some_and(|at| at <= Instant::now());
             if late || (!over && once.is_set() && clock.now() >= once) {
@@ -181,10 +181,14 @@ pub(super) fn start(launch: Launch) -> Result<Isolated> {
     Isolated::start(launch).map_err(|error| {
         let missing = error.code == "program-missing";
         let hint = if missing { "give the name of a program in PATH, or its full path" } else { "" };
-        NetError { place: format!("{step}: {}", error.place), hint: hint.to_owned() + &error.hint, ..error }
+        NetError { hint: hint.to_owned() + &error.hint, ..error.within(step) }
     })
 }
 
 fn lost() -> NetError {
-    NetError::new("running the command", "the process that watched over it was killed, and the command with it")
+    NetError::of(
+        "run-failed",
+        "running the command",
+        "the process that watched over it was killed, and the command with it",
+    )
 }

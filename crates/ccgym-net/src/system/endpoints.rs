@@ -201,7 +201,7 @@ fn free_addresses() -> Result<[Ipv4Addr; 2]> {
             return Ok([outside, inside]);
         }
     }
-    Err(NetError::new("choosing two addresses for the path", "all that it may have are in use")
+    Err(NetError::of("run-failed", "choosing two addresses for the path", "all that it may have are in use")
         .hint("remove a route that covers 100.64.0.0/24"))
 }
 

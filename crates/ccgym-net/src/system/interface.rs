@@ -31,7 +31,7 @@ impl Interfaces {
         let answers = self.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
         let of = |answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link) } else { None };
         let found = answers.into_iter().find_map(of);
-        found.ok_or_else(|| NetError::new(step(), "the kernel's answer lacks the device"))
+        found.ok_or_else(|| NetError::of("run-failed", step(), "the kernel's answer lacks the device"))
     }
 
     /// Number of a device.
@@ -44,7 +44,9 @@ impl Interfaces {
         let link = self.link(name)?;
         let of = |attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(stats) } else { None };
         let found = link.attributes.into_iter().find_map(of);
-        found.ok_or_else(|| NetError::new(format!("reading the counters of {name}"), "the kernel's answer lacks them"))
+        found.ok_or_else(|| {
+            NetError::of("run-failed", format!("reading the counters of {name}"), "the kernel's answer lacks them")
+        })
     }
 
     /// Bring a device up as it is.

@@ -136,7 +136,9 @@ fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
     let step = || "starting a helper thread".to_owned();
     thread::scope(|scope| {
         let helper = thread::Builder::new().name("ccgym-namespace".into()).spawn_scoped(scope, f).context(step)?;
-        helper.join().map_err(|_| NetError::new("working in a network namespace", "the helper thread panicked"))
+        helper
+            .join()
+            .map_err(|_| NetError::of("run-failed", "working in a network namespace", "the helper thread panicked"))
     })
 }
 

@@ -125,7 +125,7 @@ impl Link {
             // The thread ended: it says why.
             Err(RecvTimeoutError::Disconnected) => {
                 join(self.incoming.take())?;
-                Err(NetError::new("the tunnel", "it ended"))
+                Err(NetError::of("run-failed", "the tunnel", "it ended"))
             }
         }
     }
@@ -207,7 +207,7 @@ impl Drop for Link {
 
 fn join(thread: Option<JoinHandle<Result<TunnelLog>>>) -> Result<TunnelLog> {
     let Some(thread) = thread else { return Ok(TunnelLog::default()) };
-    thread.join().unwrap_or_else(|_| Err(NetError::new("the tunnel", "its thread panicked")))
+    thread.join().unwrap_or_else(|_| Err(NetError::of("run-failed", "the tunnel", "its thread panicked")))
 }
 
 /// Send a message; what a closed port refused is lost like anything else.

@@ -114,8 +114,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let run = alone(&spec, seed)?;
     let finite = matches!(spec.source, SourceSpec::Bytes { .. });
     let resources = load_policies(&job.policies)?;
-    let cca = create_with(&spec.scheme, &spec.params, &resources)
-        .map_err(|e| NetError::of(e.code(), "sender, --scheme", &e))?;
+    let cca = create_with(&spec.scheme, &spec.params, &resources).map_err(|error| error.within("sender, --scheme"))?;
     if cca.capabilities().knows_path {
         let found = format!("{:?}, which must know the path", spec.scheme);
         return Err(NetError::of("scheme-unsuitable", "sender, --scheme", found)
@@ -185,9 +184,9 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
 /// The run of this flow alone, which has all limits of one.
 pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
-    let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::new("sender", error))?;
+    let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::of("run-failed", "sender", error))?;
     run.flows.push(flow.clone());
-    run.validate().map_err(|error| NetError::of(error.code_or("description-invalid"), "sender", &error))?;
+    run.validate().map_err(|error| error.code_or("description-invalid").within("sender"))?;
     Ok(run)
 }
 

@@ -16,6 +16,7 @@ use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
+use ccgym_net::NetError;
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
@@ -63,9 +64,9 @@ pub fn scenario(duration_ms: u64) -> RunSpec {
     .unwrap()
 }
 
-fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
+fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, NetError> {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent()))), ..Resources::default() };
-    create_with(&flow.scheme, &flow.params, &resources).map_err(|error| error.to_string())
+    create_with(&flow.scheme, &flow.params, &resources)
 }
 
 /// The action that a sequence number calls for: up and down, so that the flow neither stands still nor floods.

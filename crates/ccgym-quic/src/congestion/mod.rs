@@ -66,7 +66,7 @@ impl SchemeFactory {
         let card = fs::read_to_string(&card).context(|| format!("reading {}", card.display()));
         let (onnx, card) = (onnx.map_err(|e| e.expected(expected))?, card.map_err(|e| e.expected(expected))?);
         let place = || format!("loading the policy {}", folder.display());
-        let policy = Policy::load(&onnx, &card).map_err(|error| NetError::of(error.code, place(), &error))?;
+        let policy = Policy::load(&onnx, &card).map_err(|error| error.within(place()))?;
         let name = policy.name().to_owned();
         let params = Map::from_iter([("policy".to_owned(), Value::from(name.as_str()))]);
         let policies = [(name, policy)].into();
@@ -79,8 +79,7 @@ impl SchemeFactory {
     /// As [`SchemeFactory::new`].
     pub fn with(name: &str, params: &Map<String, Value>, resources: &Resources) -> Result<Self> {
         let place = || format!("choosing {name:?} as a congestion controller of QUIC");
-        let mut scheme =
-            create_with(name, params, resources).map_err(|error| NetError::of(error.code(), place(), &error))?;
+        let mut scheme = create_with(name, params, resources).map_err(|error| error.within(place()))?;
         if let Err(refusal) = offer(&mut *scheme) {
             return Err(NetError::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
                 .expected(format!("one for which {} are enough", refusal.has))

@@ -6,9 +6,9 @@
 
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 
-use super::{check, AgentBatch, Arrays, BatchError, Ended, Lane, Widths};
+use super::{check, not_reset, AgentBatch, Arrays, Ended, Lane, Widths};
 use crate::actor::Actor;
-use crate::bounds::Stopped;
+use ccgym_core::SpecError;
 
 /// Where a rollout reads and writes: row-major arrays, simulator by simulator. Those of samples have `samples` rows per
 /// simulator, of which the first `taken` were written by earlier calls.
@@ -78,16 +78,12 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size, a policy of another size, or a simulator that is to go on after its end.
-    pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), BatchError> {
+    pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), SpecError> {
         let (w, m, samples, count, rows) = (self.widths, self.learners, arrays.samples, self.len(), self.rows());
         let decisions = samples + m - 1;
         check("numbers of the policy's action", actor.outputs(), w.action)?;
         if actor.inputs() > w.observation {
-            return Err(BatchError::Size {
-                name: "inputs of the policy",
-                found: actor.inputs(),
-                expected: w.observation,
-            });
+            check("inputs of the policy", actor.inputs(), w.observation)?;
         }
         let now = arrays.now;
         check("noise", arrays.noise.len(), count * decisions * w.action)?;
@@ -107,7 +103,7 @@ impl AgentBatch {
         check("ended", now.ended.len(), count)?;
         let unfinished = |index: &usize| arrays.taken[*index] < samples as u64;
         if let Some(index) = (0..count).filter(unfinished).find(|index| self.lanes[*index].ended != Ended::Running) {
-            return Err(BatchError::NotReset(index));
+            return Err(not_reset(index));
         }
         if samples == 0 || count == 0 {
             return Ok(());
@@ -154,13 +150,13 @@ impl AgentBatch {
         self.pool.for_each(work, |(lane, part)| lane.stopped = lane.rollout(w, truths, actor, part).err());
         match self.lanes.iter_mut().find_map(|lane| lane.stopped.take()) {
             None => Ok(()),
-            Some(stopped) => Err(stopped.into()),
+            Some(stopped) => Err(stopped),
         }
     }
 }
 
 impl Lane {
-    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), Stopped> {
+    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), SpecError> {
         let (m, samples) = (self.due.len(), part.rewards.len());
         let mut scratch = Vec::new();
         let mut actions = vec![0.0; m * w.action];

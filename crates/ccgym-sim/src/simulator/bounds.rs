@@ -1,8 +1,9 @@
 //! Limits: time, memory, interrupt. Looks at them now and then while events are handled.
 
 use super::Simulator;
-use crate::bounds::{before_next_count, Interrupt, MemoryUse, Stopped, STRIDE};
+use crate::bounds::{before_next_count, Interrupt, MemoryUse, STRIDE};
 use crate::flow::{Flow, Reply};
+use ccgym_core::SpecError;
 use ccgym_run::recorder::Series;
 
 impl Simulator {
@@ -14,7 +15,7 @@ impl Simulator {
     /// See whether to go on, and for how long.
     #[cold]
     #[inline(never)]
-    pub(super) fn look(&mut self) -> Result<(), Stopped> {
+    pub(super) fn look(&mut self) -> Result<(), SpecError> {
         let flows = self.flows.len();
         let goes_on = match self.guard.look(self.now, flows) {
             None => false,
@@ -39,7 +40,7 @@ impl Simulator {
 
     /// Count what is held, and what will be before `more` further packets; make room for their log. False ends it all.
     fn count(&mut self, more: usize) -> bool {
-        let memory_use = self.memory_use(more);
+        let memory_use = self.memory_after(more);
         if !self.guard.admit(&memory_use, self.now, self.end) {
             return false;
         }
@@ -51,8 +52,13 @@ impl Simulator {
         self.guard.admit(&memory_use, self.now, self.end)
     }
 
+    /// Bytes that the simulation holds, and may come to hold before they are counted again.
+    pub fn memory_use(&self) -> MemoryUse {
+        self.memory_after(before_next_count(self.flows.len()))
+    }
+
     /// What is held, and what will be while it grows before `more` further packets.
-    fn memory_use(&self, more: usize) -> MemoryUse {
+    fn memory_after(&self, more: usize) -> MemoryUse {
         let held = self.links.iter().map(ccgym_path::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
         // Replies that cannot cross a direction at once are boxed.

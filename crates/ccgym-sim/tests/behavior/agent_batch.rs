@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use ccgym_agent::AgentSpec;
+use ccgym_core::SpecError;
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::RunSpec;
-use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError, Ended, Now, RolloutArrays};
-use ccgym_sim::{Activation, Actor, Stopped};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays, Ended, Now, RolloutArrays};
+use ccgym_sim::{Activation, Actor};
 use serde_json::{json, Value};
 
 use crate::common::{learners as simulator, Net};
@@ -63,7 +64,7 @@ impl Store {
         }
     }
 
-    fn step(&mut self, batch: &mut AgentBatch) -> Result<(), BatchError> {
+    fn step(&mut self, batch: &mut AgentBatch) -> Result<(), SpecError> {
         batch.step(Arrays {
             actions: &self.actions,
             observations: &mut self.observations,
@@ -165,7 +166,7 @@ fn a_batch_hands_out_what_happened() {
             assert!((terms.iter().sum::<f64>() - store.rewards[row]).abs() < 1e-12);
         }
     }
-    assert_eq!(store.step(&mut batch), Err(BatchError::NotReset(0)));
+    assert_eq!(store.step(&mut batch).unwrap_err().code, "call-order");
     let mut truth = vec![0.0; 2 * TRUTH_COLUMNS.len()];
     batch.truth(&mut truth).unwrap();
     assert_eq!(truth[..2], [3_600_000.0, 0.06]);
@@ -227,7 +228,7 @@ fn a_waiting_thread_interrupts_all_simulations() {
         }
         armed.store(true, Ordering::Relaxed);
         let stopped = store.step(&mut batch);
-        assert!(matches!(stopped, Err(BatchError::Stopped(Stopped::Interrupted(_)))), "{threads} threads: {stopped:?}");
+        assert_eq!(stopped.unwrap_err().code, "run-abandoned", "{threads} threads");
     }
 }
 
@@ -413,13 +414,14 @@ fn what_cannot_be_run_is_refused() {
     let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
     let mut row = [0.0; 9];
     let none = simulator(&agent, &spec(json!([{"scheme": "cubic"}]), 10, 1));
-    assert_eq!(batch.reset(0, none, 0, &mut row), Err(BatchError::Learners { found: 0, most: 1 }));
+    assert_eq!(batch.reset(0, none, 0, &mut row).unwrap_err().code, "wrong-count");
     let mut short = spec(json!([{"scheme": "learned", "profile": "udp"}]), 1, 1);
     short.duration = ccgym_core::TimeSpan::from_millis(50);
     let short = simulator(&agent, &short);
-    assert_eq!(batch.reset(0, short, 0, &mut row), Err(BatchError::TooShort(0.05)));
+    assert_eq!(batch.reset(0, short, 0, &mut row).unwrap_err().code, "out-of-range");
     let mut store = Store::of(&batch, 3);
-    assert_eq!(store.step(&mut batch), Err(BatchError::NotReset(0)));
+    assert_eq!(store.step(&mut batch).unwrap_err().code, "call-order");
     store.actions.push(0.0);
-    assert_eq!(store.step(&mut batch), Err(BatchError::Size { name: "actions", found: 2, expected: 1 }));
+    let error = store.step(&mut batch).unwrap_err();
+    assert_eq!((&*error.code, &*error.place), ("shape-mismatch", "actions"));
 }

@@ -3,7 +3,7 @@
 use ccgym_agent::AgentSpec;
 use ccgym_run::columns::COLUMNS;
 use ccgym_run::RunSpec;
-use ccgym_sim::agent_batch::{AgentBatch, Arrays, BatchError};
+use ccgym_sim::agent_batch::{AgentBatch, Arrays};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
@@ -144,6 +144,6 @@ fn experts_do_not_touch_the_flow() {
 fn arrays_of_the_wrong_size_are_refused() {
     let one = One::new(&agent(json!({"kind": "best_window"})), json!({}), &[]);
     let error = one.batch.labels(&mut [], &mut [0.0]).expect_err("too small");
-    assert_eq!(error, BatchError::Size { name: "labels", found: 0, expected: 1 });
+    assert_eq!((&*error.code, &*error.place), ("shape-mismatch", "labels"));
     assert!(one.batch.labels(&mut [0.0], &mut []).is_err());
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::Capabilities;
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent, Timestamp};
+use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, SpecError, TimeoutEvent, Timestamp};
 use ccgym_path::DeliveryTrace;
 use ccgym_run::RunSpec;
-use ccgym_sim::{MemoryUse, SimError, Simulator, Stopped};
+use ccgym_sim::{projected_memory, MemoryUse, Simulator};
 use serde_json::{json, Value};
 
 use crate::common::{create, run, simulator, spec, Net};
@@ -34,16 +34,14 @@ fn link(mbps: u64) -> Value {
     json!({"kind": "link", "schedule": {"kind": "rate", "rate": mbps * 1_000_000}, "queue": {"kind": "infinite"}})
 }
 
-fn refusal(spec: &RunSpec) -> SimError {
+fn refusal(spec: &RunSpec) -> SpecError {
     Simulator::new(spec, &|_| None, &create).err().expect("it must be refused")
 }
 
-/// What it would have held.
-fn memory(stopped: Result<(), Stopped>) -> MemoryUse {
-    match stopped {
-        Err(Stopped::Memory { memory_use, .. }) => memory_use,
-        other => panic!("{other:?}"),
-    }
+/// What it holds when its memory ends.
+fn memory(sim: &mut Simulator) -> MemoryUse {
+    assert_eq!(sim.run().unwrap_err().code, "memory-exceeded");
+    sim.memory_use()
 }
 
 #[test]
@@ -51,8 +49,7 @@ fn what_nothing_limits_is_refused() {
     for scheme in ["reno", "cubic", "vegas", "bbr", "copa"] {
         for source in [json!({"kind": "greedy"}), json!({"kind": "on_off", "mean_on": 5 * MS, "mean_off": MS})] {
             let error = refusal(&path(&[], json!({"scheme": scheme, "source": source}), json!({})));
-            assert!(matches!(error, SimError::Unlimited { flow: 0, .. }), "{error}");
-            assert_eq!(error.code(), "path-without-link");
+            assert_eq!((&*error.code, &*error.place), ("path-without-link", "flows[0]"));
         }
     }
 }
@@ -82,15 +79,14 @@ fn packets_in_flight_are_bounded() {
     let bounds = json!({"max_memory": 50_000_000, "duration": 5000 * MS});
     let loss = json!({"kind": "loss", "probability": 0.001});
     let mut sim = simulator(&path(&[loss], json!({"scheme": "bbr"}), bounds.clone()));
-    let first = sim.run();
-    let held = memory(first.clone());
+    let held = memory(&mut sim);
     assert!(held.total() > 50_000_000 && held.in_flight > 49_000_000, "{held}");
-    assert_eq!(sim.run(), first, "it stays where it stopped");
+    assert_eq!(memory(&mut sim), held, "it stays where it stopped");
     // A window without end: packets come from one event, all at once, on both ways of carrying.
     let jitter = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": MS}, "reorder": true});
     for elements in [vec![], vec![jitter]] {
         let flow = json!({"scheme": "fixed_window", "params": {"cwnd": 10_000_000}});
-        let held = memory(simulator(&path(&elements, flow, bounds.clone())).run());
+        let held = memory(&mut simulator(&path(&elements, flow, bounds.clone())));
         assert!(held.in_flight > 49_000_000, "{held}");
     }
 }
@@ -108,11 +104,11 @@ fn copies_are_bounded() {
     };
     for (there, back, way) in [(5, 0, "uplink"), (0, 5, "downlink"), (30, 0, "uplink")] {
         let error = refusal(&described(there, back));
-        assert!(matches!(&error, SimError::Spec(error) if error.place.starts_with(way)), "{error}");
+        assert!(error.place.starts_with(way), "{error}");
     }
     let mut sim = simulator(&described(4, 4));
     let before = resident();
-    assert!(memory(sim.run()).in_flight > most as usize / 2);
+    assert!(memory(&mut sim).in_flight > most as usize / 2);
     assert!(resident() < before + 4 * most, "it held {} more", resident() - before);
 }
 
@@ -128,20 +124,20 @@ fn what_is_recorded_is_bounded() {
         let flow = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 80.0}});
         path(&[link(100)], flow, json!({"duration": 60_000 * MS, "max_memory": most, "record": record}))
     };
-    let held = memory(simulator(&recorded(json!({"packets": true}), 10_000_000)).run());
+    let held = memory(&mut simulator(&recorded(json!({"packets": true}), 10_000_000)));
     assert!(held.packets > held.total() as usize / 2, "{held}");
     // What is certain beforehand is said beforehand.
-    let foreseen = |spec: &RunSpec| match refusal(spec) {
-        SimError::Stopped(stopped) => memory(Err(stopped)),
-        other => panic!("{other}"),
+    let projected = |spec: &RunSpec| {
+        assert_eq!(refusal(spec).code, "memory-exceeded");
+        projected_memory(spec, &|_| None)
     };
-    let series = foreseen(&recorded(json!({"series": 1_000}), 10_000_000));
+    let series = projected(&recorded(json!({"series": 1_000}), 10_000_000));
     assert!(series.series > 10_000_000 && series.total() == series.series as u64, "{series}");
-    let events = foreseen(&recorded(json!({"link_events": true}), 10_000_000));
+    let events = projected(&recorded(json!({"link_events": true}), 10_000_000));
     assert!(events.link_events > 10_000_000 && events.packets == 0, "{events}");
     let crowd: Vec<_> = (0..100_000).map(|_| json!({"scheme": "cubic"})).collect();
-    let flows = foreseen(&path(&[link(100)], json!({}), json!({"flows": crowd, "max_memory": 10_000_000})));
-    assert!(flows.flows > 10_000_000, "{flows}");
+    let flows = refusal(&path(&[link(100)], json!({}), json!({"flows": crowd, "max_memory": 10_000_000})));
+    assert_eq!(flows.code, "memory-exceeded");
     // All of it fits where there is room.
     let all = json!({"packets": true, "series": 10 * MS, "link_events": true});
     assert_eq!(run(&recorded(all, 4_000_000_000)).end, Timestamp(60_000 * MS));
@@ -156,10 +152,7 @@ fn what_a_trace_delivers_is_foreseen() {
         let rest = json!({"duration": seconds * 1000 * MS, "max_memory": 1, "record": {"link_events": true}});
         let spec = path(&[link], json!({"scheme": "fixed_window", "params": {"cwnd": 2}}), rest);
         let trace = Arc::new(DeliveryTrace::from_ms("1s", (1..=1000).collect::<Vec<_>>()).unwrap());
-        match Simulator::new(&spec, &|_| Some(trace.clone()), &create).err() {
-            Some(SimError::Stopped(Stopped::Memory { memory_use, .. })) => memory_use.link_events,
-            other => panic!("{other:?}"),
-        }
+        projected_memory(&spec, &|_| Some(trace.clone())).link_events
     };
     let period = foreseen(false, 1);
     assert!(period > 1000);
@@ -208,7 +201,7 @@ impl CongestionControl for Restless {
 fn timers_without_end_are_an_error() {
     let spec = path(&[link(12)], json!({"scheme": "cubic"}), json!({}));
     let mut sim = Simulator::new(&spec, &|_| None, &|_| Ok(Box::new(Restless))).unwrap();
-    assert!(matches!(sim.run(), Err(Stopped::Stuck(_))));
+    assert_eq!(sim.run().unwrap_err().code, "run-stalled");
 }
 
 #[test]
@@ -228,7 +221,7 @@ fn an_interrupt_ends_any_simulation_soon() {
         let counter = asked.clone();
         let mut sim = simulator(&spec);
         sim.set_interrupt(Arc::new(move || counter.fetch_add(1, Ordering::Relaxed) == 10));
-        assert!(matches!(sim.run(), Err(Stopped::Interrupted(_))));
+        assert_eq!(sim.run().unwrap_err().code, "run-abandoned");
         assert_eq!(asked.load(Ordering::Relaxed), 11, "it went on after the answer");
     }
 }

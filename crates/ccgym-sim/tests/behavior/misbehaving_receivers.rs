@@ -2,7 +2,7 @@
 
 use crate::common::{create, run, Net};
 use ccgym_run::RunSpec;
-use ccgym_sim::{SimError, Simulator};
+use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
 /// Two flows of Reno over 12 Mbit/s and 40 ms with a queue of 40 packets; `lie` is what the second one's receiver does. Where
@@ -62,7 +62,8 @@ fn schemes_with_a_half_at_the_receiver_are_refused() {
     let mut run = beside(&json!({"hide_loss": true}));
     run.flows[1].scheme = "sprout".to_owned();
     let error = Simulator::new(&run, &|_| None, &create).err().expect("refused");
-    assert!(matches!(error, SimError::Scheme { flow: 1, .. }), "{error}");
+    assert_eq!(error.code, "scheme-unsuitable");
+    assert!(error.place.starts_with("flows[1]"), "{error}");
     run.flows[1].ack_copies = 0;
     let error = run.validate().expect_err("no copy");
     assert_eq!(error.place, "flows[1].ack_copies");

@@ -53,7 +53,7 @@ fn refusal(onnx: &[u8], card: &str) -> String {
 }
 
 /// An error by its code and its place.
-fn coded(error: &PolicyError) -> String {
+fn coded(error: &SpecError) -> String {
     format!("{} at {}", error.code, error.place)
 }
 

@@ -1,4 +1,5 @@
 use ccgym_core::congestion_control::{FrameEvent, Media, SentEvent, SpuriousLossEvent, Steerable, Steered};
+use ccgym_core::SpecError;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -9,15 +10,15 @@ use crate::registry::Guest;
 use crate::testing::{ms, MockTransport, MSS};
 
 /// A flow whose decisions come from outside, over a base scheme.
-fn over(base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+fn over(base: &str) -> Result<Box<dyn CongestionControl>, SpecError> {
     steering("cwnd", base)
 }
 
-fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
+fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, SpecError> {
     made(target, base, Resources::default())
 }
 
-fn made(target: &str, base: &str, resources: Resources) -> Result<Box<dyn CongestionControl>, SchemeError> {
+fn made(target: &str, base: &str, resources: Resources) -> Result<Box<dyn CongestionControl>, SpecError> {
     let agent = json!({
         "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
         "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
@@ -274,8 +275,8 @@ fn a_gain_is_written_in_recovery_too() {
 
 #[test]
 fn a_base_scheme_without_a_window_of_its_own_is_refused() {
-    let refused = |made: Result<_, SchemeError>| match made {
-        Err(SchemeError::InvalidCombination { scheme: "learned", found, .. }) => found,
+    let refused = |made: Result<_, SpecError>| match made {
+        Err(error) if error.place == "scheme learned" && error.code == "parameter-invalid" => error.found,
         other => panic!("{:?}", other.err()),
     };
     assert!(refused(steering("gain", "reno")).starts_with("the base scheme \"reno\""));

@@ -41,7 +41,7 @@ fn what_is_no_number_is_refused_and_the_wrong_size_too() {
 }
 
 /// An error by its code and its place.
-fn coded(error: &PolicyError) -> String {
+fn coded(error: &SpecError) -> String {
     format!("{} at {}", error.code, error.place)
 }
 
@@ -160,7 +160,7 @@ impl Parts {
         [vec![0x08, 7], opset(b"ai.onnx.ml"), field(7, &graph)].concat()
     }
 
-    fn read(&self) -> Result<Tree, PolicyError> {
+    fn read(&self) -> Result<Tree, SpecError> {
         Tree::read(&self.onnx(), SIZES)
     }
 }

@@ -97,7 +97,7 @@ impl Isolated {
         match started.recv() {
             Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), stops, keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(NetError::new(step(), "the thread that starts it panicked")),
+            Err(_) => Err(NetError::of("run-failed", step(), "the thread that starts it panicked")),
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{
     forward_hooks, Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender,
-    SenderConfig, TimeSpan, TimeoutEvent, Timestamp,
+    SenderConfig, SpecError, TimeSpan, TimeoutEvent, Timestamp,
 };
 use ccgym_path::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
@@ -40,8 +40,8 @@ pub fn spec(value: Value) -> RunSpec {
     serde_json::from_value(value).unwrap_or_else(|e| panic!("the test's own specification: {e}"))
 }
 
-pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, String> {
-    ccgym_schemes::create(&f.scheme, &f.params).map_err(|e| e.to_string())
+pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, SpecError> {
+    ccgym_schemes::create(&f.scheme, &f.params)
 }
 
 pub fn simulator(spec: &RunSpec) -> Simulator {
@@ -62,7 +62,7 @@ pub fn agent(value: &Value) -> AgentSpec {
 /// A simulator whose flows of scheme `learned` wait for the decisions of `agent`.
 pub fn learners(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
-    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources).map_err(|e| e.to_string());
+    let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources);
     Simulator::new(spec, &|_| None, &scheme).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -360,7 +360,7 @@ impl CongestionControl for Watched {
 /// Run with every scheme watched; one record per flow.
 pub fn run_watched(spec: &RunSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
     let records = Mutex::new(Vec::new());
-    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, String> {
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         records.lock().expect("one thread").push(Arc::clone(&seen));
         Ok(Box::new(Watched::new(create(f)?, seen)))
