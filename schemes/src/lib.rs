@@ -53,6 +53,7 @@ mod send_gate;
 mod slow_start;
 #[doc(hidden)]
 pub mod testing;
+#[cfg(test)]
 mod wire;
 
 pub use registry::{

@@ -46,7 +46,7 @@ impl PolicyNetwork {
     /// Compile a file whose inputs and outputs are those of `sizes`.
     pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
         let graph = Graph::read(onnx)?;
-        graph.require_opset("opset", &[b"", b"ai.onnx"], &OPSETS).map_err(|error| error.coded("policy-version"))?;
+        graph.require_opset("opset", &["", "ai.onnx"], &OPSETS).map_err(|error| error.coded("policy-version"))?;
         let mut compiler = Compiler::new(&graph.constants);
         let memory = sizes.state_size > 0;
         let all = [("observation", sizes.observation_size), ("state", sizes.state_size)];
@@ -54,7 +54,7 @@ impl PolicyNetwork {
         compare("inputs", &graph.inputs, wanted)?;
         for (name, size) in wanted {
             let row = compiler.network.input(*size);
-            compiler.values.insert(name.as_bytes(), Value { row, float32: true });
+            compiler.values.insert(name, Value { row, float32: true });
         }
         graph.nodes.iter().try_for_each(|node| compiler.add(node))?;
         let all = [("action", sizes.action_size), ("state_out", sizes.state_size)];
@@ -62,7 +62,7 @@ impl PolicyNetwork {
         compare("outputs", &graph.outputs, wanted)?;
         let output = |(name, size): &(&str, usize)| {
             let expected = format!("{name}: float32 [batch, {size}]");
-            match compiler.values.get(name.as_bytes()) {
+            match compiler.values.get(name) {
                 Some(value) if value.float32 && value.row.len() == *size => Ok(value.row),
                 Some(value) => {
                     let kind = if value.float32 { "float32" } else { "float64" };
@@ -96,11 +96,11 @@ impl PolicyNetwork {
 }
 
 /// Whether the inputs or outputs that the file declares are those of the card.
-pub(super) fn compare(place: &str, found: &[Port<'_>], wanted: &[(&str, usize)]) -> Result<(), SpecError> {
-    let fits = |(port, (name, size)): (&Port<'_>, &(&str, usize))| {
-        port.name == name.as_bytes()
-            && port.element.is_none_or(|element| element == FLOAT)
-            && port.width.is_none_or(|width| width == *size as u64)
+pub(super) fn compare(place: &str, found: &[Port], wanted: &[(&str, usize)]) -> Result<(), SpecError> {
+    let fits = |(port, (name, size)): (&Port, &(&str, usize))| {
+        port.name == *name
+            && port.element().is_none_or(|element| element == FLOAT)
+            && port.width().is_none_or(|width| width == *size as u64)
     };
     if found.len() == wanted.len() && found.iter().zip(wanted).all(fits) {
         return Ok(());
@@ -122,47 +122,46 @@ struct Value {
 /// A network so far.
 struct Compiler<'a> {
     network: Network,
-    constants: &'a BTreeMap<&'a [u8], Constant>,
-    values: BTreeMap<&'a [u8], Value>,
+    constants: &'a BTreeMap<String, Constant>,
+    values: BTreeMap<&'a str, Value>,
     /// Matrices by the constant's name and whether it is transposed: a constant that is used again is stored once.
-    matrices: BTreeMap<(&'a [u8], bool), MatrixId>,
+    matrices: BTreeMap<(&'a str, bool), MatrixId>,
 }
 
 impl<'a> Compiler<'a> {
-    fn new(constants: &'a BTreeMap<&'a [u8], Constant>) -> Self {
+    fn new(constants: &'a BTreeMap<String, Constant>) -> Self {
         Self { network: Network::default(), constants, values: BTreeMap::new(), matrices: BTreeMap::new() }
     }
 
-    fn add(&mut self, node: &Node<'a>) -> Result<(), SpecError> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let kind = text(node.kind);
-        let standard = node.domain.is_empty() || node.domain == b"ai.onnx";
+    fn add(&mut self, node: &'a Node) -> Result<(), SpecError> {
+        let kind = node.kind.as_str();
+        let standard = node.domain.is_empty() || node.domain == "ai.onnx";
         let known = operations();
-        if !standard || !known.contains(&kind.as_str()) {
-            let from = if standard { String::new() } else { format!(" of {}", text(node.domain)) };
+        if !standard || !known.contains(&kind) {
+            let from = if standard { String::new() } else { format!(" of {}", node.domain) };
             let hint = "express it through these (a discrete policy's output are the scores, without ArgMax)";
             let expected = format!("only {}", known.join(", "));
             return Err(unreadable("graph", format!("operation {kind:?}{from}"), expected)
                 .hint(hint)
                 .coded("unsupported"));
         }
-        let place = || format!("graph, node \"{}\" ({kind})", text(node.name));
+        let place = || format!("graph, node \"{}\" ({kind})", node.name);
         let refuse = |found: String, expected: &str| unreadable(place(), found, expected);
         for name in node.inputs.iter().filter(|name| !name.is_empty()) {
-            match self.values.get(name) {
+            match self.values.get(name.as_str()) {
                 Some(value) if value.float32 && kind != "Cast" => {
-                    let found = format!("\"{}\" ({kind}) on float32", text(node.name));
+                    let found = format!("\"{}\" ({kind}) on float32", node.name);
                     let expected =
                         "Cast to float64 right after the inputs, to float32 right before the outputs, float64 between";
                     return Err(unreadable("graph", found, expected).coded("unsupported"));
                 }
                 None if !self.constants.contains_key(name) => {
-                    return Err(refuse(format!("the input {:?}", text(name)), "inputs that come before it"));
+                    return Err(refuse(format!("the input {name:?}"), "inputs that come before it"));
                 }
                 _ => {}
             }
         }
-        let rows = self.outputs(node, &kind).filter(|rows| rows.len() >= node.outputs.len());
+        let rows = self.outputs(node, kind).filter(|rows| rows.len() >= node.outputs.len());
         for (found, what, most) in [
             (self.network.numbers(), "numbers in all values so far", MAX_NUMBERS),
             (self.network.work(), "operations on numbers so far", MAX_WORK),
@@ -172,7 +171,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let rows = rows.ok_or_else(|| {
-            let shape = |name: &&[u8]| match (self.values.get(name), self.constants.get(name)) {
+            let shape = |name: &String| match (self.values.get(name.as_str()), self.constants.get(name)) {
                 (Some(value), _) => format!("[1, {}]", value.row.len()),
                 (_, Some(constant)) => format!("a constant {:?}", constant.dims),
                 _ => "none".into(),
@@ -191,9 +190,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// The rows that a node gives; `None` if its inputs or attributes do not fit.
-    fn outputs(&mut self, node: &Node<'a>, kind: &str) -> Option<Vec<Row>> {
+    fn outputs(&mut self, node: &'a Node, kind: &str) -> Option<Vec<Row>> {
         let one = |row: Row| Some(vec![row]);
-        let optional = |i: usize| node.inputs.get(i).copied().filter(|name| !name.is_empty());
+        let optional = |i: usize| node.inputs.get(i).map(String::as_str).filter(|name| !name.is_empty());
         let first = optional(0)?;
         match kind {
             "MatMul" => one(self.product(first, optional(1)?, false)?),
@@ -259,7 +258,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// A value, or a constant that is one row.
-    fn row(&mut self, name: &'a [u8]) -> Option<Row> {
+    fn row(&mut self, name: &'a str) -> Option<Row> {
         if let Some(value) = self.values.get(name) {
             return Some(value.row);
         }
@@ -272,14 +271,14 @@ impl<'a> Compiler<'a> {
         Some(row)
     }
 
-    fn whole_numbers(&self, name: &[u8]) -> Option<&'a [i64]> {
+    fn whole_numbers(&self, name: &str) -> Option<&'a [i64]> {
         match &self.constants.get(name)?.numbers {
             Numbers::Int64(numbers) => Some(numbers),
             Numbers::Float64(_) => None,
         }
     }
 
-    fn product(&mut self, left: &'a [u8], right: &'a [u8], transposed: bool) -> Option<Row> {
+    fn product(&mut self, left: &'a str, right: &'a str, transposed: bool) -> Option<Row> {
         let input = self.row(left)?;
         let Constant { dims, numbers: Numbers::Float64(numbers) } = self.constants.get(right)? else { return None };
         let &[rows, columns] = dims.as_slice() else { return None };
@@ -294,7 +293,7 @@ impl<'a> Compiler<'a> {
         network.product(input, matrix)
     }
 
-    fn gemm(&mut self, node: &Node<'a>, a: &'a [u8], b: &'a [u8], c: Option<&'a [u8]>) -> Option<Row> {
+    fn gemm(&mut self, node: &'a Node, a: &'a str, b: &'a str, c: Option<&'a str>) -> Option<Row> {
         if node.int("transA").unwrap_or(0) != 0 {
             return None;
         }
@@ -315,7 +314,7 @@ impl<'a> Compiler<'a> {
         self.network.binary("Mul", row, factor)
     }
 
-    fn split(&mut self, node: &Node<'a>, value: &'a [u8], sizes: Option<&'a [u8]>) -> Option<Vec<Row>> {
+    fn split(&mut self, node: &'a Node, value: &'a str, sizes: Option<&'a str>) -> Option<Vec<Row>> {
         let row = self.row(value).filter(|_| matches!(node.int("axis"), Some(1 | -1)))?;
         let parts = node.outputs.len();
         let sizes: Vec<usize> = match sizes {
@@ -339,7 +338,7 @@ impl<'a> Compiler<'a> {
         Some(sizes.into_iter().map(part).collect())
     }
 
-    fn slice(&mut self, node: &Node<'a>, value: &'a [u8]) -> Option<Row> {
+    fn slice(&mut self, node: &'a Node, value: &'a str) -> Option<Row> {
         let mut row = self.row(value)?;
         let list = |i: usize| match node.inputs.get(i) {
             Some(name) if !name.is_empty() => self.whole_numbers(name).map(<[i64]>::to_vec),
@@ -366,12 +365,12 @@ impl<'a> Compiler<'a> {
     }
 }
 
-impl Node<'_> {
+impl Node {
     fn int(&self, name: &str) -> Option<i64> {
-        self.attributes.iter().find(|one| one.name == name.as_bytes())?.int
+        self.attributes.iter().find(|one| one.name == name)?.int
     }
 
     fn float(&self, name: &str) -> Option<f64> {
-        self.attributes.iter().find(|one| one.name == name.as_bytes())?.float.map(f64::from)
+        self.attributes.iter().find(|one| one.name == name)?.float.map(f64::from)
     }
 }

@@ -5,55 +5,137 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use prost::bytes::Bytes;
+use prost::encoding::{decode_key, skip_field, DecodeContext};
+use prost::{DecodeError, Message};
+
 use super::error::unreadable;
-use crate::wire::{packed, Field, Fields, Malformed};
 use ccgym_core::SpecError;
 
 /// Versions of the file format that are read.
 pub(super) const NEWEST_IR: u64 = 10;
 /// Bytes of a file: eight million weights.
 pub(super) const MAX_FILE: usize = 64_000_000;
-/// Nodes of a graph. A network of ours has about a hundred.
-const MAX_NODES: usize = 10_000;
-/// Inputs of a node.
-const MAX_INPUTS: usize = 10_000;
+/// Nodes of a graph, inputs of a node, and entries of the other lists of messages. A network of ours has about a hundred
+/// nodes.
+const MAX_ENTRIES: usize = 10_000;
 
 /// Types of numbers.
 pub(super) const FLOAT: u64 = 1;
 const INT64: u64 = 7;
 pub(super) const DOUBLE: u64 = 11;
 
-/// The content of a file. Names are bytes of it.
-#[derive(Default)]
-pub(super) struct Graph<'a> {
-    pub nodes: Vec<Node<'a>>,
-    pub constants: BTreeMap<&'a [u8], Constant>,
-    pub inputs: Vec<Port<'a>>,
-    pub outputs: Vec<Port<'a>>,
-    /// Domains of operations, with their versions.
-    opsets: Vec<(&'a [u8], u64)>,
+#[derive(Message)]
+struct Model {
+    #[prost(uint64, tag = "1")]
+    ir: u64,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    graph: Option<Bytes>,
+    #[prost(message, repeated, tag = "8")]
+    opsets: Vec<OperatorSet>,
+    #[prost(message, repeated, tag = "20")]
+    training: Vec<()>,
+    #[prost(message, repeated, tag = "25")]
+    functions: Vec<()>,
 }
 
-#[derive(Default)]
-pub(super) struct Node<'a> {
-    pub inputs: Vec<&'a [u8]>,
-    pub outputs: Vec<&'a [u8]>,
-    pub name: &'a [u8],
-    pub kind: &'a [u8],
-    pub domain: &'a [u8],
-    pub attributes: Vec<Attribute<'a>>,
+#[derive(Message)]
+struct OperatorSet {
+    #[prost(string, tag = "1")]
+    domain: String,
+    #[prost(uint64, tag = "2")]
+    version: u64,
+}
+
+#[derive(Message)]
+struct Content {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    nodes: Vec<Bytes>,
+    #[prost(message, repeated, tag = "5")]
+    initializers: Vec<Tensor>,
+    #[prost(message, repeated, tag = "11")]
+    inputs: Vec<Port>,
+    #[prost(message, repeated, tag = "12")]
+    outputs: Vec<Port>,
+    #[prost(message, repeated, tag = "15")]
+    sparse: Vec<()>,
+}
+
+/// The content of a file.
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    pub constants: BTreeMap<String, Constant>,
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+    /// Domains of operations, with their versions.
+    opsets: Vec<OperatorSet>,
+}
+
+#[derive(Message)]
+pub(super) struct Node {
+    #[prost(string, repeated, tag = "1")]
+    pub inputs: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub outputs: Vec<String>,
+    #[prost(string, tag = "3")]
+    pub name: String,
+    #[prost(string, tag = "4")]
+    pub kind: String,
+    #[prost(message, repeated, tag = "5")]
+    pub attributes: Vec<Attribute>,
+    #[prost(string, tag = "7")]
+    pub domain: String,
 }
 
 /// An attribute of a node; the parts that its type does not use are empty.
-#[derive(Default)]
-pub(super) struct Attribute<'a> {
-    pub name: &'a [u8],
+#[derive(Message)]
+pub(super) struct Attribute {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(float, optional, tag = "2")]
     pub float: Option<f32>,
+    #[prost(int64, optional, tag = "3")]
     pub int: Option<i64>,
-    pub text: &'a [u8],
+    #[prost(bytes = "bytes", tag = "4")]
+    pub text: Bytes,
+    #[prost(message, repeated, tag = "5")]
+    tensor: Vec<()>,
+    #[prost(message, repeated, tag = "6")]
+    graph: Vec<()>,
+    #[prost(float, repeated, tag = "7")]
     pub floats: Vec<f32>,
+    #[prost(int64, repeated, tag = "8")]
     pub ints: Vec<i64>,
-    pub strings: Vec<&'a [u8]>,
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub strings: Vec<Bytes>,
+    #[prost(message, repeated, tag = "10")]
+    tensors: Vec<()>,
+    #[prost(message, repeated, tag = "11")]
+    graphs: Vec<()>,
+    #[prost(message, repeated, tag = "22")]
+    sparse: Vec<()>,
+    #[prost(message, repeated, tag = "23")]
+    sparse_list: Vec<()>,
+}
+
+#[derive(Message)]
+struct Tensor {
+    #[prost(int64, repeated, tag = "1")]
+    dims: Vec<i64>,
+    #[prost(uint64, tag = "2")]
+    kind: u64,
+    #[prost(int64, repeated, tag = "7")]
+    int64: Vec<i64>,
+    #[prost(string, tag = "8")]
+    name: String,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    raw: Option<Bytes>,
+    #[prost(double, repeated, tag = "10")]
+    float64: Vec<f64>,
+    #[prost(message, repeated, tag = "13")]
+    external: Vec<()>,
+    #[prost(uint64, tag = "14")]
+    location: u64,
 }
 
 /// A tensor of the file.
@@ -68,85 +150,103 @@ pub(super) enum Numbers {
 }
 
 /// An input or output of the graph.
-#[derive(Default)]
-pub(super) struct Port<'a> {
-    pub name: &'a [u8],
-    /// Type of its numbers, if the file says it.
-    pub element: Option<u64>,
-    /// Its last dimension, if it is fixed.
-    pub width: Option<u64>,
+#[derive(Message)]
+pub(super) struct Port {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, optional, tag = "2")]
+    kind: Option<PortType>,
 }
 
-impl Port<'_> {
+#[derive(Message)]
+struct PortType {
+    #[prost(message, optional, tag = "1")]
+    tensor: Option<TensorType>,
+}
+
+#[derive(Message)]
+struct TensorType {
+    #[prost(uint64, optional, tag = "1")]
+    element: Option<u64>,
+    #[prost(message, optional, tag = "2")]
+    shape: Option<Shape>,
+}
+
+#[derive(Message)]
+struct Shape {
+    #[prost(message, repeated, tag = "1")]
+    dims: Vec<Dimension>,
+}
+
+#[derive(Message)]
+struct Dimension {
+    #[prost(uint64, optional, tag = "1")]
+    size: Option<u64>,
+}
+
+impl Port {
+    fn tensor(&self) -> Option<&TensorType> {
+        self.kind.as_ref()?.tensor.as_ref()
+    }
+
+    /// Type of its numbers, if the file says it.
+    pub fn element(&self) -> Option<u64> {
+        self.tensor()?.element
+    }
+
+    /// Its last dimension, if it is fixed.
+    pub fn width(&self) -> Option<u64> {
+        self.tensor()?.shape.as_ref()?.dims.last()?.size
+    }
+
     /// For messages.
     pub fn shown(&self) -> String {
-        let width = self.width.map_or("?".into(), |width| width.to_string());
-        format!("{}: [batch, {width}]", String::from_utf8_lossy(self.name))
+        let width = self.width().map_or("?".into(), |width| width.to_string());
+        format!("{}: [batch, {width}]", self.name)
     }
 }
 
-impl<'a> Graph<'a> {
+impl Graph {
     /// Read a whole file, which holds one graph and nothing else.
-    pub(super) fn read(onnx: &'a [u8]) -> Result<Self, SpecError> {
+    pub(super) fn read(onnx: &[u8]) -> Result<Self, SpecError> {
         if onnx.len() > MAX_FILE {
             let (found, expected) = (format!("{} bytes", onnx.len()), format!("{MAX_FILE} at most"));
             return Err(unreadable("file", found, expected).hint("export a smaller network").coded("too-large"));
         }
-        let (mut graph, mut content) = (Self::default(), None);
-        for field in fields("file", onnx) {
-            match field? {
-                (1, Field::Varint(ir)) if ir > NEWEST_IR => {
-                    let (found, expected) = (format!("version {ir}"), format!("{NEWEST_IR} at most"));
-                    let hint = "export with an older ir_version";
-                    return Err(unreadable("file format", found, expected).hint(hint).coded("policy-version"));
-                }
-                (7, Field::Bytes(bytes)) => content = Some(bytes),
-                (8, Field::Bytes(bytes)) => graph.opsets.push(operator_set(bytes)?),
-                (20 | 25, _) => {
-                    return Err(unreadable("file", "training information or functions", "one graph and nothing else"))
-                }
-                _ => {}
-            }
+        let file: Model = decode("file", Bytes::copy_from_slice(onnx), &[(8, "sets of operations")])?;
+        if file.ir > NEWEST_IR {
+            let (found, expected) = (format!("version {}", file.ir), format!("{NEWEST_IR} at most"));
+            let hint = "export with an older ir_version";
+            return Err(unreadable("file format", found, expected).hint(hint).coded("policy-version"));
         }
-        if graph.opsets.is_empty() {
+        if !(file.training.is_empty() && file.functions.is_empty()) {
+            return Err(unreadable("file", "training information or functions", "one graph and nothing else"));
+        }
+        if file.opsets.is_empty() {
             let hint = "export with the version of the operations";
             return Err(unreadable("opset", "none", "a version of ONNX's operations")
                 .hint(hint)
                 .coded("policy-version"));
         }
-        graph.read_content(content.ok_or_else(|| unreadable("file", "no graph", "an ONNX model"))?)?;
-        Ok(graph)
-    }
-
-    fn read_content(&mut self, message: &'a [u8]) -> Result<(), SpecError> {
-        for field in fields("graph", message) {
-            match field? {
-                (1, Field::Bytes(_)) if self.nodes.len() == MAX_NODES => {
-                    let found = format!("more than {MAX_NODES} nodes");
-                    return Err(unreadable("graph", &found, &format!("{MAX_NODES} at most")).coded("too-large"));
-                }
-                (1, Field::Bytes(bytes)) => self.nodes.push(node(bytes)?),
-                (5, Field::Bytes(bytes)) => {
-                    let (name, constant) = tensor(bytes)?;
-                    self.constants.insert(name, constant);
-                }
-                (11, Field::Bytes(bytes)) => self.inputs.push(port(bytes)?),
-                (12, Field::Bytes(bytes)) => self.outputs.push(port(bytes)?),
-                (15, _) => return Err(unreadable("graph", "a sparse initializer", "dense ones")),
-                _ => {}
-            }
+        let content = file.graph.ok_or_else(|| unreadable("file", "no graph", "an ONNX model"))?;
+        let lists = [(1, "nodes"), (5, "initializers"), (11, "inputs"), (12, "outputs")];
+        let content: Content = decode("graph", content, &lists)?;
+        if !content.sparse.is_empty() {
+            return Err(unreadable("graph", "a sparse initializer", "dense ones"));
         }
-        Ok(())
+        let nodes = content.nodes.into_iter().map(node).collect::<Result<_, _>>()?;
+        let constants = content.initializers.into_iter().map(constant).collect::<Result<_, _>>()?;
+        Ok(Self { nodes, constants, inputs: content.inputs, outputs: content.outputs, opsets: file.opsets })
     }
 
     /// Refuse a file that was written for other versions of the operations of `domain`.
     pub(super) fn require_opset(
         &self,
         place: &str,
-        domains: &[&[u8]],
+        domains: &[&str],
         versions: &RangeInclusive<u64>,
     ) -> Result<(), SpecError> {
-        let found = self.opsets.iter().find(|(name, _)| domains.contains(name)).map(|(_, version)| *version);
+        let found = self.opsets.iter().find(|set| domains.contains(&set.domain.as_str())).map(|set| set.version);
         if found.is_some_and(|version| versions.contains(&version)) {
             return Ok(());
         }
@@ -156,150 +256,45 @@ impl<'a> Graph<'a> {
     }
 }
 
-fn operator_set(message: &[u8]) -> Result<(&[u8], u64), SpecError> {
-    let (mut domain, mut version) = (&message[..0], 0);
-    for field in fields("opset_import", message) {
-        match field? {
-            (1, Field::Bytes(bytes)) => domain = bytes,
-            (2, Field::Varint(value)) => version = value,
-            _ => {}
-        }
-    }
-    Ok((domain, version))
-}
-
-fn node(message: &[u8]) -> Result<Node<'_>, SpecError> {
-    let mut node = Node::default();
-    for field in fields("node", message) {
-        match field? {
-            (1, Field::Bytes(_)) if node.inputs.len() == MAX_INPUTS => {
-                let found = format!("a node of more than {MAX_INPUTS} inputs");
-                return Err(unreadable("graph", &found, &format!("{MAX_INPUTS} at most")).coded("too-large"));
-            }
-            (1, Field::Bytes(name)) => node.inputs.push(name),
-            (2, Field::Bytes(name)) => node.outputs.push(name),
-            (3, Field::Bytes(name)) => node.name = name,
-            (4, Field::Bytes(name)) => node.kind = name,
-            (5, Field::Bytes(bytes)) => node.attributes.push(attribute(bytes)?),
-            (7, Field::Bytes(name)) => node.domain = name,
-            _ => {}
-        }
+fn node(message: Bytes) -> Result<Node, SpecError> {
+    let lists = [(1, "inputs of a node"), (2, "outputs of a node"), (5, "attributes of a node")];
+    let node: Node = decode("node", message, &lists)?;
+    let nested = |one: &Attribute| {
+        [&one.tensor, &one.graph, &one.tensors, &one.graphs, &one.sparse, &one.sparse_list]
+            .iter()
+            .any(|v| !v.is_empty())
+    };
+    if node.attributes.iter().any(nested) {
+        let expected = "numbers and texts; constants as initializers";
+        return Err(unreadable("graph", "a tensor or a graph as an attribute", expected));
     }
     Ok(node)
 }
 
-fn attribute(message: &[u8]) -> Result<Attribute<'_>, SpecError> {
-    let mut one = Attribute::default();
-    for field in fields("attribute", message) {
-        match field? {
-            (1, Field::Bytes(bytes)) => one.name = bytes,
-            (2, Field::Fixed(bytes)) => one.float = bytes.try_into().ok().map(f32::from_le_bytes),
-            (3, Field::Varint(value)) => one.int = Some(value as i64),
-            (4, Field::Bytes(bytes)) => one.text = bytes,
-            // Numbers come packed or one by one.
-            (7, Field::Bytes(bytes) | Field::Fixed(bytes)) => {
-                one.floats.extend(cells("attribute", bytes, f32::from_le_bytes)?);
-            }
-            (8, Field::Varint(value)) => one.ints.push(value as i64),
-            (8, Field::Bytes(bytes)) => one.ints.extend(whole_numbers("attribute", bytes)?),
-            (9, Field::Bytes(bytes)) => one.strings.push(bytes),
-            (5 | 6 | 10 | 11 | 22 | 23, _) => {
-                let expected = "numbers and texts; constants as initializers";
-                return Err(unreadable("graph", "a tensor or a graph as an attribute", expected));
-            }
-            _ => {}
-        }
+fn constant(tensor: Tensor) -> Result<(String, Constant), SpecError> {
+    let Tensor { dims, kind, mut int64, name, raw, mut float64, external, location } = tensor;
+    let place = format!("initializer {name:?}");
+    if !external.is_empty() || location > 0 {
+        return Err(unreadable(&place, "numbers in another file", "all numbers inside the ONNX file"));
     }
-    Ok(one)
-}
-
-fn port(message: &[u8]) -> Result<Port<'_>, SpecError> {
-    let mut port = Port::default();
-    for field in fields("value_info", message) {
-        match field? {
-            (1, Field::Bytes(bytes)) => port.name = bytes,
-            (2, Field::Bytes(kind)) => {
-                // TypeProto.tensor_type: the type of its numbers, and its shape.
-                let tensor = inside(kind, 1)?;
-                port.element = number(tensor, 1)?;
-                for dim in fields("value_info", inside(tensor, 2)?) {
-                    if let (1, Field::Bytes(dim)) = dim? {
-                        port.width = number(dim, 1)?;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(port)
-}
-
-/// The message in field `wanted` of `message`; empty without one.
-fn inside(message: &[u8], wanted: u64) -> Result<&[u8], SpecError> {
-    let mut found: &[u8] = &[];
-    for field in fields("value_info", message) {
-        match field? {
-            (field, Field::Bytes(bytes)) if field == wanted => found = bytes,
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-/// The whole number in field `wanted` of `message`.
-fn number(message: &[u8], wanted: u64) -> Result<Option<u64>, SpecError> {
-    let mut found = None;
-    for field in fields("value_info", message) {
-        match field? {
-            (field, Field::Varint(value)) if field == wanted => found = Some(value),
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-fn tensor(message: &[u8]) -> Result<(&[u8], Constant), SpecError> {
-    let (mut name, mut kind, mut raw) = (&message[..0], 0, None);
-    let (mut dims, mut int64, mut float64) = (Vec::new(), Vec::new(), Vec::new());
-    const PLACE: &str = "initializer";
-    for field in fields(PLACE, message) {
-        match field? {
-            (1, Field::Varint(dim)) => dims.push(dim as i64),
-            (1, Field::Bytes(bytes)) => dims.extend(whole_numbers(PLACE, bytes)?),
-            (2, Field::Varint(value)) => kind = value,
-            (7, Field::Varint(value)) => int64.push(value as i64),
-            (7, Field::Bytes(bytes)) => int64.extend(whole_numbers(PLACE, bytes)?),
-            (8, Field::Bytes(bytes)) => name = bytes,
-            (9, Field::Bytes(bytes)) => raw = Some(bytes),
-            (10, Field::Bytes(bytes) | Field::Fixed(bytes)) => {
-                float64.extend(cells(PLACE, bytes, f64::from_le_bytes)?);
-            }
-            (13, _) | (14, Field::Varint(1..)) => {
-                let expected = "all numbers inside the ONNX file";
-                return Err(unreadable(&initializer(name), "numbers in another file", expected));
-            }
-            _ => {}
-        }
-    }
-    let place = initializer(name);
-    let listed = int64.len() + float64.len();
+    let (listed, bytes) = (int64.len() + float64.len(), raw.as_deref().unwrap_or_default());
     let (numbers, found) = match kind {
         DOUBLE => {
-            float64.extend(cells(PLACE, raw.unwrap_or_default(), f64::from_le_bytes)?);
+            float64.extend(cells(bytes, f64::from_le_bytes)?);
             let found = float64.len();
             (Numbers::Float64(float64), found)
         }
         INT64 => {
-            int64.extend(cells(PLACE, raw.unwrap_or_default(), i64::from_le_bytes)?);
+            int64.extend(cells(bytes, i64::from_le_bytes)?);
             let found = int64.len();
             (Numbers::Int64(int64), found)
         }
-        _ => return Err(unreadable(&place, &format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes")),
+        _ => return Err(unreadable(&place, format!("data type {kind}"), "11 (float64), or 7 (int64) for sizes")),
     };
     let sizes: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
     let count = sizes.as_ref().and_then(|sizes| sizes.iter().try_fold(1usize, |n, dim| n.checked_mul(*dim)));
     let Some(dims) = sizes.filter(|_| count == Some(found) && (raw.is_none() || listed == 0)) else {
-        return Err(unreadable(&place, &format!("{found} numbers"), &format!("as many as {dims:?} has")));
+        return Err(unreadable(&place, format!("{found} numbers"), format!("as many as {dims:?} has")));
     };
     if matches!(&numbers, Numbers::Float64(numbers) if !numbers.iter().all(|x| x.is_finite())) {
         let hint = "training has diverged, or the file is damaged: export an earlier checkpoint";
@@ -308,35 +303,36 @@ fn tensor(message: &[u8]) -> Result<(&[u8], Constant), SpecError> {
     Ok((name, Constant { dims, numbers }))
 }
 
-fn initializer(name: &[u8]) -> String {
-    format!("initializer {:?}", String::from_utf8_lossy(name))
-}
-
 /// Numbers of `N` bytes each.
 fn cells<'a, const N: usize, T: 'a>(
-    place: &str,
     bytes: &'a [u8],
     number: fn([u8; N]) -> T,
 ) -> Result<impl Iterator<Item = T> + 'a, SpecError> {
     if bytes.len() % N != 0 {
-        return Err(malformed(place, Malformed("a list of numbers of another width")));
+        return Err(malformed("initializer", "a list of numbers of another width"));
     }
     Ok(bytes.chunks_exact(N).filter_map(|cell| cell.try_into().ok()).map(number))
 }
 
-fn whole_numbers(place: &str, bytes: &[u8]) -> Result<impl Iterator<Item = i64>, SpecError> {
-    let values = packed(bytes).map_err(|m| malformed(place, m))?;
-    Ok(values.into_iter().map(|value| value as i64))
+/// Read a message. The fields `lists` are counted first: two bytes of a file can ask for hundreds of memory.
+fn decode<M: Message + Default>(place: &str, message: Bytes, lists: &[(u32, &str)]) -> Result<M, SpecError> {
+    let damaged = |error: DecodeError| malformed(place, &error.to_string());
+    let (mut rest, mut counts) = (message.clone(), vec![0; lists.len()]);
+    while !rest.is_empty() {
+        let (tag, kind) = decode_key(&mut rest).map_err(damaged)?;
+        skip_field(kind, tag, &mut rest, DecodeContext::default()).map_err(damaged)?;
+        for ((_, what), count) in lists.iter().zip(&mut counts).filter(|((list, _), _)| *list == tag) {
+            *count += 1;
+            if *count > MAX_ENTRIES {
+                let found = format!("more than {MAX_ENTRIES} {what}");
+                return Err(unreadable("graph", found, format!("{MAX_ENTRIES} at most")).coded("too-large"));
+            }
+        }
+    }
+    M::decode(message).map_err(damaged)
 }
 
-fn fields<'a>(
-    place: &'static str,
-    message: &'a [u8],
-) -> impl Iterator<Item = Result<(u64, Field<'a>), SpecError>> + 'a {
-    Fields::of(message).map(move |field| field.map_err(|m| malformed(place, m)))
-}
-
-fn malformed(place: &str, malformed: Malformed) -> SpecError {
-    let found = format!("bytes that are not ONNX: {}", malformed.0);
-    unreadable(&format!("ONNX {place}"), &found, "a whole ONNX model")
+fn malformed(place: &str, found: &str) -> SpecError {
+    let found = format!("bytes that are not ONNX: {found}");
+    unreadable(format!("ONNX {place}"), found, "a whole ONNX model")
 }

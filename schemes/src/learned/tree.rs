@@ -3,6 +3,7 @@
 //!
 //! A leaf answers with one action. Features are float32, and so are thresholds: `x ≤ threshold` goes to the first child.
 
+use prost::bytes::Bytes;
 use serde::Serialize;
 
 use super::card::NetworkShape;
@@ -16,7 +17,7 @@ pub(super) const MAX_NODES: usize = 200_000;
 /// Comparisons of a decision.
 pub(super) const MAX_DEPTH: usize = 64;
 const KIND: &str = "TreeEnsembleClassifier";
-const DOMAIN: &[u8] = b"ai.onnx.ml";
+const DOMAIN: &str = "ai.onnx.ml";
 /// Versions of `ai.onnx.ml` in which the node means the same.
 const OPSETS: std::ops::RangeInclusive<u64> = 1..=4;
 
@@ -57,13 +58,12 @@ impl Tree {
         };
         compare("inputs", &graph.inputs, &[("observation", sizes.observation_size)])?;
         compare("outputs", &graph.outputs, &[("action", sizes.action_size)])?;
-        let text = String::from_utf8_lossy;
-        if node.kind != KIND.as_bytes() || node.domain != DOMAIN {
-            let found = format!("operation {:?} of {:?}", text(node.kind), text(node.domain));
-            let expected = format!("{KIND} of {}", text(DOMAIN));
+        if node.kind != KIND || node.domain != DOMAIN {
+            let found = format!("operation {:?} of {:?}", node.kind, node.domain);
+            let expected = format!("{KIND} of {DOMAIN}");
             return Err(unreadable("graph", found, expected));
         }
-        if node.inputs != [b"observation"] || !matches!(node.outputs.as_slice(), [_, b"action"]) {
+        if node.inputs != ["observation"] || !matches!(node.outputs.as_slice(), [_, action] if action == "action") {
             let found = "other inputs and outputs of the node";
             return Err(unreadable("graph", found, "observation; a label, and action"));
         }
@@ -116,12 +116,12 @@ impl Tree {
                 ));
             }
             let depth = depths[i].ok_or_else(|| refused(&at("parent"), "none", "one that comes before it"))?;
-            if columns.modes[i] == b"LEAF" {
+            if columns.modes[i] == "LEAF" {
                 nodes.push(TreeNode::Leaf(0));
                 continue;
             }
-            if columns.modes[i] != b"BRANCH_LEQ" {
-                let found = format!("{:?}", String::from_utf8_lossy(columns.modes[i]));
+            if columns.modes[i] != "BRANCH_LEQ" {
+                let found = format!("{:?}", String::from_utf8_lossy(&columns.modes[i]));
                 return Err(refused(&at("mode"), found, "LEAF or BRANCH_LEQ"));
             }
             if depth == MAX_DEPTH {
@@ -160,7 +160,7 @@ impl Tree {
 struct Columns<'a> {
     trees: &'a [i64],
     ids: &'a [i64],
-    modes: &'a [&'a [u8]],
+    modes: &'a [Bytes],
     features: &'a [i64],
     thresholds: &'a [f32],
     visits: &'a [f32],
@@ -175,24 +175,24 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(attributes: &'a [Attribute<'a>]) -> Self {
+    fn of(attributes: &'a [Attribute]) -> Self {
         let mut columns = Self { transform: b"NONE", ..Self::default() };
         for one in attributes {
-            match one.name {
-                b"nodes_treeids" => columns.trees = &one.ints,
-                b"nodes_nodeids" => columns.ids = &one.ints,
-                b"nodes_modes" => columns.modes = &one.strings,
-                b"nodes_featureids" => columns.features = &one.ints,
-                b"nodes_values" => columns.thresholds = &one.floats,
-                b"nodes_hitrates" => columns.visits = &one.floats,
-                b"nodes_truenodeids" => columns.at_most = &one.ints,
-                b"nodes_falsenodeids" => columns.above = &one.ints,
-                b"class_treeids" => columns.answer_trees = &one.ints,
-                b"class_nodeids" => columns.answer_nodes = &one.ints,
-                b"class_ids" => columns.answers = &one.ints,
-                b"class_weights" => columns.weights = &one.floats,
-                b"classlabels_int64s" => columns.classes = &one.ints,
-                b"post_transform" => columns.transform = one.text,
+            match one.name.as_str() {
+                "nodes_treeids" => columns.trees = &one.ints,
+                "nodes_nodeids" => columns.ids = &one.ints,
+                "nodes_modes" => columns.modes = &one.strings,
+                "nodes_featureids" => columns.features = &one.ints,
+                "nodes_values" => columns.thresholds = &one.floats,
+                "nodes_hitrates" => columns.visits = &one.floats,
+                "nodes_truenodeids" => columns.at_most = &one.ints,
+                "nodes_falsenodeids" => columns.above = &one.ints,
+                "class_treeids" => columns.answer_trees = &one.ints,
+                "class_nodeids" => columns.answer_nodes = &one.ints,
+                "class_ids" => columns.answers = &one.ints,
+                "class_weights" => columns.weights = &one.floats,
+                "classlabels_int64s" => columns.classes = &one.ints,
+                "post_transform" => columns.transform = &one.text,
                 _ => {}
             }
         }

@@ -1,9 +1,10 @@
 //! Rule tables: a tree of boxes in the memory's space, with one rule per leaf; the format of Remy's `dna` files.
 
 use ccgym_core::SpecError;
+use prost::bytes::Bytes;
+use prost::Message;
 
 use super::memory::Point;
-use crate::wire::{Field, Fields, Malformed};
 
 /// Bounds that a file leaves out; also those of the whole space (`MAX_MEMORY` in Remy).
 const SPACE: (f64, f64) = (0.0, 163_840.0);
@@ -52,6 +53,55 @@ impl Rule {
     }
 }
 
+#[derive(Message)]
+struct WhiskerTree {
+    #[prost(message, optional, tag = "1")]
+    domain: Option<MemoryRange>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    children: Vec<Bytes>,
+    #[prost(message, optional, tag = "3")]
+    leaf: Option<Whisker>,
+}
+
+#[derive(Message)]
+struct Whisker {
+    #[prost(sint64, optional, tag = "31")]
+    increment: Option<i64>,
+    #[prost(double, optional, tag = "32")]
+    multiple: Option<f64>,
+    #[prost(double, optional, tag = "33")]
+    intersend_ms: Option<f64>,
+    #[prost(message, optional, tag = "34")]
+    domain: Option<MemoryRange>,
+}
+
+#[derive(Message)]
+struct MemoryRange {
+    #[prost(message, optional, tag = "11")]
+    lower: Option<Bound>,
+    #[prost(message, optional, tag = "12")]
+    upper: Option<Bound>,
+}
+
+/// A corner of a range: a memory (`Memory` in Remy).
+#[derive(Message)]
+struct Bound {
+    #[prost(double, optional, tag = "21")]
+    send: Option<f64>,
+    #[prost(double, optional, tag = "22")]
+    receive: Option<f64>,
+    #[prost(double, optional, tag = "23")]
+    rtt_ratio: Option<f64>,
+    #[prost(double, optional, tag = "24")]
+    slow_receive: Option<f64>,
+}
+
+impl Bound {
+    fn point(&self, missing: f64) -> Point {
+        [self.send, self.receive, self.rtt_ratio, self.slow_receive].map(|value| value.unwrap_or(missing))
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Node {
     /// Index of a rule.
@@ -73,7 +123,7 @@ impl Table {
     /// The bytes are no table, or one with holes or overlaps.
     pub fn decode(bytes: &[u8]) -> Result<Self, SpecError> {
         let mut reader = Reader { rules: Vec::new(), place: Vec::new() };
-        let (domain, root) = reader.node(bytes)?;
+        let (domain, root) = reader.node(Bytes::copy_from_slice(bytes))?;
         if !domain.contains_box(&Domain::WHOLE) {
             let found = format!("a domain from {:?} to {:?}, not the whole space,", domain.lower, domain.upper);
             return Err(reader.error(found));
@@ -109,48 +159,23 @@ impl Reader {
         let place = if numbers.is_empty() { "the root".to_owned() } else { format!("node {}", numbers.join(".")) };
         SpecError::of("parameter-invalid", place, found.into())
     }
-    fn wire(&self, error: Malformed) -> SpecError {
-        self.error(format!("damage ({error})"))
-    }
-    fn wrong_kind(&self, name: &str) -> SpecError {
-        self.error(format!("a {name} of another type"))
+    fn decode<M: Message + Default>(&self, bytes: Bytes) -> Result<M, SpecError> {
+        M::decode(bytes).map_err(|error| self.error(format!("damage ({error})")))
     }
 
-    fn message<'a>(&self, value: Field<'a>, name: &str) -> Result<&'a [u8], SpecError> {
-        match value {
-            Field::Bytes(bytes) => Ok(bytes),
-            _ => Err(self.wrong_kind(name)),
-        }
-    }
-    fn double(&self, value: Field<'_>, name: &str) -> Result<f64, SpecError> {
-        let value = value.double().ok_or_else(|| self.wrong_kind(name))?;
-        if value.is_finite() {
-            Ok(value)
-        } else {
-            Err(self.error(format!("{name} {value}")))
-        }
-    }
-
-    /// WhiskerTree: 1 domain, 2 children, 3 leaf.
-    fn node(&mut self, bytes: &[u8]) -> Result<(Domain, Node), SpecError> {
+    fn node(&mut self, bytes: Bytes) -> Result<(Domain, Node), SpecError> {
         if self.place.len() > MAX_DEPTH {
             return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
-        let (mut domain, mut leaf, mut children) = (None, None, Vec::new());
-        for field in Fields::of(bytes) {
-            match field.map_err(|error| self.wire(error))? {
-                (1, value) => domain = Some(self.domain(self.message(value, "domain")?)?),
-                (2, value) => {
-                    self.place.push(children.len() + 1);
-                    children.push(self.node(self.message(value, "child")?)?);
-                    self.place.pop();
-                }
-                (3, value) => leaf = Some(self.leaf(self.message(value, "leaf")?)?),
-                // What the table was made for, and by which search.
-                _ => {}
-            }
+        let tree: WhiskerTree = self.decode(bytes)?;
+        let domain = tree.domain.map(|range| self.domain(&range)).transpose()?;
+        let mut children = Vec::new();
+        for child in tree.children {
+            self.place.push(children.len() + 1);
+            children.push(self.node(child)?);
+            self.place.pop();
         }
-        match leaf {
+        match tree.leaf.map(|whisker| self.leaf(&whisker)).transpose()? {
             Some((rule, of_rule)) if children.is_empty() => {
                 self.rules.push(rule);
                 Ok((domain.or(of_rule).unwrap_or(Domain::WHOLE), Node::Leaf(self.rules.len() - 1)))
@@ -198,19 +223,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Whisker: 31 increment, 32 multiple, 33 minimum gap in milliseconds, 34 domain.
-    fn leaf(&self, bytes: &[u8]) -> Result<(Rule, Option<Domain>), SpecError> {
-        let (mut increment, mut multiple, mut intersend, mut domain) = (None, None, None, None);
-        for field in Fields::of(bytes) {
-            match field.map_err(|error| self.wire(error))? {
-                (31, value) => increment = Some(value.zigzag().ok_or_else(|| self.wrong_kind("window increment"))?),
-                (32, value) => multiple = Some(self.double(value, "window multiple")?),
-                (33, value) => intersend = Some(self.double(value, "gap")?),
-                (34, value) => domain = Some(self.domain(self.message(value, "domain")?)?),
-                _ => {}
-            }
-        }
-        let (Some(increment), Some(multiple), Some(intersend_ms)) = (increment, multiple, intersend) else {
+    fn leaf(&self, whisker: &Whisker) -> Result<(Rule, Option<Domain>), SpecError> {
+        let domain = whisker.domain.as_ref().map(|range| self.domain(range)).transpose()?;
+        let (Some(increment), Some(multiple), Some(intersend_ms)) =
+            (whisker.increment, whisker.multiple, whisker.intersend_ms)
+        else {
             return Err(self.error("a rule without its increment, multiple or gap"));
         };
         if increment.unsigned_abs() > MAX_WINDOW || !(0.0..=1e6).contains(&multiple) {
@@ -222,46 +239,28 @@ impl Reader {
         Ok((Rule { increment, multiple, intersend_ms }, domain))
     }
 
-    /// MemoryRange: 11 lower, 12 upper.
-    fn domain(&self, bytes: &[u8]) -> Result<Domain, SpecError> {
-        let mut domain = Domain::WHOLE;
-        for field in Fields::of(bytes) {
-            match field.map_err(|error| self.wire(error))? {
-                (11, value) => domain.lower = self.point(self.message(value, "bound")?, SPACE.0)?,
-                (12, value) => domain.upper = self.point(self.message(value, "bound")?, SPACE.1)?,
-                _ => {}
-            }
-        }
-        if (0..4).all(|axis| domain.lower[axis] < domain.upper[axis]) {
+    fn domain(&self, range: &MemoryRange) -> Result<Domain, SpecError> {
+        let bound = |bound: &Option<Bound>, missing| bound.as_ref().map_or([missing; 4], |bound| bound.point(missing));
+        let domain = Domain { lower: bound(&range.lower, SPACE.0), upper: bound(&range.upper, SPACE.1) };
+        let finite = domain.lower.iter().chain(&domain.upper).all(|value| value.is_finite());
+        if finite && (0..4).all(|axis| domain.lower[axis] < domain.upper[axis]) {
             Ok(domain)
         } else {
             Err(self.error(format!("an empty domain from {:?} to {:?}", domain.lower, domain.upper)))
         }
-    }
-
-    /// Memory: 21 send, 22 receive, 23 RTT ratio, 24 slow receive.
-    fn point(&self, bytes: &[u8], missing: f64) -> Result<Point, SpecError> {
-        let mut point = [missing; 4];
-        for field in Fields::of(bytes) {
-            let (number, value) = field.map_err(|error| self.wire(error))?;
-            if let 21..=24 = number {
-                point[number as usize - 21] = self.double(value, "bound")?;
-            }
-        }
-        Ok(point)
     }
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::wire::build::{self, varint};
+    use crate::wire::{self, varint};
 
     fn number(field: u64, value: f64) -> Vec<u8> {
         [varint((field << 3) | 1), value.to_le_bytes().to_vec()].concat()
     }
     fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
-        build::field(field, &parts.concat())
+        wire::field(field, &parts.concat())
     }
     fn bound(field: u64, point: &Point) -> Vec<u8> {
         let of_file = [0, 1, 2, 3].map(|axis| number(21 + axis as u64, point[axis]));

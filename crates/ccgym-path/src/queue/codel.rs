@@ -8,20 +8,14 @@ use crate::queue::store::Store;
 use crate::queue::Queued;
 
 impl Rule for ControlLaw {
-    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, _store: &Store, room: bool, _marked: &mut u64) -> bool {
+    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, _store: &mut Store, room: bool) -> bool {
         if room {
             self.observe(packet.wire);
         }
         room
     }
 
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        dropped: &mut Vec<Queued>,
-        marked: &mut u64,
-    ) -> Option<Queued> {
-        self.next(now, store, dropped, marked)
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
+        self.next(now, store, dropped)
     }
 }

@@ -76,13 +76,7 @@ impl ControlLaw {
     }
 
     /// The next packet to send; those dropped on the way are appended to `dropped`, and those marked are counted.
-    pub fn next(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        dropped: &mut Vec<Queued>,
-        marked: &mut u64,
-    ) -> Option<Queued> {
+    pub fn next(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
         // The common case, spelled out because it is the hot one: no standing queue.
         if !self.dropping && store.front().is_some_and(|head| now.since(head.arrived) < self.target) {
             self.first_above_time = None;
@@ -96,7 +90,7 @@ impl ControlLaw {
             while self.dropping && self.clock(now) >= self.next_drop {
                 self.count = self.count.wrapping_add(1);
                 self.inverse_root.step(self.count);
-                if self.mark_or_drop(&mut packet, dropped, marked) {
+                if self.mark_or_drop(&mut packet, store, dropped) {
                     self.next_drop = self.after(self.next_drop);
                     break;
                 }
@@ -108,7 +102,7 @@ impl ControlLaw {
                 }
             }
         } else if ok_to_drop {
-            if !self.mark_or_drop(&mut packet, dropped, marked) {
+            if !self.mark_or_drop(&mut packet, store, dropped) {
                 (packet, _) = self.take(now, store);
             }
             self.dropping = true;
@@ -158,9 +152,9 @@ impl ControlLaw {
     }
 
     /// True if the packet was marked and goes on; false if it was dropped.
-    fn mark_or_drop(&self, packet: &mut Option<Queued>, dropped: &mut Vec<Queued>, marked: &mut u64) -> bool {
+    fn mark_or_drop(&self, packet: &mut Option<Queued>, store: &mut Store, dropped: &mut Vec<Queued>) -> bool {
         let Some(p) = packet else { return false };
-        if self.ecn && p.mark(marked) {
+        if self.ecn && store.mark(p) {
             return true;
         }
         dropped.extend(packet.take());

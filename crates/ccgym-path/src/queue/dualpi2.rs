@@ -33,7 +33,6 @@ pub struct DualPi2 {
     classic_share: f64,
     /// Bytes that classic traffic may send before L4S does; it is served while this is positive.
     credit: f64,
-    marked: u64,
     rng: Rng,
 }
 
@@ -57,7 +56,6 @@ impl DualPi2 {
             step,
             classic_share,
             credit: 0.0,
-            marked: 0,
             rng: Rng::stream(seed, "queue/dualpi2", index),
         }
     }
@@ -114,13 +112,13 @@ impl DualPi2 {
             }
             let coupled = enough && self.rng.bernoulli(self.coupling * p);
             if coupled || now.since(packet.arrived) > self.step {
-                packet.mark(&mut self.marked);
+                self.l4s.mark(packet);
             }
             return true;
         }
         // p′², as two draws (De Schepper et al., PI², CoNEXT 2016).
         let chosen = enough && both(&mut self.rng);
-        !chosen || (!overload && packet.mark(&mut self.marked))
+        !chosen || (!overload && self.classic.mark(packet))
     }
 }
 
@@ -159,15 +157,14 @@ impl QueueDiscipline for DualPi2 {
     }
 
     fn marked(&self) -> u64 {
-        self.marked
+        self.l4s.marked + self.classic.marked
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::packet::Datagram;
-
     use super::*;
+    use crate::queue::tests::full_packet;
 
     const MS: TimeSpan = TimeSpan::from_millis(1);
 
@@ -176,17 +173,12 @@ mod tests {
         DualPi2::new(&LimitSpec { packets: Some(10_000), bytes: None }, controller, 2.0, MS, 0.1, (1, 0))
     }
 
-    fn packet(ms: u64, ecn: Ecn) -> Queued {
-        let datagram = Datagram { id: ms, flow: 0, size: 1500, ecn };
-        Queued { datagram, wire: 1500, arrived: Timestamp::from_millis(ms) }
-    }
-
     /// RFC 9332 appendix A by hand: Δp′ = 0.16·(delay − 15 ms) + 3.2·growth, at 16, 32 and 48 ms.
     #[test]
     fn probability_follows_the_equation() {
         let mut queue = dualpi2();
         for ms in [1, 20] {
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::NotEct), &mut vec![]);
         }
         let mut p = 0.0;
         // The head, of 1 ms, is 15, 31 and 47 ms old.
@@ -216,8 +208,8 @@ mod tests {
     fn the_longer_wait_counts() {
         for (l4s, classic) in [(6, 11), (11, 6)] {
             let mut queue = dualpi2();
-            queue.l4s.push(packet(l4s, Ecn::Ect1));
-            queue.classic.push(packet(classic, Ecn::NotEct));
+            queue.l4s.push(full_packet(l4s, Ecn::Ect1));
+            queue.classic.push(full_packet(classic, Ecn::NotEct));
             queue.catch_up(Timestamp::from_millis(16));
             // 10 ms, of packets of 6 and 11 ms: 0.16·(−0.005) + 3.2·0.01.
             assert!((queue.probability - (0.032 - 0.000_8)).abs() < 1e-12, "{}", queue.probability);
@@ -232,7 +224,7 @@ mod tests {
         let (mut dropped, mut marked) = (vec![], 0.0);
         let count = 40_000;
         for id in 0..count {
-            queue.queue(matches!(ecn, Ecn::Ect1)).push(packet(id, ecn));
+            queue.queue(matches!(ecn, Ecn::Ect1)).push(full_packet(id, ecn));
         }
         queue.probability = probability;
         while let Some(packet) = queue.dequeue(Timestamp::ZERO, &mut dropped) {
@@ -280,7 +272,7 @@ mod tests {
             (Ecn::Ect1, 2, Ecn::Ce),
         ] {
             let (mut queue, mut dropped) = (dualpi2(), vec![]);
-            queue.enqueue(Timestamp::from_millis(1), packet(1, ecn), &mut dropped);
+            queue.enqueue(Timestamp::from_millis(1), full_packet(1, ecn), &mut dropped);
             queue.probability = 1.0;
             queue.controller.due(Timestamp::from_millis(1 + waited), true);
             let found = queue.dequeue(Timestamp::from_millis(1 + waited), &mut dropped).map(|p| p.datagram.ecn);
@@ -289,7 +281,7 @@ mod tests {
         // With a second packet behind it, it is.
         let (mut queue, mut dropped) = (dualpi2(), vec![]);
         for ms in [1, 2] {
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut dropped);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::NotEct), &mut dropped);
         }
         queue.probability = 1.0;
         let found = queue.dequeue(Timestamp::from_millis(2), &mut dropped).map(|p| p.arrived.as_millis());
@@ -302,7 +294,7 @@ mod tests {
         let mut queue = dualpi2();
         queue.limits = (&LimitSpec { packets: Some(4), bytes: None }).into();
         let codepoints = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce, Ecn::Ect1];
-        let taken = codepoints.map(|ecn| queue.enqueue(Timestamp::ZERO, packet(0, ecn), &mut vec![]));
+        let taken = codepoints.map(|ecn| queue.enqueue(Timestamp::ZERO, full_packet(0, ecn), &mut vec![]));
         assert_eq!(taken, [true, true, true, true, false]);
         assert_eq!((queue.classic.len(), queue.l4s.len(), queue.backlog()), (2, 2, (4, 6_000)));
     }
@@ -311,8 +303,8 @@ mod tests {
     fn l4s_packets_that_waited_beyond_the_step_are_marked() {
         let mut queue = dualpi2();
         for ms in 0..2 {
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect1), &mut vec![]);
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect0), &mut vec![]);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect1), &mut vec![]);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect0), &mut vec![]);
         }
         // At 2 ms the second L4S packet is just 1 ms old. Classic packets come last, and never by the step.
         let left: Vec<_> = std::iter::from_fn(|| queue.dequeue(Timestamp::from_millis(2), &mut vec![])).collect();
@@ -325,8 +317,8 @@ mod tests {
     fn classic_traffic_has_its_share() {
         let mut queue = dualpi2();
         for id in 0..1_000 {
-            queue.l4s.push(packet(id, Ecn::Ect1));
-            queue.classic.push(packet(id, Ecn::NotEct));
+            queue.l4s.push(full_packet(id, Ecn::Ect1));
+            queue.classic.push(full_packet(id, Ecn::NotEct));
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.dequeue(Timestamp::ZERO, &mut vec![])).collect();
         let classic = |packets: &[Queued]| packets.iter().filter(|p| p.datagram.ecn == Ecn::NotEct).count();

@@ -12,19 +12,13 @@ use crate::queue::{QueueDiscipline, Queued};
 /// What a discipline does beyond keeping packets in order and dropping arrivals beyond the limit.
 pub trait Rule: Clone + Send + Sync + 'static {
     /// A packet arrives at `store`; `room` says whether the limit holds with it. False: it is dropped. A rule marks with
-    /// [`Queued::mark`], which counts in `marked`.
-    fn admit(&mut self, _now: Timestamp, _packet: &mut Queued, _store: &Store, room: bool, _marked: &mut u64) -> bool {
+    /// [`Store::mark`].
+    fn admit(&mut self, _now: Timestamp, _packet: &mut Queued, _store: &mut Store, room: bool) -> bool {
         room
     }
 
     /// The link takes a packet; those dropped on the way are appended to `dropped`.
-    fn dequeue(
-        &mut self,
-        _now: Timestamp,
-        store: &mut Store,
-        _dropped: &mut Vec<Queued>,
-        _marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         store.pop()
     }
 }
@@ -40,21 +34,20 @@ impl Rule for NoRule {}
 pub struct Fifo<R> {
     pub(super) store: Store,
     limits: Limits,
-    pub(super) marked: u64,
     pub(super) rule: R,
 }
 
 impl<R: Rule> Fifo<R> {
     /// Empty.
     pub fn new(limits: impl Into<Limits>, rule: R) -> Self {
-        Self { store: Store::default(), limits: limits.into(), marked: 0, rule }
+        Self { store: Store::default(), limits: limits.into(), rule }
     }
 }
 
 impl<R: Rule> QueueDiscipline for Fifo<R> {
     fn enqueue(&mut self, now: Timestamp, mut packet: Queued, _dropped: &mut Vec<Queued>) -> bool {
         let room = self.store.admits(&self.limits, packet.wire);
-        let taken = self.rule.admit(now, &mut packet, &self.store, room, &mut self.marked) && room;
+        let taken = self.rule.admit(now, &mut packet, &mut self.store, room) && room;
         if taken {
             self.store.push(packet);
         }
@@ -62,7 +55,7 @@ impl<R: Rule> QueueDiscipline for Fifo<R> {
     }
 
     fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued> {
-        self.rule.dequeue(now, &mut self.store, dropped, &mut self.marked)
+        self.rule.dequeue(now, &mut self.store, dropped)
     }
 
     fn backlog(&self) -> (u64, u64) {
@@ -70,6 +63,6 @@ impl<R: Rule> QueueDiscipline for Fifo<R> {
     }
 
     fn marked(&self) -> u64 {
-        self.marked
+        self.store.marked
     }
 }

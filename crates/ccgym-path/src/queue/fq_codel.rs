@@ -36,7 +36,6 @@ pub struct FqCodel {
     perturbation: u64,
     packets: u64,
     bytes: u64,
-    marked: u64,
 }
 
 impl FqCodel {
@@ -52,7 +51,6 @@ impl FqCodel {
             perturbation: Rng::stream(seed, "queue/fq_codel", index).next_u64(),
             packets: 0,
             bytes: 0,
-            marked: 0,
         }
     }
 
@@ -133,7 +131,7 @@ impl QueueDiscipline for FqCodel {
                 continue;
             }
             let dropped_before = dropped.len();
-            let packet = flow.law.next(now, &mut flow.store, dropped, &mut self.marked);
+            let packet = flow.law.next(now, &mut flow.store, dropped);
             if let Some(p) = &packet {
                 flow.deficit -= i64::from(p.wire);
             }
@@ -161,6 +159,6 @@ impl QueueDiscipline for FqCodel {
     }
 
     fn marked(&self) -> u64 {
-        self.marked
+        self.flows.iter().map(|flow| flow.store.marked).sum()
     }
 }

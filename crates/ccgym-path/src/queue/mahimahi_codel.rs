@@ -49,13 +49,7 @@ impl MahimahiCodel {
 }
 
 impl Rule for MahimahiCodel {
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        dropped: &mut Vec<Queued>,
-        _marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
         let now_ms = now.as_millis();
         let (first, ripe) = self.take(now_ms, store)?;
         if self.dropping {

@@ -128,18 +128,12 @@ impl MahimahiPie {
 }
 
 impl Rule for MahimahiPie {
-    fn admit(&mut self, now: Timestamp, _packet: &mut Queued, store: &Store, room: bool, _marked: &mut u64) -> bool {
+    fn admit(&mut self, now: Timestamp, _packet: &mut Queued, store: &mut Store, room: bool) -> bool {
         self.catch_up(now.as_millis(), store);
         room && !self.drops_early(store)
     }
 
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        _dropped: &mut Vec<Queued>,
-        _marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         let packet = store.pop()?;
         self.measure(now.as_millis(), packet.wire, store);
         self.catch_up(now.as_millis(), store);

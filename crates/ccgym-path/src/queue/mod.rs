@@ -2,7 +2,7 @@
 //!
 //! To add one: a file here ([`fifo::Rule`] if it keeps one queue), its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
 
-use ccgym_core::packet::{Datagram, Ecn};
+use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
 use ccgym_core::SpecError;
 use dyn_clone::DynClone;
@@ -36,19 +36,6 @@ pub struct Queued {
     pub wire: u32,
     /// When it arrived at the link.
     pub arrived: Timestamp,
-}
-
-impl Queued {
-    /// Set congestion-experienced, and count it if that is new. False if the flow does not understand ECN.
-    pub fn mark(&mut self, marked: &mut u64) -> bool {
-        let ecn = &mut self.datagram.ecn;
-        if !ecn.is_capable() {
-            return false;
-        }
-        *marked += u64::from(*ecn != Ecn::Ce);
-        *ecn = Ecn::Ce;
-        true
-    }
 }
 
 /// A queue that decides what is sent next and what is lost. Times never decrease from call to call.

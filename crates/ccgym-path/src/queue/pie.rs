@@ -109,7 +109,7 @@ impl Pie {
 }
 
 impl Rule for Pie {
-    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &Store, room: bool, marked: &mut u64) -> bool {
+    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &mut Store, room: bool) -> bool {
         self.catch_up(now, store);
         if self.probability == 0.0 && self.low(store.age(now)) && self.low(self.controller.previous()) {
             self.burst = self.max_burst;
@@ -119,16 +119,10 @@ impl Rule for Pie {
             return false;
         }
         let marks = self.mark_up_to.is_some_and(|max| self.probability <= max);
-        !self.chooses(store) || (marks && packet.mark(marked))
+        !self.chooses(store) || (marks && store.mark(packet))
     }
 
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        _dropped: &mut Vec<Queued>,
-        _marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         self.catch_up(now, store);
         store.pop()
     }
@@ -136,10 +130,11 @@ impl Rule for Pie {
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::packet::{Datagram, Ecn};
+    use ccgym_core::packet::Ecn;
 
     use super::*;
     use crate::queue::fifo::Fifo;
+    use crate::queue::tests::full_packet;
     use crate::queue::QueueDiscipline;
     use crate::spec::LimitSpec;
 
@@ -149,11 +144,6 @@ mod tests {
         let controller = PiController::new(TimeSpan(15 * MS.0), TimeSpan(15 * MS.0), 0.125, 1.25);
         let limit = LimitSpec { packets: Some(10_000), bytes: None };
         Fifo::new(&limit, Pie::new(controller, TimeSpan(150 * MS.0), mark_up_to, (1, 0)))
-    }
-
-    fn packet(ms: u64, ecn: Ecn) -> Queued {
-        let datagram = Datagram { id: ms, flow: 0, size: 1500, ecn };
-        Queued { datagram, wire: 1500, arrived: Timestamp::from_millis(ms) }
     }
 
     /// RFC 8033 §4.2 by hand: α = 0.125/s, β = 1.25/s, target 15 ms; (probability, old delay, delay in ms) → probability.
@@ -197,10 +187,10 @@ mod tests {
     fn bursts_pass() {
         let mut queue = pie(None);
         for ms in 0..150 {
-            assert!(queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]), "{ms}");
+            assert!(queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::NotEct), &mut vec![]), "{ms}");
             queue.rule.probability = 1.0;
         }
-        assert!(!queue.enqueue(Timestamp::from_millis(150), packet(150, Ecn::NotEct), &mut vec![]));
+        assert!(!queue.enqueue(Timestamp::from_millis(150), full_packet(150, Ecn::NotEct), &mut vec![]));
     }
 
     /// §4.4: the allowance is refilled when the probability is zero and both delays are below half of the target.
@@ -213,8 +203,8 @@ mod tests {
             queue.rule.burst = TimeSpan::ZERO;
             queue.rule.probability = probability;
             queue.rule.controller.change(TimeSpan(before * MS.0));
-            queue.store.push(packet(0, Ecn::NotEct));
-            assert!(queue.enqueue(Timestamp::from_millis(waits), packet(waits, Ecn::NotEct), &mut vec![]));
+            queue.store.push(full_packet(0, Ecn::NotEct));
+            assert!(queue.enqueue(Timestamp::from_millis(waits), full_packet(waits, Ecn::NotEct), &mut vec![]));
             let full = queue.rule.burst == TimeSpan(150 * MS.0);
             assert_eq!(full, refilled, "probability {probability}, {before} ms, then {waits} ms");
         }
@@ -233,7 +223,7 @@ mod tests {
             queue.rule.summed = SPACING.1;
             queue.rule.controller.change(TimeSpan(delay * MS.0));
             for id in 0..packets {
-                queue.store.push(packet(id, Ecn::NotEct));
+                queue.store.push(full_packet(id, Ecn::NotEct));
             }
             assert_eq!(queue.rule.chooses(&queue.store), drops, "{probability} {delay} ms, {packets} packets");
         }
@@ -244,7 +234,7 @@ mod tests {
     fn drops_are_spaced() {
         let mut queue = pie(None);
         for ms in 0..200 {
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::NotEct), &mut vec![]);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::NotEct), &mut vec![]);
         }
         let (mut gaps, mut gap) = (vec![], 0);
         for _ in 0..20_000 {
@@ -271,13 +261,13 @@ mod tests {
         {
             let mut queue = pie(Some(0.1));
             for ms in 0..200 {
-                queue.enqueue(Timestamp::from_millis(ms), packet(ms, ecn), &mut vec![]);
+                queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, ecn), &mut vec![]);
             }
             queue.rule.probability = probability;
             queue.rule.summed = SPACING.1;
-            queue.marked = 0;
-            let accepted = queue.enqueue(Timestamp::from_millis(200), packet(200, ecn), &mut vec![]);
-            assert_eq!((accepted, queue.marked), (marked, u64::from(marked)), "{probability} {ecn:?}");
+            queue.store.marked = 0;
+            let accepted = queue.enqueue(Timestamp::from_millis(200), full_packet(200, ecn), &mut vec![]);
+            assert_eq!((accepted, queue.store.marked), (marked, u64::from(marked)), "{probability} {ecn:?}");
         }
     }
 }

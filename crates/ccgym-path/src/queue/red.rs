@@ -110,22 +110,16 @@ impl Red {
 }
 
 impl Rule for Red {
-    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &Store, _room: bool, marked: &mut u64) -> bool {
+    fn admit(&mut self, now: Timestamp, packet: &mut Queued, store: &mut Store, _room: bool) -> bool {
         self.average(now, store);
         match self.judge() {
             Verdict::Pass => true,
-            Verdict::Chosen => self.settings.ecn && packet.mark(marked),
+            Verdict::Chosen => self.settings.ecn && store.mark(packet),
             Verdict::Drop => false,
         }
     }
 
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        _dropped: &mut Vec<Queued>,
-        _marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         let packet = store.pop()?;
         if self.was_waiting {
             let took = now.since(self.last_departure).as_secs_f64();
@@ -140,10 +134,11 @@ impl Rule for Red {
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::packet::{Datagram, Ecn};
+    use ccgym_core::packet::Ecn;
 
     use super::*;
     use crate::queue::fifo::Fifo;
+    use crate::queue::tests::full_packet;
     use crate::queue::QueueDiscipline;
     use crate::spec::LimitSpec;
 
@@ -153,11 +148,6 @@ mod tests {
         Fifo::new(&limit, Red::new(settings, 1, 0))
     }
 
-    fn packet(ecn: Ecn) -> Queued {
-        let datagram = Datagram { id: 0, flow: 0, size: 1500, ecn };
-        Queued { datagram, wire: 1500, arrived: Timestamp::ZERO }
-    }
-
     /// §VI, equation 2: after L arrivals that each find one packet more, the average is L + 1 + (((1−w)^(L+1) − 1)/w).
     #[test]
     fn average_of_a_burst() {
@@ -165,7 +155,7 @@ mod tests {
         let burst = 50;
         for _ in 0..=burst {
             queue.rule.average(Timestamp::ZERO, &queue.store);
-            queue.store.push(packet(Ecn::NotEct));
+            queue.store.push(full_packet(0, Ecn::NotEct));
         }
         // Arrival k + 1 finds k packets; the first one, an empty queue of average zero.
         let l = f64::from(burst);
@@ -178,7 +168,7 @@ mod tests {
     fn average_decays_while_idle() {
         let mut queue = red(true, false);
         for _ in 0..3 {
-            queue.store.push(packet(Ecn::NotEct));
+            queue.store.push(full_packet(0, Ecn::NotEct));
         }
         for ms in [10, 12, 14] {
             queue.dequeue(Timestamp::from_millis(ms), &mut vec![]);
@@ -239,8 +229,8 @@ mod tests {
             let mut queue = red(true, true);
             queue.rule.average = average;
             queue.rule.since_chosen = Some(1_000);
-            assert_eq!(queue.enqueue(Timestamp::ZERO, packet(ecn), &mut vec![]), accepted, "{average} {ecn:?}");
-            assert_eq!(queue.marked, u64::from(accepted && average > 5.0), "{average} {ecn:?}");
+            assert_eq!(queue.enqueue(Timestamp::ZERO, full_packet(0, ecn), &mut vec![]), accepted, "{average} {ecn:?}");
+            assert_eq!(queue.marked(), u64::from(accepted && average > 5.0), "{average} {ecn:?}");
         }
     }
 }

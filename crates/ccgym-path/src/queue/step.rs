@@ -25,23 +25,17 @@ impl Step {
 }
 
 impl Rule for Step {
-    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, store: &Store, room: bool, marked: &mut u64) -> bool {
+    fn admit(&mut self, _now: Timestamp, packet: &mut Queued, store: &mut Store, room: bool) -> bool {
         if room && !store.admits(&self.threshold, packet.wire) {
-            packet.mark(marked);
+            store.mark(packet);
         }
         room
     }
 
-    fn dequeue(
-        &mut self,
-        now: Timestamp,
-        store: &mut Store,
-        _dropped: &mut Vec<Queued>,
-        marked: &mut u64,
-    ) -> Option<Queued> {
+    fn dequeue(&mut self, now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         let mut packet = store.pop()?;
         if now.since(packet.arrived) > self.delay {
-            packet.mark(marked);
+            store.mark(&mut packet);
         }
         Some(packet)
     }
@@ -49,16 +43,12 @@ impl Rule for Step {
 
 #[cfg(test)]
 mod tests {
-    use ccgym_core::packet::{Datagram, Ecn};
+    use ccgym_core::packet::Ecn;
 
     use super::*;
     use crate::queue::fifo::Fifo;
+    use crate::queue::tests::full_packet;
     use crate::queue::QueueDiscipline;
-
-    fn packet(ms: u64, ecn: Ecn) -> Queued {
-        let datagram = Datagram { id: ms, flow: 0, size: 1496, ecn };
-        Queued { datagram, wire: 1500, arrived: Timestamp::from_millis(ms) }
-    }
 
     const ROOMY: LimitSpec = LimitSpec { packets: Some(100), bytes: None };
 
@@ -69,7 +59,7 @@ mod tests {
         for threshold in [packets, bytes] {
             let mut queue = Fifo::new(&ROOMY, Step::new(Some(&threshold), None));
             for ms in 0..5 {
-                queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect1), &mut vec![]);
+                queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect1), &mut vec![]);
             }
             let left: Vec<_> = std::iter::from_fn(|| queue.dequeue(Timestamp::from_millis(5), &mut vec![])).collect();
             let marked: Vec<_> = left.iter().map(|packet| packet.datagram.ecn == Ecn::Ce).collect();
@@ -81,7 +71,7 @@ mod tests {
     fn marks_departures_that_waited() {
         let mut queue = Fifo::new(&ROOMY, Step::new(None, Some(TimeSpan::from_millis(2))));
         for ms in 0..3 {
-            queue.enqueue(Timestamp::from_millis(ms), packet(ms, Ecn::Ect0), &mut vec![]);
+            queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect0), &mut vec![]);
         }
         let mut leaves = |ms| queue.dequeue(Timestamp::from_millis(ms), &mut vec![]).map(|p| p.datagram.ecn);
         assert_eq!([2, 4, 5].map(&mut leaves), [Some(Ecn::Ect0), Some(Ecn::Ce), Some(Ecn::Ce)]);
@@ -91,7 +81,7 @@ mod tests {
     fn drops_beyond_its_limit_and_marks_no_other_flows() {
         let one = LimitSpec { packets: Some(1), bytes: None };
         let mut queue = Fifo::new(&LimitSpec { packets: Some(2), bytes: None }, Step::new(Some(&one), None));
-        let taken = [0, 1, 2].map(|ms| queue.enqueue(Timestamp::ZERO, packet(ms, Ecn::NotEct), &mut vec![]));
+        let taken = [0, 1, 2].map(|ms| queue.enqueue(Timestamp::ZERO, full_packet(ms, Ecn::NotEct), &mut vec![]));
         assert_eq!((taken, queue.marked()), ([true, true, false], 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use ccgym_core::packet::Ecn;
 use ccgym_core::units::{TimeSpan, Timestamp};
 
 use crate::link::waiting::Limits;
@@ -12,6 +13,8 @@ use crate::queue::Queued;
 pub struct Store {
     packets: VecDeque<Queued>,
     bytes: u64,
+    /// Packets marked with congestion-experienced so far.
+    pub marked: u64,
 }
 
 impl Store {
@@ -63,6 +66,17 @@ impl Store {
     #[inline]
     pub fn backlog(&self) -> (u64, u64) {
         (self.packets.len() as u64, self.bytes)
+    }
+
+    /// Set congestion-experienced, and count it if that is new. False if the flow does not understand ECN.
+    pub fn mark(&mut self, packet: &mut Queued) -> bool {
+        let ecn = &mut packet.datagram.ecn;
+        if !ecn.is_capable() {
+            return false;
+        }
+        self.marked += u64::from(*ecn != Ecn::Ce);
+        *ecn = Ecn::Ce;
+        true
     }
 
     /// Whether the limits hold.

@@ -13,6 +13,11 @@ fn packet(id: u64, flow: u32, at_ms: u64, ecn: Ecn) -> Queued {
     Queued { datagram, wire: 1504, arrived: Timestamp::from_millis(at_ms) }
 }
 
+/// A packet of 1500 bytes, numbered by the time of its arrival.
+pub fn full_packet(ms: u64, ecn: Ecn) -> Queued {
+    Queued { wire: 1500, ..packet(ms, 0, ms, ecn) }
+}
+
 fn make(spec: &QueueSpec) -> Box<dyn QueueDiscipline> {
     from_spec(spec, 1, 0)
 }

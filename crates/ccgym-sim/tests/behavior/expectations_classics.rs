@@ -1,7 +1,8 @@
 //! What Westwood+, H-TCP and BIC were made for. Where a bound is not derived in a comment it is ours: calibrated once,
 //! then frozen.
 
-use crate::common::{assert_close, flow, run, secs, Net, Steady, Wire};
+use crate::common::test_path::TestPath;
+use crate::common::{assert_close, flow, run, secs, Net, Steady};
 use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::json;
 
@@ -24,7 +25,7 @@ fn westwood_keeps_its_window_through_random_loss() {
 
 /// The window at times after a loss that is seen 0.1 s after the start, with a round trip of 0.1 s.
 fn windows_after_a_loss(scheme: &str, initial: u32, times: &[f64]) -> Vec<f64> {
-    let mut wire = Wire::new(scheme, &json!({}), TimeSpan::from_millis(100), initial);
+    let mut wire = TestPath::wire(scheme, &json!({}), TimeSpan::from_millis(100), initial);
     let mut window = |&time: &f64| {
         wire.run_until(Timestamp(secs(0.1 + time)), |_, number| number == 0);
         wire.observable("cwnd_packets")

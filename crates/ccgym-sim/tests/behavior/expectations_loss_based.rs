@@ -1,7 +1,8 @@
 //! What Reno and Cubic must do where packets are lost at random or as a model says: rows 3 to 8 of the expectations; row 40,
 //! the index of fairness. Rows and their tolerances are cited above each test.
 
-use crate::common::{assert_close, flow, flows, jain, l1, run, run_watched, secs, uncapped, Steady, Wire, MSS};
+use crate::common::test_path::TestPath;
+use crate::common::{assert_close, flow, flows, jain, l1, run, run_watched, secs, uncapped, Steady, MSS};
 use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::{json, Value};
 
@@ -41,7 +42,7 @@ fn row_03_reno_halves_exactly() {
 /// A mean window in multiples of the loss cycle that `expected` implies: `settle` cycles are left out, `measure` count.
 fn window_under_periodic_loss(rtt_ms: u64, period: u64, expected: f64, settle: f64, measure: f64) -> f64 {
     let cycle = period as f64 / expected * rtt_ms as f64 / 1e3;
-    let mut wire = Wire::new("cubic", &json!({}), TimeSpan::from_millis(rtt_ms), 10);
+    let mut wire = TestPath::wire("cubic", &json!({}), TimeSpan::from_millis(rtt_ms), 10);
     wire.mean_window(settle * cycle, (settle + measure) * cycle, |_, number| number % period == period - 1)
 }
 
@@ -77,7 +78,7 @@ fn row_05_cubic_response_function() {
 #[test]
 fn row_06_cubic_k() {
     for (w_max, k) in [(40, 3.11), (80, 3.91), (100, 4.22), (200, 5.31)] {
-        let mut wire = Wire::new("cubic", &json!({}), TimeSpan::from_millis(40), w_max);
+        let mut wire = TestPath::wire("cubic", &json!({}), TimeSpan::from_millis(40), w_max);
         // The very first packet is lost, so the window is the initial one then. Two round trips later the episode is
         // over and the epoch has begun.
         wire.run_until(Timestamp::from_millis(130), |_, number| number == 0);
@@ -127,7 +128,7 @@ fn row_08_rtt_fairness_under_synchronised_loss() {
             }
             due
         };
-        let mut wire = Wire::new(scheme, &json!({}), TimeSpan::from_millis(rtt_ms), 288);
+        let mut wire = TestPath::wire(scheme, &json!({}), TimeSpan::from_millis(rtt_ms), 288);
         wire.mean_window(60.0, 180.0, lost) / rtt_ms as f64
     };
     for (short, long) in [(100, 150), (100, 200), (150, 300)] {

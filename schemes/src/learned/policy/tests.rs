@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use super::super::card::{sha256, NetworkShape};
 use super::super::compile;
 use super::*;
-use crate::wire::build::{field, varint};
+use crate::wire::{field, varint};
 
 macro_rules! model {
     ($name:literal, $ending:literal) => {

@@ -6,7 +6,7 @@ use serde_json::{json, Value};
 use super::super::card::{sha256, NetworkKind};
 use super::super::policy::Policy;
 use super::*;
-use crate::wire::build::{field, varint};
+use crate::wire::{field, varint};
 
 const ONNX: &[u8] = include_bytes!("../../../tests/models/tree.onnx");
 const CARD: &str = include_str!("../../../tests/models/tree.json");

@@ -1,18 +1,16 @@
 //! What the integration tests share: the base link L1, steady-state means, a scheme that watches another one, and a
-//! path with deterministic loss.
+//! path that the test changes.
 
 // Each test binary uses its own part.
 #![allow(dead_code)]
 
 pub mod test_path;
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{
-    forward_hooks, Ack, AckEvent, CongestionControl, Control, InitContext, Receiver, ReceiverConfig, Rng, Sender,
-    SenderConfig, SpecError, TimeSpan, TimeoutEvent, Timestamp,
+    forward_hooks, AckEvent, CongestionControl, Control, InitContext, SpecError, TimeoutEvent, Timestamp,
 };
 use ccgym_path::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
@@ -370,80 +368,4 @@ pub fn run_watched(spec: &RunSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
     let outcome = sim.outcome();
     let records = std::mem::take(&mut *records.lock().expect("one thread"));
     (outcome, records)
-}
-
-// ---- deterministic loss -------------------------------------------------------------------------------------------
-
-/// The real sender and receiver over a fixed round trip without a link, where the test says which packets are lost:
-/// the loss models of RFC 9438 §5 are deterministic, which no path element is.
-pub struct Wire {
-    pub sender: Sender,
-    receiver: Receiver,
-    rtt: TimeSpan,
-    now: Timestamp,
-    home: VecDeque<(Timestamp, Ack)>,
-}
-
-impl Wire {
-    pub fn new(scheme: &str, params: &Value, rtt: TimeSpan, initial_window: u32) -> Self {
-        let cca = ccgym_schemes::testing::scheme(scheme, params);
-        let mut config = SenderConfig::tcp(0, MSS as u32);
-        // The driver counts data packets only.
-        config.handshake_size = 0;
-        config.initial_window = initial_window;
-        let context = InitContext {
-            now: Timestamp::ZERO,
-            mss: MSS as u64,
-            initial_window: MSS as u64 * u64::from(initial_window),
-            flow: 0,
-            rng: Rng::stream(1, "scheme", 0),
-            path: None,
-        };
-        let mut sender = Sender::new(config, cca, context);
-        sender.write(u64::MAX / 2);
-        let receiver = Receiver::new(ReceiverConfig::default());
-        Self { sender, receiver, rtt, now: Timestamp::ZERO, home: VecDeque::new() }
-    }
-
-    /// Run until `until`; `lost` is asked for each packet with its time and number.
-    pub fn run_until(&mut self, until: Timestamp, mut lost: impl FnMut(Timestamp, u64) -> bool) {
-        loop {
-            while let Some(packet) = self.sender.poll_transmit(self.now) {
-                if lost(self.now, packet.number) {
-                    continue;
-                }
-                if let (_, Some(ack)) = self.receiver.on_data(self.now, &packet) {
-                    self.home.push_back((self.now + self.rtt, ack));
-                }
-            }
-            let timer = self.sender.next_timeout();
-            let next = self.home.front().map_or(timer, |(at, _)| timer.min(*at));
-            if next > until {
-                self.now = until;
-                return;
-            }
-            self.now = next;
-            match self.home.front() {
-                Some((at, _)) if *at <= next => {
-                    if let Some((at, ack)) = self.home.pop_front() {
-                        self.sender.on_ack(at, &ack);
-                    }
-                }
-                _ => self.sender.on_timeout(next),
-            }
-        }
-    }
-
-    /// Mean window between two times, in packets: what was acknowledged per round trip.
-    pub fn mean_window(&mut self, from: f64, to: f64, mut lost: impl FnMut(Timestamp, u64) -> bool) -> f64 {
-        self.run_until(Timestamp(secs(from)), &mut lost);
-        let before = self.sender.stats().acked_packets;
-        self.run_until(Timestamp(secs(to)), &mut lost);
-        (self.sender.stats().acked_packets - before) as f64 * self.rtt.as_secs_f64() / (to - from)
-    }
-
-    pub fn observable(&self, name: &str) -> f64 {
-        let all = self.sender.cca().observables();
-        all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
-    }
 }

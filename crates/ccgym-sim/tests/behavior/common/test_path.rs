@@ -1,13 +1,15 @@
 //! The real sender and receiver over a path that the test changes as it goes: a bottleneck with a rate and a buffer or
 //! a token bucket, losses and detours that the test picks, acknowledgements in batches, an application with a rate.
-//! The simulator's paths cannot follow the state of a scheme, as some published test cases ask.
+//! The simulator's paths cannot follow the state of a scheme, as some published test cases ask, and the loss models of
+//! RFC 9438 §5 are deterministic, which no path element is.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ccgym_core::{Ack, InitContext, Packet, Receiver, ReceiverConfig, Rng, Sender, SenderConfig, TimeSpan, Timestamp};
+use ccgym_schemes::testing::{context, scheme};
 use serde_json::Value;
 
-use super::MSS;
+use super::{secs, MSS};
 
 /// What crosses the path.
 #[derive(Debug)]
@@ -62,17 +64,23 @@ pub struct TestPath {
 impl TestPath {
     /// 40 ms there and back, until the test says otherwise.
     pub fn new(scheme: &str, params: &Value, mbps: f64, buffer: usize) -> Self {
+        Self::with_window(scheme, params, 10, mbps, buffer)
+    }
+
+    /// A round trip without a bottleneck, and a first window of so many packets.
+    pub fn wire(scheme: &str, params: &Value, rtt: TimeSpan, initial_window: u32) -> Self {
+        let path = Self::with_window(scheme, params, initial_window, f64::INFINITY, usize::MAX);
+        Self { one_way: TimeSpan(rtt.0 / 2), ..path }
+    }
+
+    fn with_window(name: &str, params: &Value, initial_window: u32, mbps: f64, buffer: usize) -> Self {
         let mut config = SenderConfig::tcp(0, MSS as u32);
+        // The driver counts data packets only.
         config.handshake_size = 0;
-        let context = InitContext {
-            now: Timestamp::ZERO,
-            mss: MSS as u64,
-            initial_window: 10 * MSS as u64,
-            flow: 0,
-            rng: Rng::stream(1, "scheme", 0),
-            path: None,
-        };
-        let mut sender = Sender::new(config, ccgym_schemes::testing::scheme(scheme, params), context);
+        config.initial_window = initial_window;
+        let initial_window = MSS as u64 * u64::from(initial_window);
+        let context = InitContext { initial_window, rng: Rng::stream(1, "scheme", 0), path: None, ..context() };
+        let mut sender = Sender::new(config, scheme(name, params), context);
         sender.write(u64::MAX / 2);
         Self {
             sender,
@@ -137,7 +145,7 @@ impl TestPath {
         self.idle_before + self.now.since(self.busy_until)
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, lost: &mut dyn FnMut(Timestamp, u64) -> bool) {
         if let Some(rate) = self.app_mbps {
             while self.app_next <= self.now {
                 self.sender.write(1);
@@ -145,7 +153,7 @@ impl TestPath {
             }
         }
         while let Some(packet) = self.sender.poll_transmit(self.now) {
-            let lost = self.lose_every > 0 && packet.number % self.lose_every == 0;
+            let lost = lost(self.now, packet.number) || self.lose_every > 0 && packet.number % self.lose_every == 0;
             match self.pass().filter(|_| !lost) {
                 Some(left) => self.cross(left + self.one_way + self.detour, Crossing::Data(packet)),
                 None => self.dropped += 1,
@@ -174,7 +182,7 @@ impl TestPath {
 
     /// Nothing happens for `span`: for a path and an application that have nothing to do.
     pub fn idle(&mut self, span: TimeSpan) {
-        self.send();
+        self.send(&mut |_, _| false);
         assert!(self.crossing.is_empty(), "something is on its way");
         self.now += span;
     }
@@ -187,9 +195,9 @@ impl TestPath {
         }
     }
 
-    /// One event later.
-    fn step(&mut self) {
-        self.send();
+    /// One event later, or, if that is after `until`, then. Whether there was an event.
+    fn step_until(&mut self, until: Timestamp, lost: &mut dyn FnMut(Timestamp, u64) -> bool) -> bool {
+        self.send(lost);
         let mut next = self.sender.next_timeout();
         if let Some((&(at, _), _)) = self.crossing.first_key_value() {
             next = next.min(at);
@@ -197,7 +205,10 @@ impl TestPath {
         if self.app_mbps.is_some() {
             next = next.min(self.app_next);
         }
-        self.now = self.now.max(next);
+        self.now = self.now.max(next).min(until);
+        if next > until {
+            return false;
+        }
         match self.crossing.first_entry().filter(|e| e.key().0 <= self.now) {
             Some(entry) => match entry.remove() {
                 Crossing::Data(packet) => {
@@ -217,6 +228,24 @@ impl TestPath {
             },
             None => self.sender.on_timeout(self.now),
         }
+        true
+    }
+
+    fn step(&mut self) {
+        self.step_until(Timestamp::NEVER, &mut |_, _| false);
+    }
+
+    /// Run until `until`; `lost` is asked for each packet with its time and number.
+    pub fn run_until(&mut self, until: Timestamp, mut lost: impl FnMut(Timestamp, u64) -> bool) {
+        while self.step_until(until, &mut lost) {}
+    }
+
+    /// Mean window between two times, in packets: what was acknowledged per round trip.
+    pub fn mean_window(&mut self, from: f64, to: f64, mut lost: impl FnMut(Timestamp, u64) -> bool) -> f64 {
+        self.run_until(Timestamp(secs(from)), &mut lost);
+        let before = self.sender.stats().acked_packets;
+        self.run_until(Timestamp(secs(to)), &mut lost);
+        (self.sender.stats().acked_packets - before) as f64 * 2.0 * self.one_way.as_secs_f64() / (to - from)
     }
 
     /// Run until `met`, looked at after each event; panics if that takes longer than `seconds`.
