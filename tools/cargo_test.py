@@ -1,7 +1,8 @@
-"""All Rust tests in one command; those of ccgym-quic, whose library takes long to compile, where all tests are wanted.
+"""All Rust tests in one command; those of QUIC, whose library takes long to compile, where all tests are wanted.
 
-Tests of ccgym-net and ccgym-quic send real packets in real time. Where only such tests fail, and the machine lost
-processors meanwhile, those that failed are repeated, at most twice. If they still fail, so does the whole.
+Tests of ccgym-net and of the crates in ``crates/optional`` send real packets in real time. Where only such tests fail,
+and the machine lost processors meanwhile, those that failed are repeated, at most twice. If they still fail, so does
+the whole.
 
 A Rust test cannot be marked as not run: one that finds that it cannot run here prints `SKIPPED: why` and passes. At the
 end all of these are named. Those that may do so are listed in ``tests/may_skip.txt``: any other one fails the whole.
@@ -24,7 +25,8 @@ from stolen_time import STOLEN, processor_times, stolen_share
 TRIES: Final = 3
 MAY_SKIP: Final = ROOT / "tests" / "may_skip.txt"
 """Names of the tests that may find that they cannot run, and comments."""
-REAL_TIME: Final = {"ccgym-net", "ccgym-quic"}
+QUIC: Final = ("ccgym-quic", "ccgym-quinn")
+REAL_TIME: Final = {"ccgym-net", "ccgym-mahimahi", "ccgym-tunnel", *QUIC}
 """Packages whose tests depend on the machine's time."""
 
 
@@ -75,7 +77,7 @@ def outcome_of(status: int, lines: Sequence[str], skipped: Sequence[str] = ()) -
 def cargo_test(tests: Sequence[str]) -> Outcome:
     """Run the tests of these names, or all, and pass on what they print."""
     command = ["cargo", "test", "--release", "--workspace", "--locked", "--no-fail-fast"]
-    for package in ("ccgym-bench", "ccgym-protocol", *([] if os.environ.get("CCGYM_TEST_ALL") else ["ccgym-quic"])):
+    for package in ("ccgym-bench", "ccgym-protocol", *(() if os.environ.get("CCGYM_TEST_ALL") else QUIC)):
         command += ["--exclude", package]
     command += ["--tests", "--", "--show-output"]
     if tests:

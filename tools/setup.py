@@ -42,7 +42,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
 #: Everything the native module is made from.
 NATIVE_INPUTS = ("Cargo.toml", "Cargo.lock", "crates", "schemes")
 
-#: The program of QUIC flows (crates/ccgym-quic), which the profile "dev" has.
+#: The program of QUIC flows (crates/optional/quic-flows), which the profile "dev" has.
 QUIC = "ccgym-quic"
 
 #: Everything the installed metadata (console script, version, data) is made from.

@@ -16,7 +16,7 @@ from ccgym.emulation.programs import ask
 from ccgym.errors import RealPathError
 
 PROGRAM: Final = "ccgym-quic"
-"""The program (``crates/ccgym-quic``), which no wheel contains."""
+"""The program (``crates/optional/quic-flows``), which no wheel contains."""
 
 LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
 """The library's own congestion controllers, with their names for people."""
@@ -24,7 +24,9 @@ LABELS: Final = {"cubic": "Cubic", "bbr": "BBR", "reno": "Reno"}
 ANSWER_S: Final = 5.0
 """How long the program may take to say which controllers it has, seconds."""
 
-HOW_TO_GET_IT: Final = "`make setup` in a checkout, or `cargo install --locked --path crates/ccgym-quic`, builds it"
+HOW_TO_GET_IT: Final = (
+    "`make setup` in a checkout, or `cargo install --locked --path crates/optional/quic-flows`, builds it"
+)
 """What makes the program."""
 
 

@@ -81,7 +81,7 @@ def _makers(text: str) -> set[str]:
 
 def entries() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Code, where it stands and texts of every error."""
-    for path in sorted([*(ROOT / "crates").glob("*/src/**/*.rs"), *(ROOT / "schemes/src").rglob("*.rs")]):
+    for path in sorted([*(ROOT / "crates").rglob("src/**/*.rs"), *(ROOT / "schemes/src").rglob("*.rs")]):
         if path.name in ("tests.rs", "testing.rs") or path.name.startswith("recorded_"):
             continue
         file, text = path.relative_to(ROOT).as_posix(), _source(path.read_text(encoding="utf-8"))

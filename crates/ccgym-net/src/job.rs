@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::doctor::{self, DoctorJob};
 use crate::error::{NetError, Result};
-use crate::run::{self, MakeGuests, Plan};
+use crate::run::{self, Host, Plan};
 use crate::shell::{self, ShellJob};
 use crate::udp::{self, ReceiverJob, SenderJob};
 
@@ -35,13 +35,13 @@ pub enum Job {
 impl Job {
     /// Do the job; the answer is the exit status. For a process of its own with a single thread: a job may enter
     /// namespaces, fork, and take over signals.
-    fn carry_out(self, make_guests: MakeGuests<'_>) -> Result<i32> {
+    fn carry_out(self, host: &Host<'_>) -> Result<i32> {
         match self {
             Self::Shell(job) => shell::session::run(&job),
             Self::Sender(job) => udp::endpoint::sender(*job),
             Self::Receiver(job) => udp::endpoint::receiver(job),
-            Self::Run(plan) => run::carry_out(*plan, make_guests),
-            Self::Doctor(job) => doctor::run(&job),
+            Self::Run(plan) => run::carry_out(*plan, host),
+            Self::Doctor(job) => doctor::run(&job, host),
         }
     }
 
@@ -51,14 +51,13 @@ impl Job {
     }
 }
 
-/// Do the job that a document describes; `make_guests` makes the schemes that this process brings along to a run. Errors
-/// go to standard error. The exit status.
+/// Do the job that a document describes, with what this process has. Errors go to standard error. The exit status.
 #[must_use]
-pub fn run(document: &str, make_guests: MakeGuests<'_>) -> i32 {
+pub fn run(document: &str, host: &Host<'_>) -> i32 {
     match serde_json::from_str::<Job>(document) {
         Ok(job) => {
             let as_json = job.is_for_programs();
-            job.carry_out(make_guests).unwrap_or_else(|error| report(&error, as_json))
+            job.carry_out(host).unwrap_or_else(|error| report(&error, as_json))
         }
         Err(error) => report(&NetError::of("protocol-error", "reading the job", error), false),
     }
@@ -82,7 +81,7 @@ mod tests {
     fn a_document_that_describes_no_job_is_an_error() {
         for text in ["", "{}", r#"{"shel": {}}"#, r#"{"doctor": {"quick": true}}"#, r#"{"shell": {}}"#] {
             assert!(serde_json::from_str::<Job>(text).is_err(), "{text}");
-            assert_eq!(run(text, &run::no_guests), STATUS_ERROR, "{text}");
+            assert_eq!(run(text, &Host::ALONE), STATUS_ERROR, "{text}");
         }
     }
 }

@@ -12,12 +12,11 @@
 //! | [`quic`] | QUIC as a flow: the program `ccgym-quic` |
 //! | [`program`] | programs of others as a flow |
 //! | [`steer`] | decisions from outside, over a Unix socket |
-//! | [`tunnel`] | the path between two machines |
-//! | [`mahimahi`] | the same run inside mahimahi's shells |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
 //! | [`doctor`] | what this machine can do |
 //!
-//! Start with [`run`]. May import `ccgym-run`, `ccgym-schemes` and what these may; imported by `ccgym-py` and `ccgym-quic`.
+//! Start with [`run`]. May import `ccgym-run`, `ccgym-schemes` and what these may; imported by `ccgym-py` and the crates of
+//! `crates/optional`: further backends, which a process puts into its [`run::Host`], and QUIC.
 #![cfg(target_os = "linux")]
 
 pub mod application;
@@ -25,7 +24,6 @@ pub mod clock;
 pub mod doctor;
 pub mod error;
 pub mod job;
-pub mod mahimahi;
 pub mod program;
 pub mod quic;
 pub mod run;
@@ -34,7 +32,6 @@ pub mod shell;
 pub mod steer;
 pub mod system;
 pub mod tcp;
-pub mod tunnel;
 pub mod udp;
 
 pub use clock::Clock;

@@ -2,5 +2,5 @@
 
 fn main() {
     let job = std::env::args().nth(1).unwrap_or_default();
-    std::process::exit(ccgym_net::job::run(&job, &ccgym_net::run::no_guests));
+    std::process::exit(ccgym_net::job::run(&job, &ccgym_net::run::Host::ALONE));
 }

@@ -1,6 +1,6 @@
 //! Python face of the native core, and nothing else: conversions, and the GIL released around long work.
 //!
-//! Start with `simulate.rs`. May import every crate but `ccgym-quic`; no crate imports it, the package `ccgym` loads it.
+//! Start with `simulate.rs`. May import every crate but `ccgym-quic` and `ccgym-quinn`; no crate imports it, the package `ccgym` loads it.
 
 use ccgym_core::SpecError;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ccgym_net::run::{join, HalfResult, JoinOptions, RunResult};
+use ccgym_mahimahi::MAHIMAHI;
+use ccgym_net::run::{Host, RunResult, EMULATED};
 use ccgym_run::RunSpec;
 use ccgym_schemes::Guest;
+use ccgym_tunnel::{join, HalfResult, JoinOptions, REMOTE};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -18,7 +20,10 @@ use crate::{explained, value_error};
 /// process of its own: it may change namespaces, and end with its standard input.
 #[pyfunction]
 pub fn net(py: Python<'_>, job: &str) -> i32 {
-    py.detach(|| ccgym_net::job::run(job, &python_guests))
+    py.detach(|| {
+        let host = Host { make_guests: &python_guests, backends: &[EMULATED, MAHIMAHI, REMOTE] };
+        ccgym_net::job::run(job, &host)
+    })
 }
 
 /// The schemes in Python that a plan names: the package makes their classes, and explains their failures, at which the

@@ -5,16 +5,23 @@ use std::time::Duration;
 
 use ccgym_core::Timestamp;
 
-use super::flows::{FlowEndpoints, Flows};
-use super::outcome::run_result;
+use super::backend::Backend;
+use super::flows::{carry_flows, FlowEndpoints};
 use super::plan::{MakeGuests, Plan, Prepared};
-use super::programs;
-use super::result::{PathReport, RunResult};
-use super::retry_with_longer_leads;
+use super::programs::needs_packets;
+use super::result::{encode, PathReport, RunResult};
 use crate::clock::Clock;
 use crate::error::{NetError, Result};
 use crate::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
-use crate::system::{system_info, Endpoints, IdleSpinner, Placement};
+use crate::system::{Endpoints, IdleSpinner, Placement};
+
+/// Our own path, in this process.
+pub const EMULATED: Backend = Backend {
+    kind: "emulated",
+    in_user_namespace: true,
+    carry_out: |plan, make_guests| encode(&execute(plan, make_guests)?),
+    examine: Vec::new,
+};
 
 /// How long before time zero everything is set up; longer where a machine proves too slow for that.
 const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(1000), Duration::from_millis(4000)];
@@ -22,10 +29,10 @@ const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(
 /// How long a handshake may take: it crosses no queue and no delay.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Carry out a plan.
-pub(super) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
+/// Carry out a plan. Without root's rights it needs [`become_capable`](crate::system::become_capable) before.
+pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     let prepared = Arc::new(Prepared::load(plan, make_guests)?);
-    retry_with_longer_leads(&prepared.plan, LEADS, |lead| attempt(&prepared, lead))
+    prepared.plan.retry_with_longer_leads(LEADS, |lead| attempt(&prepared, lead))
 }
 
 /// Set up within `lead` and run; `None` if setting up took longer.
@@ -44,7 +51,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
             down,
             clock,
             flows: spec.flows.len() as u32,
-            packets: spec.record.packets || programs::any(spec),
+            packets: needs_packets(spec),
             link_events: spec.record.link_events,
             step: spec.record.series,
             packet_memory: USUAL_PACKET_MEMORY,
@@ -60,19 +67,16 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
         handshake: HANDSHAKE,
         backlog: Some(emulator.backlog()),
     };
-    let Some(flows) = Flows::start(prepared, &endpoints, clock)? else { return Ok(None) };
-    let (mut path, mut ended) = flows.finish(prepared, clock, |at| emulator.stop(at))?;
-    let programs = programs::measure(spec, &mut path, &mut ended)?;
-    let report = PathReport {
-        backend: "emulated".into(),
-        uplink_release: Some((&path.up.release).into()),
-        downlink_release: Some((&path.down.release).into()),
-        device_drops: path.up.device_drops + path.down.device_drops,
-        limited: path.limited().or_else(|| prepared.fell_behind()),
-        started_epoch_ms: clock.epoch_ms(Timestamp::ZERO),
-        system: system_info(&endpoints.inside)?,
-        programs,
-        ..PathReport::default()
-    };
-    Ok(Some(run_result(spec, path, report, &ended.senders, &ended.received)))
+    carry_flows(prepared, &endpoints, clock, |at| {
+        let path = emulator.stop(at)?;
+        let report = PathReport {
+            backend: EMULATED.kind.into(),
+            uplink_release: Some((&path.up.release).into()),
+            downlink_release: Some((&path.down.release).into()),
+            device_drops: path.up.device_drops + path.down.device_drops,
+            limited: path.limited(),
+            ..PathReport::default()
+        };
+        Ok((path, report))
+    })
 }

@@ -4,7 +4,7 @@
 //! TCP and QUIC connect when their flow starts, as they do anywhere.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +12,18 @@ use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::Timestamp;
 use ccgym_run::FlowSpec;
 
+use super::outcome::run_result;
 use super::plan::{Carrier, Prepared};
 use super::port;
+use super::result::{PathReport, RunResult};
 use super::workers::Workers;
 use crate::clock::Clock;
 use crate::error::{Context, NetError, Result};
 use crate::program::{self, End, ProgramLog, ProgramSpec, ProgramTask};
 use crate::quic::{self, Ends, QuicJob, QuicReceiverJob, QuicSenderJob};
+use crate::shell::EmulatorReport;
 use crate::steer::{AgentConnection, LiveGroundTruth, Steering};
-use crate::system::Namespace;
+use crate::system::{system_info, Namespace};
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{run_receiver, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask};
 
@@ -29,7 +32,7 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the ends of the flows are.
 #[derive(Clone)]
-pub(super) struct FlowEndpoints {
+pub struct FlowEndpoints {
     /// The senders' namespace.
     pub inside: Arc<Namespace>,
     /// The receivers' namespace.
@@ -44,55 +47,51 @@ pub(super) struct FlowEndpoints {
     pub backlog: Option<Arc<AtomicU64>>,
 }
 
-/// All flows of a run, at work.
-pub(super) struct Flows {
-    receivers: Workers<Left<ReceiverResult>>,
-    senders: Workers<Left<SenderResult>>,
-}
-
 /// What an end of a flow left; and what it said, if it was a program of others.
-pub(super) type Left<T> = (T, Option<String>);
+pub type Left<T> = (T, Option<String>);
 
 /// What all flows left, in order of their index.
 #[derive(Default)]
-pub(super) struct Ended {
+pub struct Ended {
+    /// The senders.
     pub senders: Vec<SenderResult>,
+    /// The receivers.
     pub received: Vec<ReceiverResult>,
+    /// What programs of others said.
     pub said: Vec<ProgramLog>,
 }
 
-impl Flows {
-    /// Start the threads and wait until each sender has met its receiver. They begin to send at the times that the
-    /// plan says, counted by `clock`. `None` if `clock` reached zero before all were ready.
-    ///
-    /// # Errors
-    /// A socket cannot be had, a handshake stalled, a scheme cannot be made.
-    pub fn start(prepared: &Arc<Prepared>, endpoints: &FlowEndpoints, clock: Clock) -> Result<Option<Self>> {
-        let receivers = start_receivers(prepared, endpoints, clock)?;
-        let senders = start_senders(prepared, endpoints, clock)?;
-        Ok((!clock.has_started()).then_some(Self { receivers, senders }))
+/// Run all flows over a path. They begin to send at the times that the plan says, counted by `clock`. At the end of the run
+/// `stop_path` ends the path, gets that time, and tells of the path; the rest of the report is added here. Where an
+/// environment decides, the run is over as soon as the flows are. `None` if `clock` reached zero before each sender had
+/// met its receiver.
+///
+/// # Errors
+/// A socket cannot be had, a handshake stalled, a scheme cannot be made, a flow failed.
+pub fn carry_flows(
+    prepared: &Arc<Prepared>,
+    endpoints: &FlowEndpoints,
+    clock: Clock,
+    stop_path: impl FnOnce(Timestamp) -> Result<(EmulatorReport, PathReport)>,
+) -> Result<Option<RunResult>> {
+    let receivers = start_receivers(prepared, endpoints, clock)?;
+    let senders = start_senders(prepared, endpoints, clock)?;
+    if clock.has_started() {
+        return Ok(None);
     }
-
-    /// Let the flows run to the end of the run; then `stop_path` ends the path, and gets that time. What it returned,
-    /// and the results in order of the flows. Where an environment decides, the run is over as soon as the flows are.
-    pub fn finish<P>(
-        self,
-        prepared: &Prepared,
-        clock: Clock,
-        stop_path: impl FnOnce(Timestamp) -> Result<P>,
-    ) -> Result<(P, Ended)> {
-        let senders = self.senders.join();
-        let end = Timestamp::ZERO + prepared.plan.spec.duration;
-        let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };
-        clock.sleep_until(at);
-        let path = stop_path(at)?;
-        self.receivers.halt.store(true, Ordering::Relaxed);
-        let received = self.receivers.join();
-        let mut ended = Ended::default();
-        ended.take_senders(senders?);
-        ended.take_receivers(received?);
-        Ok((path, ended))
-    }
+    let senders = senders.join();
+    let end = Timestamp::ZERO + prepared.plan.spec.duration;
+    let at = if prepared.plan.control.is_some() { clock.now().min(end) } else { end };
+    clock.sleep_until(at);
+    let (path, mut report) = stop_path(at)?;
+    let received = receivers.end();
+    let mut ended = Ended::default();
+    ended.take_senders(senders?);
+    ended.take_receivers(received?);
+    report.limited = report.limited.or_else(|| prepared.fell_behind());
+    report.started_epoch_ms = clock.epoch_ms(Timestamp::ZERO);
+    report.system = system_info(&endpoints.inside)?;
+    run_result(&prepared.plan.spec, path, report, ended).map(Some)
 }
 
 impl Ended {
@@ -116,7 +115,10 @@ impl Ended {
 }
 
 /// A sender per flow; each has met its receiver. They begin to send at the times that the plan says.
-pub(super) fn start_senders(
+///
+/// # Errors
+/// A handshake stalled, a scheme cannot be made.
+pub fn start_senders(
     prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
     clock: Clock,
@@ -135,7 +137,10 @@ pub(super) fn start_senders(
 }
 
 /// A receiver per flow; all of them listen. What they count is binned by `clock`.
-pub(super) fn start_receivers(
+///
+/// # Errors
+/// A socket cannot be had.
+pub fn start_receivers(
     prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
     clock: Clock,

@@ -3,26 +3,29 @@
 //! One process hosts a run: both pipelines of the path, all senders and receivers are its threads. When it ends, however
 //! it ends, its devices and namespaces go with it.
 
+mod backend;
 mod emulated;
 mod flows;
-mod in_shells;
-mod join;
 mod outcome;
 pub(crate) mod plan;
 mod programs;
-mod remote;
 mod result;
 mod workers;
 
-use std::time::Duration;
+use std::fs;
 
-pub use join::{join, HalfResult, JoinOptions};
-pub use plan::{no_guests, Backend, Half, MakeGuests, Plan, PolicyFiles, TunnelEnd};
-pub use result::{ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport};
+pub use backend::{Backend, BackendSpec, Host};
+pub(crate) use emulated::execute;
+pub use emulated::EMULATED;
+pub use flows::{carry_flows, start_receivers, start_senders, Ended, FlowEndpoints, Left};
+pub use outcome::run_result;
+pub use plan::{no_guests, MakeGuests, Plan, PolicyFiles, Prepared};
+pub use programs::needs_packets;
+pub use result::{encode, ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport};
+pub use workers::Workers;
 
-pub(crate) use crate::shell::FIRST_PORT;
-
-use crate::error::{NetError, Result};
+use crate::error::{Context, NetError, Result};
+use crate::shell::FIRST_PORT;
 use crate::system::{become_capable, when_parent_ends};
 
 /// Exit status after the parent has ended.
@@ -32,57 +35,23 @@ const PARENT_ENDED: i32 = 129;
 /// input. The exit status.
 ///
 /// # Errors
-/// As `execute`; a plan without a place for its result, or one that a real path cannot carry out.
-pub fn carry_out(plan: Plan, make_guests: MakeGuests<'_>) -> Result<i32> {
+/// As the plan's backend; a plan without a place for its result, or one that a real path cannot carry out.
+pub fn carry_out(plan: Plan, host: &Host<'_>) -> Result<i32> {
+    let backend = host.backend(&plan.backend.kind)?;
     plan.check()?;
     let Some(path) = plan.result.clone() else {
         return Err(NetError::of("argument-missing", "run", "a plan without the place of its result")
             .expected("the key `result`"));
     };
-    // A user namespace can only be entered while there are no threads, and the watchdog is one. mahimahi's shells must
-    // be started by the user, not from a user namespace.
-    if !matches!(plan.backend, Backend::Mahimahi { .. }) {
+    // A user namespace can only be entered while there are no threads, and the watchdog is one.
+    if backend.in_user_namespace {
         become_capable()?;
     }
     // With this process all threads, devices and namespaces end.
     when_parent_ends(|| std::process::exit(PARENT_ENDED))?;
-    match plan.backend.clone() {
-        Backend::Remote(end) => result::write(&remote::execute(plan, &end, make_guests)?, &path)?,
-        _ => result::write(&execute(plan, make_guests)?, &path)?,
-    }
+    let result = (backend.carry_out)(plan, host.make_guests)?;
+    fs::write(&path, result).context(|| format!("writing the result {}", path.display()))?;
     Ok(0)
-}
-
-/// Carry out a plan. An emulated path needs [`become_capable`] before.
-pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
-    match plan.backend.clone() {
-        Backend::Emulated => emulated::execute(plan, make_guests),
-        Backend::Mahimahi { shells } => in_shells::execute(plan, &shells, make_guests),
-        Backend::Remote(_) => {
-            Err(NetError::of("backend-unsuitable", "carrying out a plan", "one end of a run between two machines")
-                .expected("a run of this machine alone"))
-        }
-    }
-}
-
-/// Programs of others take their time to listen: setting up may take that many times as long.
-const PROGRAMS_TAKE: u32 = 4;
-
-/// Try to set up a run within each of these times; `attempt` returns `None` if it took longer.
-fn retry_with_longer_leads(
-    plan: &Plan,
-    leads: [Duration; 3],
-    mut attempt: impl FnMut(Duration) -> Result<Option<RunResult>>,
-) -> Result<RunResult> {
-    let leads = if plan.programs.is_empty() { leads } else { leads.map(|lead| lead * PROGRAMS_TAKE) };
-    for lead in leads {
-        if let Some(result) = attempt(lead)? {
-            return Ok(result);
-        }
-    }
-    let found = format!("not done {} s before the start", leads[2].as_secs());
-    Err(NetError::of("run-stalled", "setting up the flows", found)
-        .hint("this machine is too busy for a run in real time"))
 }
 
 /// Where the receiver of flow `index` listens, UDP or TCP.

@@ -6,30 +6,37 @@ use ccgym_core::{TimeSpan, Timestamp};
 use ccgym_run::recorder::{FlowSeries, LinkSeries, Series};
 use ccgym_run::{FlowOutcome, LinkOutcome, Outcome, RunSpec};
 
+use super::flows::Ended;
+use super::programs;
 use super::result::{PathReport, RunResult};
+use crate::error::Result;
 use crate::shell::{DirectionReport, EmulatorReport};
 use crate::udp::{ReceiverResult, SenderResult};
 
-/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Senders
-/// and receivers are in order of their flow's index. Samples of the path may be fewer than the run's.
-pub(super) fn run_result(
+/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Samples of
+/// the path may be fewer than the run's.
+///
+/// # Errors
+/// A program of others sent nothing.
+pub fn run_result(
     spec: &RunSpec,
-    path: EmulatorReport,
+    mut path: EmulatorReport,
     mut report: PathReport,
-    senders: &[SenderResult],
-    receivers: &[ReceiverResult],
-) -> RunResult {
+    mut ended: Ended,
+) -> Result<RunResult> {
+    report.programs = programs::measure(spec, &mut path, &mut ended)?;
+    let (senders, receivers) = (&ended.senders, &ended.received);
     report.device_drops += receivers.iter().map(|receiver| receiver.overflowed).sum::<u64>();
-    report.rejected_datagrams =
+    report.rejected_datagrams +=
         senders.iter().map(|s| s.rejected).sum::<u64>() + receivers.iter().map(|r| r.rejected).sum::<u64>();
     report.unavailable =
         senders.iter().enumerate().filter_map(|(i, sender)| Some((i, sender.unavailable.clone()?))).collect();
-    RunResult {
+    Ok(RunResult {
         outcome: outcome(spec, path, senders, receivers),
         report,
         stops: spec.flows.iter().map(|flow| flow.stop.map(|at| at.0)).collect(),
         extra: extra(spec, senders),
-    }
+    })
 }
 
 fn outcome(spec: &RunSpec, path: EmulatorReport, flows: &[SenderResult], receivers: &[ReceiverResult]) -> Outcome {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ccgym_agent::{AgentSpec, FlowAgent};
 use ccgym_core::{CongestionControl, Misbehavior};
@@ -16,12 +16,14 @@ use ccgym_schemes::{Guest, Resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{KERNEL_PREFIX, MAX_FLOWS, PROGRAM_PREFIX, QUIC_PREFIX};
+use super::{BackendSpec, RunResult, KERNEL_PREFIX, MAX_FLOWS, PROGRAM_PREFIX, QUIC_PREFIX};
 use crate::error::{Context, NetError, Result};
-use crate::mahimahi::Shell;
 use crate::program::ProgramSpec;
 use crate::quic::Quic;
 use crate::udp::check;
+
+/// See [`Plan::patience`].
+const PROGRAMS_TAKE: u32 = 4;
 
 /// Files of an exported policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,54 +33,6 @@ pub struct PolicyFiles {
     pub onnx: PathBuf,
     /// Its card.
     pub card: PathBuf,
-}
-
-/// What packets travel through.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Backend {
-    /// Our own path, in this process.
-    #[default]
-    Emulated,
-    /// mahimahi's shells.
-    Mahimahi {
-        /// The shells, the outermost first, each as its words.
-        shells: Vec<Shell>,
-    },
-    /// What lies between this machine and another one: this process is one of two ends.
-    Remote(TunnelEnd),
-}
-
-/// What runs at an end of a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Half {
-    /// The senders of all flows.
-    Senders,
-    /// Their receivers.
-    Receivers,
-}
-
-/// An end of a tunnel.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TunnelEnd {
-    /// What runs here.
-    pub end: Half,
-    /// 32 hexadecimal digits that both ends know.
-    pub secret: String,
-    /// Address and port on which to wait for the other end; port 0: any.
-    #[serde(default)]
-    pub listen: Option<SocketAddr>,
-    /// Address and port of the other end, if that one waits.
-    #[serde(default)]
-    pub connect: Option<SocketAddr>,
-    /// The network device that the tunnel is bound to.
-    #[serde(default)]
-    pub interface: Option<String>,
-    /// The file that gets the port on which this end waits, as `{"listening": PORT}`.
-    #[serde(default)]
-    pub status: Option<PathBuf>,
 }
 
 /// A run, as data (JSON).
@@ -110,7 +64,7 @@ pub struct Plan {
     pub control: Option<PathBuf>,
     /// What packets travel through.
     #[serde(default)]
-    pub backend: Backend,
+    pub backend: BackendSpec,
     /// Where the result goes.
     #[serde(default)]
     pub result: Option<PathBuf>,
@@ -163,6 +117,36 @@ impl Plan {
             check(flow).map_err(|error| error.within(format_args!("checking flows[{i}]")))?;
         }
         Ok(())
+    }
+
+    /// How many times as long as usual setting up the flows may take: programs of others take their time to listen.
+    #[must_use]
+    pub fn patience(&self) -> u32 {
+        if self.programs.is_empty() {
+            1
+        } else {
+            PROGRAMS_TAKE
+        }
+    }
+
+    /// Try to set up a run within each of these times; `attempt` returns `None` if it took longer.
+    ///
+    /// # Errors
+    /// That of `attempt`; the last time was too short.
+    pub fn retry_with_longer_leads(
+        &self,
+        leads: [Duration; 3],
+        mut attempt: impl FnMut(Duration) -> Result<Option<RunResult>>,
+    ) -> Result<RunResult> {
+        let leads = leads.map(|lead| lead * self.patience());
+        for lead in leads {
+            if let Some(result) = attempt(lead)? {
+                return Ok(result);
+            }
+        }
+        let found = format!("not done {} s before the start", leads[2].as_secs());
+        Err(NetError::of("run-stalled", "setting up the flows", found)
+            .hint("this machine is too busy for a run in real time"))
     }
 }
 

@@ -14,9 +14,10 @@ fn flows(spec: &RunSpec) -> impl Iterator<Item = usize> + '_ {
     (0..spec.flows.len()).filter(|&index| spec.flows[index].scheme.starts_with(PROGRAM_PREFIX))
 }
 
-/// Whether there is such a flow.
-pub(super) fn any(spec: &RunSpec) -> bool {
-    flows(spec).next().is_some()
+/// Whether the path is to note each packet: the run records them, or flows are counted there.
+#[must_use]
+pub fn needs_packets(spec: &RunSpec) -> bool {
+    spec.record.packets || flows(spec).next().is_some()
 }
 
 /// Fill in what the path tells of such flows; what the programs said. What arrived twice is counted twice, and all that
@@ -27,7 +28,7 @@ pub(super) fn any(spec: &RunSpec) -> bool {
 pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut Ended) -> Result<Vec<ProgramLog>> {
     let end = (Timestamp::ZERO + spec.duration).0;
     let samples = |events: &[(u64, u64)]| cumulative(events, spec.record.series.0, end);
-    if !any(spec) {
+    if flows(spec).next().is_none() {
         return Ok(Vec::new());
     }
     let log = path.up.log.take().unwrap_or_default();

@@ -33,7 +33,7 @@ impl From<&ReleaseErrors> for ReleaseSummary {
 /// What there is to know about the path itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
-    /// `emulated` or `mahimahi`.
+    /// The kind of backend, such as `emulated`.
     pub backend: String,
     /// How late data left the path; absent where another program releases it.
     pub uplink_release: Option<ReleaseSummary>,
@@ -85,11 +85,12 @@ pub struct ClockReport {
     pub ntp_offset_ms: Option<f64>,
 }
 
-/// Write a result to a file, which may be one of the parent's without a name.
-pub(super) fn write(result: &impl Serialize, path: &Path) -> Result<()> {
-    let step = || format!("writing the result {}", path.display());
-    let bytes = postcard::to_stdvec(result).map_err(|error| NetError::of("protocol-error", step(), error))?;
-    fs::write(path, bytes).context(step)
+/// What a run left, in the form that its parent reads.
+///
+/// # Errors
+/// It has no such form.
+pub fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(result).map_err(|error| NetError::of("protocol-error", "writing the result", error))
 }
 
 /// Outcome and report.

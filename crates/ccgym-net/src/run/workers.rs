@@ -9,22 +9,22 @@ use std::time::Duration;
 use crate::error::{Context, NetError, Result};
 
 /// Threads of one kind, by the index of their flow. Dropped, they are told to end.
-pub(super) struct Workers<T> {
+pub struct Workers<T> {
     /// What errors call them, such as `receiver`.
     name: &'static str,
     /// Set to end all.
-    pub halt: Arc<AtomicBool>,
+    pub(super) halt: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<T>>>,
     ready: Vec<Receiver<Result<()>>>,
 }
 
 impl<T: Send + 'static> Workers<T> {
-    pub fn new(name: &'static str) -> Self {
+    pub(super) fn new(name: &'static str) -> Self {
         Self { name, halt: Arc::default(), threads: Vec::new(), ready: Vec::new() }
     }
 
     /// Start the next thread. `work` gets a function to call once it is ready.
-    pub fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
+    pub(super) fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
         let name = format!("{} {}", self.name, self.threads.len());
         let (tell, told) = sync_channel(1);
         let run =
@@ -35,7 +35,7 @@ impl<T: Send + 'static> Workers<T> {
     }
 
     /// Wait until each thread is ready, or has ended without need to be.
-    pub fn wait_until_ready(&self, patience: Duration) -> Result<()> {
+    pub(super) fn wait_until_ready(&self, patience: Duration) -> Result<()> {
         for (index, ready) in self.ready.iter().enumerate() {
             match ready.recv_timeout(patience) {
                 Ok(told) => told?,
@@ -49,7 +49,19 @@ impl<T: Send + 'static> Workers<T> {
         Ok(())
     }
 
+    /// Tell all to end, and wait until they have.
+    ///
+    /// # Errors
+    /// The first that one of them ended with.
+    pub fn end(self) -> Result<Vec<T>> {
+        self.halt.store(true, Ordering::Relaxed);
+        self.join()
+    }
+
     /// Wait for the end of all.
+    ///
+    /// # Errors
+    /// The first that one of them ended with.
     pub fn join(mut self) -> Result<Vec<T>> {
         let threads = std::mem::take(&mut self.threads);
         let panicked = |index| NetError::of("run-failed", format!("{} {index}", self.name), "its thread panicked");

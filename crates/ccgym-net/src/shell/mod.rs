@@ -5,7 +5,7 @@ mod direction;
 mod environment;
 mod job;
 mod logs;
-pub(crate) mod offload;
+pub mod offload;
 mod path_emulator;
 mod records;
 mod release;
@@ -26,7 +26,8 @@ pub const FIRST_PORT: u16 = 5001;
 /// Flow of a packet with these ports (source, destination) on its way to the receivers, or (`uplink` false) back: one end
 /// of flow i has port `FIRST_PORT` + i, as a rule the receiver; the sender, where that is the one which listens. Other
 /// ports are from far above these.
-pub(crate) fn flow_of(ports: Option<(u16, u16)>, uplink: bool, flows: u32) -> Option<u32> {
+#[must_use]
+pub fn flow_of(ports: Option<(u16, u16)>, uplink: bool, flows: u32) -> Option<u32> {
     let (source, destination) = ports?;
     let (receiver, sender) = if uplink { (destination, source) } else { (source, destination) };
     let flow = |port: u16| port.checked_sub(FIRST_PORT).map(u32::from).filter(|&flow| flow < flows);

@@ -4,8 +4,8 @@
 //! descriptor that reads them or with their namespace.
 
 pub mod capability;
-pub(crate) mod capture;
-pub(crate) mod endpoints;
+pub mod capture;
+pub mod endpoints;
 mod idle_spinner;
 mod interface;
 mod listening;
@@ -14,19 +14,19 @@ mod netlink;
 mod packet_socket;
 pub mod port;
 mod settings;
-pub(crate) mod signals;
-pub(crate) mod supervise;
+pub mod signals;
+pub mod supervise;
 mod syscalls;
 mod thread;
 pub mod tun;
 
-pub(crate) use capability::{become_capable, sudo_caller, Capability};
+pub use capability::{become_capable, sudo_caller, Capability};
 pub use endpoints::{Endpoint, Endpoints, Placement, Side};
-pub(crate) use idle_spinner::IdleSpinner;
+pub use idle_spinner::IdleSpinner;
 pub(crate) use listening::is_listened_on;
 pub use namespace::Namespace;
 pub use port::{DeviceKind, Offload, Port};
 pub use settings::system_info;
-pub(crate) use syscalls::{get_option, set_option};
-pub(crate) use thread::act_on_time;
-pub use thread::{precise_timers, when_parent_ends};
+pub(crate) use syscalls::get_option;
+pub use syscalls::set_option;
+pub use thread::{act_on_time, precise_timers, when_parent_ends};

@@ -52,7 +52,7 @@ impl Namespace {
     }
 
     /// The namespace that a process is in, with our settings of TCP.
-    pub(crate) fn of_process(pid: Pid) -> Result<Self> {
+    pub fn of_process(pid: Pid) -> Result<Self> {
         let namespace = Self::open(&format!("/proc/{pid}/ns/net"))?;
         namespace.run(|| apply(&TCP_SETTINGS))?;
         Ok(namespace)

@@ -109,7 +109,7 @@ fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
 }
 
 /// Wait until something of `fds` comes, or for the time of `timeout`; a signal ends the wait, too.
-pub(crate) fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<TimeSpec>, what: &str) -> Result<()> {
+pub fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<TimeSpec>, what: &str) -> Result<()> {
     match ppoll(fds, timeout, None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(errno) => Err(errno).context(|| format!("waiting for {what}")),

@@ -50,7 +50,7 @@ pub(super) fn bind_packet_socket(fd: BorrowedFd<'_>, index: u32, protocol: u16) 
 }
 
 /// Set an integer option of a socket.
-pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+pub fn set_option(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     let size = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the option is an integer, and so is the value of the length given.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), size) })

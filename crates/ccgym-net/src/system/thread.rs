@@ -22,7 +22,7 @@ pub fn precise_timers() {
 ///
 /// A real-time thread cannot take the whole machine: the kernel keeps a share of each processor for ordinary threads
 /// (`sched_rt_runtime_us`).
-pub(crate) fn act_on_time() {
+pub fn act_on_time() {
     precise_timers();
     let _ = syscalls::schedule_in_real_time()
         .or_else(|_| syscalls::schedule_in_slices(-20, SLICE_NS))

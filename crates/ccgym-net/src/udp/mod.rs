@@ -32,5 +32,4 @@ pub use endpoint::{ReceiverJob, SenderJob};
 pub use hello::{check, Connection};
 pub use receiver::{run_receiver, serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 pub use sender::{SenderResult, SenderTask};
-pub use socket::{enlarge, is_refusal, overhead};
-pub(crate) use socket::{kernel_drops, prepare, RxBatch, TxBatch};
+pub use socket::{enlarge, is_refusal, kernel_drops, overhead, prepare, RxBatch, TxBatch};

@@ -133,7 +133,7 @@ pub fn serve(
     let mut server = Server {
         overhead: overhead(&local.ip()),
         flows: Vec::new(),
-        departures: TxBatch::new(),
+        departures: TxBatch::default(),
         cookies: Cookies::new(),
         rejected: 0,
         begun: 0,
@@ -186,7 +186,7 @@ struct Server<'a> {
 
 impl Server<'_> {
     fn run(&mut self) -> Result<()> {
-        let mut arrivals = RxBatch::new();
+        let mut arrivals = RxBatch::default();
         let clock = self.task.clock;
         while !self.task.halt.load(Ordering::Relaxed) {
             let came = arrivals.receive(self.socket.as_fd(), &clock)?;

@@ -194,7 +194,7 @@ impl Driver {
             clock,
             stop,
             now,
-            departures: TxBatch::new(),
+            departures: TxBatch::default(),
             clear: true,
             marking: Ecn::NotEct,
             steering,
@@ -209,7 +209,7 @@ impl Driver {
     }
 
     fn run(&mut self, mut report: Option<Report<'_>>) -> Result<()> {
-        let mut arrivals = RxBatch::new();
+        let mut arrivals = RxBatch::default();
         let mut next_report = match report {
             Some((interval, _)) if interval.0 > 0 => Timestamp::ZERO + interval,
             _ => Timestamp::NEVER,
@@ -522,7 +522,7 @@ mod tests {
         let halt = Arc::new(AtomicBool::new(false));
         let spec = serde_json::from_str(r#"{"scheme": "cubic"}"#).unwrap();
         let (connection, thread) = connect(&spec, clock, &halt);
-        let mut arrivals = RxBatch::new();
+        let mut arrivals = RxBatch::default();
         for (number, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ce), (2, Ecn::NotEct), (3, Ecn::Ce)] {
             let sent = clock.now();
             mark(&connection, ecn).unwrap();
@@ -549,7 +549,7 @@ mod tests {
         let address = to.local_addr().unwrap();
         to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         prepare(&from).unwrap();
-        let mut departures = TxBatch::new();
+        let mut departures = TxBatch::default();
         for by_us in [false, true] {
             let sizes = [500, 500, 500, 20, 30, 500];
             for size in sizes {

@@ -56,7 +56,7 @@ pub fn enlarge(socket: &UdpSocket) -> Result<()> {
 }
 
 /// Make a socket ready for our own endpoints. Traffic class and batches are used as far as the kernel has them.
-pub(crate) fn prepare(socket: &UdpSocket) -> Result<()> {
+pub fn prepare(socket: &UdpSocket) -> Result<()> {
     enlarge(socket)?;
     let step = || "preparing a UDP socket".to_owned();
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).context(step)?;
@@ -75,7 +75,7 @@ pub(crate) fn prepare(socket: &UdpSocket) -> Result<()> {
 }
 
 /// Datagrams that the kernel has dropped at a socket: its buffer was full, or a filter refused them.
-pub(crate) fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
+pub fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
     const DROPS: usize = 8 * 4;
     let mut info = [0; 64];
     // Since Linux 4.12; without it nothing is known.
@@ -84,7 +84,7 @@ pub(crate) fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
 }
 
 /// What arrives.
-pub(crate) struct RxBatch {
+pub struct RxBatch {
     inbox: Inbox,
     /// The clock after the last call.
     now: Timestamp,
@@ -92,11 +92,13 @@ pub(crate) struct RxBatch {
     wall_ns: u64,
 }
 
-impl RxBatch {
-    pub fn new() -> Self {
+impl Default for RxBatch {
+    fn default() -> Self {
         Self { inbox: Inbox::new(BATCH, STRIDE), now: Timestamp::ZERO, wall_ns: 0 }
     }
+}
 
+impl RxBatch {
     /// Take what has arrived; how many to [`RxBatch::get`].
     pub fn receive(&mut self, socket: BorrowedFd<'_>, clock: &Clock) -> Result<usize> {
         let count = match self.inbox.receive(socket) {
@@ -150,7 +152,7 @@ pub fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// What leaves: datagrams that wait for one call, neighbors of equal size and address as batches.
-pub(crate) struct TxBatch {
+pub struct TxBatch {
     bytes: Vec<u8>,
     batches: Vec<GsoBatch>,
     outgoing: Outgoing,
@@ -160,11 +162,13 @@ pub(crate) struct TxBatch {
     cuts: bool,
 }
 
-impl TxBatch {
-    pub fn new() -> Self {
+impl Default for TxBatch {
+    fn default() -> Self {
         Self { bytes: Vec::with_capacity(1 << 18), batches: Vec::new(), outgoing: Outgoing::new(), sent: 0, cuts: true }
     }
+}
 
+impl TxBatch {
     /// Whether something waits.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()

@@ -4,11 +4,12 @@
 
 mod cleanup;
 mod common;
-mod mahimahi;
 mod path_emulator;
 mod programs;
 mod shell;
 mod steer;
 mod tcp;
-mod tunnel;
 mod udp;
+
+/// The program of runs and shells.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ccgym-net");

@@ -5,38 +5,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::Sandbox;
-use ccgym_core::{Ecn, Rate, TimeSpan, Timestamp};
-use ccgym_net::shell::{EmulatorSpec, PathEmulator, FIRST_PORT, USUAL_PACKET_MEMORY};
+use crate::common::{chain, delay, link, loss, spec, Sandbox};
+use ccgym_core::{Ecn, Timestamp};
+use ccgym_net::shell::{PathEmulator, FIRST_PORT};
 use ccgym_net::system::{capability, tun, DeviceKind, Endpoints, Placement};
 use ccgym_net::Clock;
-use ccgym_path::{
-    Chain, DeliveryTrace, ElementSpec, Exit, LimitSpec, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec,
-};
-
-fn chain(specs: &[ElementSpec], first: u64) -> Chain {
-    // Ten gigabits per second.
-    let trace = Arc::new(DeliveryTrace::from_ms("t", vec![1; 833]).unwrap());
-    Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).unwrap()
-}
-
-pub fn delay(us: u64) -> ElementSpec {
-    ElementSpec::Delay { delay: Param::Constant(TimeSpan::from_micros(us)), tick: TimeSpan::ZERO }
-}
-
-pub fn loss(probability: f64) -> ElementSpec {
-    ElementSpec::Loss { probability: Param::Constant(probability) }
-}
-
-pub fn link(mbps: f64, packets: u64) -> ElementSpec {
-    let schedule = ScheduleSpec::Rate { rate: Param::Constant(Rate::from_mbps(mbps)) };
-    let queue = QueueSpec::Droptail { limit: LimitSpec { packets: Some(packets), bytes: None } };
-    ElementSpec::Link { schedule, queue, overhead: 4, device_packets: 0 }
-}
+use ccgym_path::{ElementSpec, Exit, LinkEvent, Param, Pipeline, QueueSpec, ScheduleSpec};
 
 fn fast_trace() -> ElementSpec {
     let schedule = ScheduleSpec::Trace { name: "t".into(), once: false };
@@ -58,20 +35,6 @@ fn ends_at(placement: Placement, kind: DeviceKind) -> Option<Endpoints> {
         return None;
     }
     Some(Endpoints::open_with(placement, kind).unwrap())
-}
-
-pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
-    let step = TimeSpan::from_millis(100);
-    EmulatorSpec {
-        up: chain(up, 0),
-        down: chain(down, 100),
-        clock,
-        flows: 1,
-        packets: true,
-        link_events: true,
-        step,
-        packet_memory: USUAL_PACKET_MEMORY,
-    }
 }
 
 /// A path that begins now.

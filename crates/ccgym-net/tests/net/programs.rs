@@ -1,73 +1,16 @@
 //! Programs of others as flows: how they are started, measured, and ended with all that they started.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::net::UdpSocket;
 use std::process::Child;
-use std::thread::sleep;
-use std::time::Duration;
 
-use crate::common::{all_tests, becoming, root, tell, Ran, Sandbox, PROGRAM};
+use crate::common::programs::{becoming, PACKET};
+use crate::common::{all_tests, root, tell, Ran, Sandbox};
+use crate::PROGRAM;
 use ccgym_net::error::NetError;
 use ccgym_net::program::End;
 use ccgym_net::run::RunResult;
 use nix::sys::signal::Signal;
 use serde_json::{json, Value};
-
-/// Bytes of payload that the programs send, and of the IP packets in which they do.
-const PAYLOAD: usize = 972;
-const PACKET: u32 = 1000;
-
-// --- The programs of these tests: this very binary ---------------------------------------------------------------
-
-fn variable(name: &str) -> String {
-    std::env::var(name).unwrap()
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn sink() {
-    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
-    println!("listening");
-    while socket.recv(&mut [0; 2000]).is_ok() {}
-}
-
-/// A packet each millisecond.
-fn send(socket: &UdpSocket) {
-    println!("sending");
-    loop {
-        let _ = socket.send(&[7; PAYLOAD]);
-        sleep(Duration::from_millis(1));
-    }
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn source() {
-    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    socket.connect(format!("{}:{}", variable("ADDRESS"), variable("PORT"))).unwrap();
-    send(&socket);
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn source_that_listens() {
-    let socket = UdpSocket::bind(("0.0.0.0", variable("PORT").parse().unwrap())).unwrap();
-    let (_, from) = socket.recv_from(&mut [0; 2000]).unwrap();
-    socket.connect(from).unwrap();
-    send(&socket);
-}
-
-#[test]
-#[ignore = "a program for the other tests"]
-fn sink_that_asks() {
-    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    socket.connect(format!("{}:{}", variable("ADDRESS"), variable("PORT"))).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    loop {
-        let _ = socket.send(b"send");
-        while socket.recv(&mut [0; 2000]).is_ok() {}
-    }
-}
 
 // --- Runs ----------------------------------------------------------------------------------------------------------
 

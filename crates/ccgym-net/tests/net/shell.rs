@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{echo_client, echo_server, helper, helper_in, joined, root, round_trips, tell, Job, Ran, Sandbox};
+use crate::PROGRAM;
 use ccgym_path::log::{parse_log, LogLine};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -340,7 +341,7 @@ fn an_ordinary_user_has_shells_too() {
     // Where this user may read: the build directory may be closed to it.
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let [shell, helpers] = ["shell-binary.trace", "helpers.trace"].map(|name| place.folder.join(name));
-    fs::copy(env!("CARGO_BIN_EXE_ccgym-net"), &shell).unwrap();
+    fs::copy(PROGRAM, &shell).unwrap();
     fs::copy(std::env::current_exe().unwrap(), &helpers).unwrap();
     let probe = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"];
     let allowed = Command::new("setpriv").args(probe).args(["unshare", "-Urn", "true"]).output();
@@ -416,7 +417,7 @@ fn mistakes_are_explained_before_anything_starts() {
         (job().delay(1).log("uplink", "up.log"), "expected: a link"),
         (job().set("user", "no-such-user-here"), if root() { "looking for the user" } else { "ccgym shell --user" }),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_ccgym-net")).arg(job.document()).output().unwrap();
+        let output = Command::new(PROGRAM).arg(job.document()).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{part}: {err}");
         assert!(err.contains(part), "{part}: {err}");

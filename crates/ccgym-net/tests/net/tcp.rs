@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::root;
-use crate::path_emulator::{delay, link, loss, spec};
+use crate::common::{delay, link, loss, root, spec};
 use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_net::shell::PathEmulator;
 use ccgym_net::system::{Endpoints, Placement};

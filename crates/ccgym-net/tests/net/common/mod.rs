@@ -1,5 +1,8 @@
-//! What the tests of shells share: a namespace of their own, the binary, and small programs to run at the ends.
+//! What tests with real packets share, also those of `crates/optional`: a namespace of their own, paths, and small programs
+//! to run at the ends. `crate::PROGRAM` is the program that carries out jobs.
 #![allow(dead_code, clippy::print_stdout, clippy::print_stderr)]
+
+pub mod programs;
 
 use std::fs;
 use std::net::UdpSocket;
@@ -7,10 +10,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::PROGRAM;
+use ccgym_core::{Rate, TimeSpan};
 use ccgym_net::error::NetError;
+use ccgym_net::shell::{EmulatorSpec, USUAL_PACKET_MEMORY};
 use ccgym_net::system::Namespace;
+use ccgym_net::Clock;
+use ccgym_path::{Chain, DeliveryTrace, ElementSpec, LimitSpec, Param, QueueSpec, ScheduleSpec};
 use nix::sys::signal::{kill, signal, SigHandler, Signal};
 use nix::unistd::Pid;
 use serde_json::{json, Value};
@@ -64,7 +73,7 @@ impl Sandbox {
 
     /// A shell, not yet started.
     pub fn shell(&self, job: Job) -> Command {
-        let mut shell = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+        let mut shell = Command::new(PROGRAM);
         shell.arg(job.document()).current_dir(&self.folder).stdin(Stdio::null());
         shell.env("CCGYM_TEST_MARK", &self.mark).env_remove("MAHIMAHI_BASE").env_remove("MAHIMAHI_SHELL_PREFIX");
         shell
@@ -285,14 +294,6 @@ pub fn explained(printed: &str, code: &str, place: &str) {
     assert!(said.is_some_and(|said| said.contains(place)), "no {code} at {place}: {text}");
 }
 
-/// The program of runs and shells.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_ccgym-net");
-
-/// A script that becomes a program of the tests of programs.
-pub fn becoming(name: &str) -> String {
-    format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("programs::{name}"))))
-}
-
 /// Words that run one of the helpers below as a program: this very test binary.
 pub fn helper(name: &str) -> Vec<String> {
     helper_in(&std::env::current_exe().unwrap(), name)
@@ -350,4 +351,39 @@ pub fn round_trips(out: &str) -> Vec<(u32, u64)> {
 /// Words as one word for `sh -c`.
 pub fn joined(words: &[String]) -> String {
     words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
+}
+
+pub fn chain(specs: &[ElementSpec], first: u64) -> Chain {
+    // Ten gigabits per second.
+    let trace = Arc::new(DeliveryTrace::from_ms("t", vec![1; 833]).unwrap());
+    Chain::new(specs, 5, first, &|_| Some(Arc::clone(&trace))).unwrap()
+}
+
+pub fn delay(us: u64) -> ElementSpec {
+    ElementSpec::Delay { delay: Param::Constant(TimeSpan::from_micros(us)), tick: TimeSpan::ZERO }
+}
+
+pub fn loss(probability: f64) -> ElementSpec {
+    ElementSpec::Loss { probability: Param::Constant(probability) }
+}
+
+pub fn link(mbps: f64, packets: u64) -> ElementSpec {
+    let schedule = ScheduleSpec::Rate { rate: Param::Constant(Rate::from_mbps(mbps)) };
+    let queue = QueueSpec::Droptail { limit: LimitSpec { packets: Some(packets), bytes: None } };
+    ElementSpec::Link { schedule, queue, overhead: 4, device_packets: 0 }
+}
+
+/// An emulator of these elements for one flow, which keeps all that it can tell.
+pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
+    let step = TimeSpan::from_millis(100);
+    EmulatorSpec {
+        up: chain(up, 0),
+        down: chain(down, 100),
+        clock,
+        flows: 1,
+        packets: true,
+        link_events: true,
+        step,
+        packet_memory: USUAL_PACKET_MEMORY,
+    }
 }

@@ -12,6 +12,7 @@ use serde_json::{json, Value};
 
 use super::alone;
 use crate::common::{explained, heed_interrupts};
+use crate::PROGRAM;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -33,7 +34,7 @@ fn with(mut job: Value, changes: Value) -> Value {
 }
 
 fn process(kind: &str, job: Value) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ccgym-net"));
+    let mut command = Command::new(PROGRAM);
     command.arg(json!({ kind: job }).to_string());
     command
 }

@@ -1,0 +1,195 @@
+//! Our schemes and trained policies as congestion controllers of quinn.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use ccgym_quinn::SchemeFactory;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut transport = quinn_proto::TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(SchemeFactory::new("copa", &Default::default())?));
+//! transport.congestion_controller_factory(Arc::new(SchemeFactory::policy("agents/eagle".as_ref())?));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The library asks a controller for a window alone, and paces by that itself. `docs/quic.md` says what this means for
+//! schemes, and which of them are offered.
+//!
+//! | module | what |
+//! |---|---|
+//! | `offer` | whether the library can run a scheme, and how |
+//! | `host` | a scheme inside a controller |
+//! | `departures` | the packets in flight, of which the library tells only bytes |
+//!
+//! Start with [`SchemeFactory`]. May import `ccgym-schemes`, `ccgym-net` for its error, and what these may; no crate imports
+//! it.
+#![cfg(target_os = "linux")]
+
+mod departures;
+mod host;
+mod offer;
+
+use std::any::Any;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use ccgym_core::{CongestionControl, InitContext, Rng, Timestamp};
+use ccgym_net::error::{Context, NetError, Result};
+use ccgym_schemes::learned::Policy;
+use ccgym_schemes::registry::find;
+use ccgym_schemes::{create_with, Resources, SchemeInfo};
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use quinn_proto::RttEstimator;
+use serde_json::{Map, Value};
+
+use host::Host;
+
+pub use offer::{offer, Offer, Refusal};
+
+/// Makes a controller for each connection, all of one scheme.
+pub struct SchemeFactory {
+    scheme: Box<dyn CongestionControl>,
+    /// In packets.
+    initial_window: u64,
+    connections: AtomicU32,
+}
+
+impl SchemeFactory {
+    /// The scheme called `name`. Parameters left out take their defaults.
+    ///
+    /// # Errors
+    /// There is no such scheme, a parameter is wrong, or the library cannot run it.
+    pub fn new(name: &str, params: &Map<String, Value>) -> Result<Self> {
+        Self::with(name, params, &Resources::default())
+    }
+
+    /// The policy that `folder` holds, in `policy.onnx` and `card.json`.
+    ///
+    /// # Errors
+    /// The folder holds no policy.
+    pub fn policy(folder: &Path) -> Result<Self> {
+        let (onnx, card) = (folder.join("policy.onnx"), folder.join("card.json"));
+        let expected = "a folder with policy.onnx and card.json, as `ccgym export` writes it";
+        let onnx = fs::read(&onnx).context(|| format!("reading {}", onnx.display()));
+        let card = fs::read_to_string(&card).context(|| format!("reading {}", card.display()));
+        let (onnx, card) = (onnx.map_err(|e| e.expected(expected))?, card.map_err(|e| e.expected(expected))?);
+        let place = || format!("loading the policy {}", folder.display());
+        let policy = Policy::load(&onnx, &card).map_err(|error| error.within(place()))?;
+        let name = policy.name().to_owned();
+        let params = Map::from_iter([("policy".to_owned(), Value::from(name.as_str()))]);
+        let policies = [(name, policy)].into();
+        Self::with("learned", &params, &Resources { policies, ..Resources::default() })
+    }
+
+    /// As [`SchemeFactory::new`], with what the host has loaded.
+    ///
+    /// # Errors
+    /// As [`SchemeFactory::new`].
+    pub fn with(name: &str, params: &Map<String, Value>, resources: &Resources) -> Result<Self> {
+        let place = || format!("choosing {name:?} as a congestion controller of QUIC");
+        let mut scheme = create_with(name, params, resources).map_err(|error| error.within(place()))?;
+        if let Err(refusal) = offer(&mut *scheme) {
+            return Err(NetError::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
+                .expected(format!("one for which {} are enough", refusal.has))
+                .hint("docs/quic.md lists the schemes that quinn can run"));
+        }
+        let info = find(name).map_or(SchemeInfo::DEFAULT, |entry| entry.info);
+        let initial_window = u64::from(info.transport.initial_window);
+        Ok(Self { scheme, initial_window, connections: AtomicU32::new(0) })
+    }
+}
+
+impl ControllerFactory for SchemeFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let flow = self.connections.fetch_add(1, Ordering::Relaxed);
+        let mss = u64::from(current_mtu);
+        let context = InitContext {
+            now: Timestamp::ZERO,
+            mss,
+            initial_window: self.initial_window * mss,
+            flow,
+            rng: Rng::stream(0, "scheme", u64::from(flow)),
+            path: None,
+        };
+        Box::new(SchemeController { origin: now, host: Mutex::new(Host::new(self.scheme.clone(), context)) })
+    }
+}
+
+/// A scheme as the controller of one connection.
+///
+/// The library tells of an acknowledgement, then of the losses that it revealed, and a scheme hears of both at once.
+/// All has been told when the window is asked for, which is why that call changes the state.
+struct SchemeController {
+    origin: Instant,
+    host: Mutex<Host>,
+}
+
+impl SchemeController {
+    fn at(&self, instant: Instant) -> Timestamp {
+        Timestamp(instant.saturating_duration_since(self.origin).as_nanos() as u64)
+    }
+
+    fn host(&mut self) -> &mut Host {
+        self.host.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Host> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Controller for SchemeController {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        let now = self.at(now);
+        self.host().on_sent(now, bytes);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, _rtt: &RttEstimator) {
+        let (now, sent) = (self.at(now), self.at(sent));
+        self.host().on_acked(now, sent, bytes, app_limited);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
+        let now = self.at(now);
+        self.host().on_end_acks(now, in_flight, app_limited);
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, lost_bytes: u64) {
+        let (now, sent) = (self.at(now), self.at(sent));
+        self.host().on_congestion(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.host().set_mtu(u64::from(new_mtu));
+    }
+
+    fn window(&self) -> u64 {
+        self.lock().window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut host = self.lock();
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = host.window();
+        metrics.ssthresh = host.ssthresh();
+        metrics.pacing_rate = host.pacing_rate().map(|rate| rate.0);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { origin: self.origin, host: Mutex::new(self.lock().clone()) })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

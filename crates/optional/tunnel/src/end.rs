@@ -1,0 +1,224 @@
+//! One end of a run between two machines: the senders of all flows, or their receivers, and a tunnel to the other end.
+//!
+//! The ends meet, ask each other for the time, and agree on the run's time zero; then both go by their own clocks. What
+//! each saw is half of the result; [`join`](crate::join()) makes the whole of both.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccgym_core::Timestamp;
+use ccgym_net::error::{NetError, Result};
+use ccgym_net::run::{
+    encode, start_receivers, start_senders, Backend, Ended, FlowEndpoints, MakeGuests, Plan, Prepared,
+};
+use ccgym_net::system::endpoints::INGRESS;
+use ccgym_net::system::{system_info, Endpoint, IdleSpinner, Side};
+use ccgym_net::Clock;
+use serde::{Deserialize, Serialize};
+
+use crate::join::{HalfClock, HalfResult};
+use crate::message::{secret, Message};
+use crate::rendezvous::{meet, Meeting};
+use crate::{Link, TUNNEL_MTU};
+
+/// What lies between this machine and another one: this process is one of two ends.
+pub const REMOTE: Backend = Backend {
+    kind: "remote",
+    in_user_namespace: true,
+    carry_out: |plan, make_guests| encode(&execute(plan, make_guests)?),
+    examine: Vec::new,
+};
+
+/// What runs at an end of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Half {
+    /// The senders of all flows.
+    Senders,
+    /// Their receivers.
+    Receivers,
+}
+
+/// An end of a tunnel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelEnd {
+    /// What runs here.
+    pub end: Half,
+    /// 32 hexadecimal digits that both ends know.
+    pub secret: String,
+    /// Address and port on which to wait for the other end; port 0: any.
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
+    /// Address and port of the other end, if that one waits.
+    #[serde(default)]
+    pub connect: Option<SocketAddr>,
+    /// The network device that the tunnel is bound to.
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// The file that gets the port on which this end waits, as `{"listening": PORT}`.
+    #[serde(default)]
+    pub status: Option<PathBuf>,
+}
+
+/// How long before time zero flows are set up, in addition to some round trips.
+const LEAD: Duration = Duration::from_millis(1500);
+/// Round trips for that: handshakes, some of them lost.
+const ROUND_TRIPS: u32 = 10;
+/// How long the ends may take to agree once they have met.
+const AGREEING: Duration = Duration::from_secs(30);
+/// What is said is said again after this time.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long receivers stay after the run, for what is under way, in addition to the round trip.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Carry out one end.
+fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
+    let end: TunnelEnd = plan.backend.settings()?;
+    let step = || "checking the plan".to_owned();
+    let Some(secret) = secret(&end.secret) else {
+        return Err(NetError::of("argument-missing", step(), "the tunnel's secret").expected("32 hexadecimal digits"));
+    };
+    let meeting = match (end.listen, end.connect) {
+        (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
+        (None, Some(to)) => Meeting::Connect(to),
+        _ => {
+            return Err(
+                NetError::of("exactly-one", step(), "the tunnel's addresses").expected("either `listen` or `connect`")
+            )
+        }
+    };
+    let mut prepared = Prepared::load(plan, make_guests)?;
+    // QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
+    prepared.quic.secret = std::array::from_fn(|i| secret[i % secret.len()]);
+    let prepared = Arc::new(prepared);
+    let socket = meet(meeting, &secret, end.interface.as_deref())?;
+    // Times of this end are counted from here.
+    let clock = Clock::start();
+    let side = if end.end == Half::Senders { Side::Inside } else { Side::Outside };
+    let endpoint = Endpoint::alone(side, TUNNEL_MTU)?;
+    let flows = prepared.flows().len() as u32;
+    let mut link = Link::start(socket, endpoint.port.clone(), clock, secret, end.end == Half::Senders, flows)?;
+    let _awake = IdleSpinner::start();
+    let heard = link.ask()?;
+    let one = This { prepared, endpoint, clock };
+    match end.end {
+        Half::Senders => one.send(link, &heard),
+        Half::Receivers => one.receive(link, &heard),
+    }
+}
+
+/// What is here.
+struct This {
+    prepared: Arc<Prepared>,
+    endpoint: Endpoint,
+    clock: Clock,
+}
+
+impl This {
+    fn flow_endpoints(&self, lead: Duration) -> FlowEndpoints {
+        let (own, other) = (self.endpoint.address, self.endpoint.peer());
+        let inside = self.endpoint.device == INGRESS;
+        FlowEndpoints {
+            inside: self.endpoint.namespace.clone(),
+            outside: self.endpoint.namespace.clone(),
+            address: if inside { other } else { own },
+            inside_address: Some(if inside { own } else { other }),
+            handshake: lead,
+            backlog: None,
+        }
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_nanos(self.prepared.plan.spec.duration.0)
+    }
+
+    /// The end with the senders says when time zero is.
+    fn send(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
+        let round_trip = Duration::from_nanos(link.first_estimate().0);
+        let lead = (LEAD + round_trip * ROUND_TRIPS) * self.prepared.plan.patience();
+        let run = Clock::starting_in(lead);
+        let zero = run.monotonic(Timestamp::ZERO) - self.clock.monotonic(Timestamp::ZERO);
+        let deadline = Instant::now() + AGREEING.min(lead);
+        let mut listening = heard.iter().any(|&(message, _)| message == Message::Listening);
+        while !listening {
+            link.say(Message::Zero(zero))?;
+            listening =
+                link.hears(Instant::now() + AGAIN, |message| (message == Message::Listening).then_some(()))?.is_some();
+            if !listening && Instant::now() > deadline {
+                return Err(unanswered("the receivers do not say that they are ready", round_trip));
+            }
+        }
+        let left = run.until(Timestamp::ZERO).map_or(Duration::ZERO, |span| Duration::from_nanos(span.0));
+        let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
+        if run.has_started() {
+            let found = format!("not done within {:.1} s", lead.as_secs_f64());
+            return Err(NetError::of("run-stalled", "setting up the flows", found)
+                .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
+        }
+        let mut ended = Ended::default();
+        ended.take_senders(senders.join()?);
+        run.sleep_until(Timestamp::ZERO + self.prepared.plan.spec.duration);
+        // Acknowledgements of the last packets do not count, but packets that are timed both ways do.
+        thread::sleep(round_trip);
+        self.half(link, run, ended)
+    }
+
+    /// The end with the receivers goes by its own clock, as near to the senders' as the answers so far tell.
+    fn receive(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
+        let zero = |&(message, _): &(Message, u64)| if let Message::Zero(at) = message { Some(at) } else { None };
+        let deadline = Instant::now() + AGREEING;
+        let found = match heard.iter().find_map(zero) {
+            Some(at) => Some(at),
+            None => link.hears(deadline, |message| zero(&(message, 0)))?,
+        };
+        let (round_trip, offset) = link.first_estimate();
+        let Some(at) = found else {
+            return Err(unanswered("the senders do not say when to start", Duration::from_nanos(round_trip)));
+        };
+        // The senders' clock there minus ours is `offset`.
+        let here = at.saturating_add_signed(-offset);
+        let lead = here.saturating_sub(self.clock.now().0);
+        let run = Clock::starting_in(Duration::from_nanos(lead));
+        let receivers = start_receivers(&self.prepared, &self.flow_endpoints(Duration::from_nanos(lead)), run)?;
+        link.say(Message::Listening)?;
+        let end =
+            Instant::now() + Duration::from_nanos(lead) + self.duration() + Duration::from_nanos(round_trip) + LINGER;
+        // The senders ask again until they have heard it.
+        while link.hears(end, |message| zero(&(message, 0)))?.is_some() {
+            link.say(Message::Listening)?;
+        }
+        let mut ended = Ended::default();
+        ended.take_receivers(receivers.end()?);
+        self.half(link, run, ended)
+    }
+
+    fn half(self, link: Link, run: Clock, ended: Ended) -> Result<HalfResult> {
+        let log = link.stop()?;
+        let drops = self.endpoint.port.drops()?;
+        Ok(HalfResult {
+            clock: HalfClock {
+                zero: run.monotonic(Timestamp::ZERO) - self.clock.monotonic(Timestamp::ZERO),
+                epoch_ms: self.clock.epoch_ms(Timestamp::ZERO),
+            },
+            device_drops: drops.outgoing + drops.incoming + log.dropped,
+            rejected: log.rejected,
+            log,
+            senders: ended.senders,
+            receivers: ended.received,
+            said: ended.said,
+            limited: self.prepared.fell_behind(),
+            system: system_info(&self.endpoint.namespace)?,
+        })
+    }
+}
+
+fn unanswered(found: &str, round_trip: Duration) -> NetError {
+    let found = format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3);
+    NetError::of("no-answer", "agreeing on the start of the run", found)
+        .expected("an answer of the other end, which did answer before")
+        .hint("the other machine says what went wrong there, or the path between them stopped")
+}
