@@ -80,7 +80,7 @@ pub fn recorded<const N: usize>(name: &str) -> Vec<[f64; N]> {
 
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flying {
+struct InFlight {
     packet: LostPacket,
     stamp: SendStamp,
     app_limited: bool,
@@ -111,7 +111,7 @@ pub struct MockTransport {
     pub rtt: RttEstimator,
     capabilities: Capabilities,
     mss: u64,
-    flight: VecDeque<Flying>,
+    flight: VecDeque<InFlight>,
     in_flight: u64,
     next_number: u64,
     largest_acked: u64,
@@ -186,7 +186,7 @@ impl MockTransport {
         let app_limited = self.sampler.is_app_limited();
         self.in_flight += bytes;
         let packet = LostPacket { number: self.next_number, bytes, sent: self.now, in_flight_at_send: self.in_flight };
-        self.flight.push_back(Flying { packet, stamp, app_limited });
+        self.flight.push_back(InFlight { packet, stamp, app_limited });
         self.next_number += 1;
         if self.capabilities.packet_events {
             let LostPacket { number, bytes, sent: now, in_flight_at_send: in_flight } = packet;
@@ -212,7 +212,7 @@ impl MockTransport {
     pub fn play(&mut self, event: TestEvent) {
         let prior_in_flight = self.in_flight;
         let lost: Vec<_> = (0..event.lost).map_while(|_| self.take()).map(|p| p.packet).collect();
-        let acked: Vec<Flying> = (0..event.acked).map_while(|_| self.take()).collect();
+        let acked: Vec<InFlight> = (0..event.acked).map_while(|_| self.take()).collect();
         let lost_bytes = lost.iter().map(|p| p.bytes).sum();
         let acked_bytes: u64 = acked.iter().map(|p| p.packet.bytes).sum();
         self.sampler.on_lost(lost_bytes);
@@ -235,7 +235,7 @@ impl MockTransport {
             self.timeouts = 0;
         }
         // The receiver's clock equals the sender's, and the one-way delay is half of the RTT.
-        let receipt = |p: &Flying| AckedPacket {
+        let receipt = |p: &InFlight| AckedPacket {
             number: p.packet.number,
             bytes: p.packet.bytes,
             sent: p.packet.sent,
@@ -276,7 +276,7 @@ impl MockTransport {
         self.send();
     }
 
-    fn take(&mut self) -> Option<Flying> {
+    fn take(&mut self) -> Option<InFlight> {
         let flying = self.flight.pop_front()?;
         self.in_flight -= flying.packet.bytes;
         Some(flying)

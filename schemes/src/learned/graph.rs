@@ -1,4 +1,4 @@
-//! Reads an ONNX file: its nodes, its constants, its inputs and outputs. Nothing here trusts the file.
+//! Reads an ONNX file: its nodes, constants, inputs and outputs. Checks everything.
 //!
 //! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>).
 
@@ -8,13 +8,13 @@ use std::ops::RangeInclusive;
 use super::error::{PolicyError, EXPORT_AGAIN};
 use crate::wire::{packed, Field, Fields, Malformed};
 
-/// Versions of the file format that are read.
+/// Newest version of the file format that is read.
 pub(super) const NEWEST_IR: u64 = 10;
-/// Bytes of a file: eight million weights.
+/// Max bytes of a file: eight million weights.
 pub(super) const MAX_FILE: usize = 64_000_000;
-/// Nodes of a graph. A network of ours has about a hundred.
+/// Max nodes of a graph. Our networks have about a hundred.
 const MAX_NODES: usize = 10_000;
-/// Inputs of a node.
+/// Max inputs of a node.
 const MAX_INPUTS: usize = 10_000;
 
 /// Types of numbers.
@@ -22,7 +22,7 @@ pub(super) const FLOAT: u64 = 1;
 const INT64: u64 = 7;
 pub(super) const DOUBLE: u64 = 11;
 
-/// The content of a file. Names are bytes of it.
+/// The content of a file. Names are byte strings of it.
 #[derive(Default)]
 pub(super) struct Graph<'a> {
     pub nodes: Vec<Node<'a>>,
@@ -70,14 +70,14 @@ pub(super) enum Numbers {
 #[derive(Default)]
 pub(super) struct Port<'a> {
     pub name: &'a [u8],
-    /// Type of its numbers, if the file says it.
+    /// Type of its numbers, if the file has it.
     pub element: Option<u64>,
     /// Its last dimension, if it is fixed.
     pub width: Option<u64>,
 }
 
 impl Port<'_> {
-    /// For messages.
+    /// Describe it for messages.
     pub fn shown(&self) -> String {
         let width = self.width.map_or("?".into(), |width| width.to_string());
         format!("{}: [batch, {width}]", String::from_utf8_lossy(self.name))
@@ -85,7 +85,7 @@ impl Port<'_> {
 }
 
 impl<'a> Graph<'a> {
-    /// Read a whole file, which holds one graph and nothing else.
+    /// Read a whole file, which must contain exactly one graph.
     pub(super) fn read(onnx: &'a [u8]) -> Result<Self, PolicyError> {
         if onnx.len() > MAX_FILE {
             let (found, expected) = (format!("{} bytes", onnx.len()), format!("{MAX_FILE} at most"));
@@ -138,7 +138,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Refuse a file that was written for other versions of the operations of `domain`.
+    /// Check the version of the operations of `domain`.
     pub(super) fn require_opset(
         &self,
         place: &str,
@@ -233,7 +233,7 @@ fn port(message: &[u8]) -> Result<Port<'_>, PolicyError> {
     Ok(port)
 }
 
-/// The message in field `wanted` of `message`; empty without one.
+/// Return the message in field `wanted` of `message`; empty if absent.
 fn inside(message: &[u8], wanted: u64) -> Result<&[u8], PolicyError> {
     let mut found: &[u8] = &[];
     for field in fields("value_info", message) {
@@ -245,7 +245,7 @@ fn inside(message: &[u8], wanted: u64) -> Result<&[u8], PolicyError> {
     Ok(found)
 }
 
-/// The whole number in field `wanted` of `message`.
+/// Return the whole number in field `wanted` of `message`.
 fn number(message: &[u8], wanted: u64) -> Result<Option<u64>, PolicyError> {
     let mut found = None;
     for field in fields("value_info", message) {
@@ -311,7 +311,7 @@ fn initializer(name: &[u8]) -> String {
     format!("initializer {:?}", String::from_utf8_lossy(name))
 }
 
-/// Numbers of `N` bytes each.
+/// Iterate over numbers of `N` bytes each.
 fn cells<'a, const N: usize, T: 'a>(
     place: &str,
     bytes: &'a [u8],

@@ -8,7 +8,7 @@ use super::*;
 use crate::registry::Guest;
 use crate::testing::{ms, MockTransport, MSS};
 
-/// A flow whose decisions come from outside, over a base scheme.
+/// Make a flow over a base scheme, whose decisions come from outside.
 fn over(base: &str) -> Result<Box<dyn CongestionControl>, SchemeError> {
     steering("cwnd", base)
 }
@@ -37,7 +37,7 @@ fn decide(host: &mut MockTransport, action: f32) {
     side.decide(now, &[action]);
 }
 
-/// A base scheme that notes what it is told.
+/// A base scheme that records its calls.
 #[derive(Clone, Default)]
 struct Probe {
     told: Arc<Mutex<BTreeSet<&'static str>>>,
@@ -179,7 +179,7 @@ fn the_base_scheme_goes_on_from_what_was_written() {
     assert_eq!(host.window(), 80.0, "slow start from there");
     host.send();
     host.lose();
-    // Linux meters recovery and ends it at the threshold, whatever was written meanwhile.
+    // Linux limits sending in recovery and ends it at ssthresh, for any written window.
     assert!(host.scheme.capabilities().prr);
     decide(&mut host, 1.0);
     assert_eq!(host.window(), 40.0);
@@ -192,8 +192,8 @@ fn the_base_scheme_goes_on_from_what_was_written() {
     assert!(host.window() > 30.0, "slow start up to the threshold: {}", host.window());
 }
 
-/// Capabilities, and what is in force while one packet waits for every four of a window in 40 rounds of 40 ms: windows
-/// and rates. Each round ends in a decision, if there is one.
+/// Return capabilities, and the windows and rates while one packet waits for every four of a window in 40 rounds of 40
+/// ms. Each round ends in a decision, if there is one.
 fn rounds(scheme: Box<dyn CongestionControl>, action: Option<f32>) -> (Capabilities, Vec<Control>) {
     let mut host = MockTransport::new(scheme);
     let mut seen = Vec::new();
@@ -222,7 +222,7 @@ fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
         assert_eq!(same, own, "a gain of 1, and none");
         assert_eq!(over, alone);
     }
-    // More waits; what Kestrel takes for a queue of others stays as it is.
+    // More packets wait; Kestrel's detection of other flows stays as it is.
     let (_, more) = rounds(made(), Some(1.0));
     assert_ne!(more, own);
 }
