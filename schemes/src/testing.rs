@@ -378,7 +378,7 @@ impl MockTransport {
     pub fn packets_in_flight(&self) -> usize {
         self.flight.len()
     }
-    /// Whether a recovery episode is on.
+    /// True during a recovery episode.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.in_recovery

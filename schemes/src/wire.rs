@@ -14,14 +14,14 @@ pub enum Field<'a> {
 }
 
 impl Field<'_> {
-    /// The float64 that eight bytes are.
+    /// Return eight bytes as a float64.
     pub fn double(self) -> Option<f64> {
         match self {
             Self::Fixed(bytes) => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
             _ => None,
         }
     }
-    /// The signed number that a whole one is by zigzag: 0, −1, 1, −2, …
+    /// Decode a signed number by zigzag: 0, −1, 1, −2, …
     pub fn zigzag(self) -> Option<i64> {
         match self {
             Self::Varint(n) => Some((n >> 1) as i64 ^ -((n & 1) as i64)),
@@ -92,7 +92,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The number at the start of `bytes`, and what follows it.
+/// Split the number at the start of `bytes` from the rest.
 fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     let mut value = 0u64;
     for (i, byte) in bytes.iter().enumerate().take(10) {
@@ -112,7 +112,7 @@ fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     }))
 }
 
-/// All numbers of a packed field.
+/// Return all numbers of a packed field.
 pub fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
     let mut values = Vec::new();
     while !bytes.is_empty() {
@@ -123,10 +123,10 @@ pub fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
     Ok(values)
 }
 
-/// Writes messages for tests of what reads them.
+/// Writes messages for tests.
 #[cfg(test)]
 pub mod build {
-    /// A whole number.
+    /// Encode a whole number.
     pub fn varint(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value >= 128 {
@@ -137,7 +137,7 @@ pub mod build {
         bytes
     }
 
-    /// A field of bytes: text, packed numbers, or a message.
+    /// Encode a field of bytes: text, packed numbers, or a message.
     pub fn field(number: u64, message: &[u8]) -> Vec<u8> {
         [varint((number << 3) | 2), varint(message.len() as u64), message.to_vec()].concat()
     }

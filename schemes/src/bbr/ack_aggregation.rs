@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_no_credit() {
+    fn idle_time_adds_no_excess() {
         let mut a = AckAggregation::new(Timestamp::ZERO);
         a.restart_epoch(Timestamp::from_millis(500));
         a.on_ack(Timestamp::from_millis(540), 2 * MSS, BANDWIDTH, 80 * MSS, MSS, false);

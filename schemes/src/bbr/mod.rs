@@ -363,9 +363,9 @@ impl Bbr {
         if !self.full_pipe.reached() || self.parameters.extra_acked_gain <= 0.0 {
             return 0;
         }
-        let most = self.modeled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
+        let max_bytes = self.modeled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
         let excess = self.aggregation.max_excess() as f64 * self.parameters.extra_acked_gain;
-        excess.min(most) as u64 / self.mss
+        excess.min(max_bytes) as u64 / self.mss
     }
 }
 

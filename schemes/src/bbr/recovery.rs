@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_restores_when_it_is_repaired() {
+    fn timeout_restores_after_recovery() {
         let mut r = Recovery::default();
         r.save(80 * MSS, false);
         r.on_timeout();

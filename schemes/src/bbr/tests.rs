@@ -140,23 +140,23 @@ fn probes_the_round_trip_every_ten_seconds_for_at_least_200_ms() {
 }
 
 #[test]
-fn probing_the_round_trip_does_not_spoil_the_bandwidth() {
+fn probe_rtt_keeps_the_bandwidth() {
     // With 5 ms a PROBE_RTT lasts forty rounds, four times the bandwidth filter.
     let rtt = TimeSpan::from_millis(5);
     let service = TimeSpan::from_micros(100);
     let mut h = host();
-    let mut least: f64 = f64::MAX;
+    let mut min_bandwidth: f64 = f64::MAX;
     let mut probes = 0;
     while h.now.as_millis() < 11_000 {
         h.advance(service);
         h.ack_after(rtt);
         if h.scheme.state() == PROBE_RTT {
             probes += 1;
-            least = least.min(h.observable("btl_bw_mbps"));
+            min_bandwidth = min_bandwidth.min(h.observable("btl_bw_mbps"));
         }
     }
     assert!(probes > 0);
-    assert!(least > 0.98 * 120.0, "{least}");
+    assert!(min_bandwidth > 0.98 * 120.0, "{min_bandwidth}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_round_goes_on_from_the_first() {
+    fn a_second_round_continues_from_the_first() {
         let mut model = ShortTerm::default();
         model.tighten(MAX, 100_000, 0.7);
         model.tighten(MAX, 100_000, 0.7);

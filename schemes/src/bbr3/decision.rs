@@ -77,9 +77,9 @@ impl Bbr3 {
 
     pub(super) fn set_cwnd(&mut self, event: &AckEvent<'_>) {
         let (_, gain) = self.gains();
-        let most = self.with_budget(self.products(gain) + self.extra_acked());
+        let max_window = self.with_budget(self.products(gain) + self.extra_acked());
         let early = event.delivered < self.initial_window;
-        let cwnd = window::toward(most, self.cwnd, event.acked_bytes, self.full_pipe_once, early);
+        let cwnd = window::toward(max_window, self.cwnd, event.acked_bytes, self.full_pipe_once, early);
         self.cwnd = cwnd.max(MIN_WINDOW * self.mss);
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn renewing_puts_the_next_look_off() {
+    fn renewing_delays_the_next_probe_rtt() {
         let mut min = MinRtt::new(Timestamp::ZERO);
         let five = TimeSpan::from_millis(5_000);
         min.renew(Timestamp::from_millis(6_000));

@@ -144,8 +144,8 @@ impl Bbr3 {
         // One reaction per probe.
         self.samples_answer_probe = false;
         if !app_limited {
-            let least = (self.target_in_flight() as f64 * self.parameters.beta) as u64;
-            self.long_term.bound = in_flight.max(least);
+            let min_bound = (self.target_in_flight() as f64 * self.parameters.beta) as u64;
+            self.long_term.bound = in_flight.max(min_bound);
         }
         if self.state == State::ProbeUp {
             self.undo.state = Some(State::ProbeUp);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_judged_by_what_was_lost_when_it_left() {
+    fn the_state_of_a_packet_is_that_of_its_departure() {
         let mut history = SendHistory::default();
         history.on_lost(at(10), 1500);
         history.on_lost(at(10), 1500);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_begins_after_the_mark_and_ends_with_the_bubble() {
+    fn the_limit_begins_after_the_mark_and_ends_when_its_packets_arrive() {
         let mut history = SendHistory::default();
         history.on_app_limited(at(10), 1000, 500);
         history.on_delivered(at(20), 1500);

@@ -85,7 +85,7 @@ fn states_follow_each_other_as_allowed() {
 }
 
 #[test]
-fn a_transition_that_the_draft_does_not_know_is_noticed() {
+fn a_transition_that_is_not_in_the_draft_panics() {
     for state in [State::ProbeUp, State::Drain, State::ProbeRefill] {
         let mut flow = model();
         flow.state = State::ProbeRtt;
@@ -191,7 +191,7 @@ fn a_probe_that_was_too_high_sets_the_bound() {
 }
 
 #[test]
-fn an_episode_that_was_none_is_undone() {
+fn a_spurious_episode_is_undone() {
     // State before the losses, current state, and the state after.
     for (ended, now, after) in [
         (Some(State::Startup), State::Drain, State::Startup),

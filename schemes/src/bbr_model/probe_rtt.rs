@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn due_unless_off_or_idle_time_took_its_place() {
+    fn due_unless_off_or_replaced_by_idle_time() {
         let mut probe = ProbeRtt::new(DURATION);
         assert!(probe.is_due(true) && !probe.is_due(false));
         assert!(!ProbeRtt::new(TimeSpan::ZERO).is_due(true));

@@ -334,7 +334,7 @@ mod tests {
 
     /// The window grows whether or not it limits the flow.
     #[test]
-    fn grows_while_the_application_is_silent() {
+    fn grows_while_application_limited() {
         let mut h = host();
         for _ in 0..40 {
             h.ack_after(ms(40));
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_begins_again() {
+    fn silence_restarts_the_flow() {
         let mut h = host();
         for _ in 0..200 {
             h.ack_after(ms(40));

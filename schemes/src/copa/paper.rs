@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_down_from_an_overshoot_does_not_count() {
+    fn rounds_after_an_overshoot_do_not_count() {
         let mut rtts = RttWindow::new(3, 0);
         rtts.update(Timestamp::ZERO, ms(40));
         let mut c = Competition::new(0.5, true);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_floor_there_is_no_speed() {
+    fn at_the_min_window_velocity_is_one() {
         let mut h = steady();
         // Until just before the filter drops the min of 40 ms.
         while h.now < Timestamp::from_millis(9_000) {

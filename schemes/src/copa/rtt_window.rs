@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_empty_is_a_tenth_of_the_swing() {
+    fn nearly_empty_is_a_tenth_of_the_variation() {
         for (rtt, min, max, expected) in [
             (40, 40, 40, true),  // no queue at all
             (41, 40, 60, true),  // 1 of 20
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_of_its_own_is_empty_near_the_bottom() {
+    fn one_own_packet_counts_as_empty_near_the_bottom() {
         // Milliseconds: standing RTT, min, max; packets: window.
         for (standing, max, window, expected) in [
             (42, 46, 42.0, true),  // one packet of 42 at 1 ms each

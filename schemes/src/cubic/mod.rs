@@ -33,7 +33,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             fast_convergence: flag(true);
             /// Never grow slower than Reno would; auto: on, except in mode ns3.
             tcp_friendliness: choice(&["auto", "on", "off"]);
-            /// How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
+            /// Detector that ends slow start before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
             /// constants.
             start_up: choice(&["auto", "none", "hystart++", "hystart"]);
             /// Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.

@@ -173,17 +173,17 @@ impl Alone {
             *base_seen = seen.now;
             return Next::Probe(Probe::new(Reason::Age, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt));
         }
-        self.law(seen, window, keep)
+        self.track_queue(seen, window, keep)
     }
 
-    fn law(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
+    fn track_queue(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
         let asks = seen.waiting < TOO_FEW * seen.wants.lasting && !seen.excess;
         self.empty_rounds =
             if seen.waiting < NONE * seen.wants.now && !seen.excess { self.empty_rounds + 1 } else { 0 };
         let faster = if self.empty_rounds > 1 { EMPTY_STEP } else { VELOCITY_STEP };
         self.velocity = if asks { faster * self.velocity } else { 1.0 };
-        let most = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
-        self.velocity = self.velocity.min((most / seen.wants.now).max(1.0));
+        let max_growth = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
+        self.velocity = self.velocity.min((max_growth / seen.wants.now).max(1.0));
         let mut target = keep * seen.without_queue() + self.velocity * seen.wants.now;
         if seen.now < self.ceiling_until && target > self.ceiling {
             target = self.ceiling;

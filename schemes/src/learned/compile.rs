@@ -162,12 +162,12 @@ impl<'a> Compiler<'a> {
             }
         }
         let rows = self.outputs(node, &kind).filter(|rows| rows.len() >= node.outputs.len());
-        for (found, what, most) in [
+        for (found, what, limit) in [
             (self.network.numbers(), "numbers in all values so far", MAX_NUMBERS),
             (self.network.work(), "operations on numbers so far", MAX_WORK),
         ] {
-            if found > most {
-                return Err(refuse(format!("{found} {what}"), &format!("{most} at most")).coded("too-large"));
+            if found > limit {
+                return Err(refuse(format!("{found} {what}"), &format!("{limit} at limit")).coded("too-large"));
             }
         }
         let rows = rows.ok_or_else(|| {

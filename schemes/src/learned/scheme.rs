@@ -226,15 +226,15 @@ impl Learned {
             }
         }
         let ecn = of_base.map_or(if spec.ecn { Ecn::Ect0 } else { Ecn::NotEct }, |c| c.ecn);
-        let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
+        let of_base_scheme = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
-            prr: (overwrites || sets_gain) && hears(|c| c.prr),
+            prr: (overwrites || sets_gain) && of_base_scheme(|c| c.prr),
             // An agent's action has limits, but those of a gain bound neither window nor rate.
-            bounded: !sets_gain || hears(|c| c.bounded),
-            timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
-            rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
-            knows_path: hears(|c| c.knows_path),
+            bounded: !sets_gain || of_base_scheme(|c| c.bounded),
+            timers: (spec.decision_latency > TimeSpan::ZERO) || of_base_scheme(|c| c.timers),
+            rate_samples: agent.needs_rate_samples() || taught || of_base_scheme(|c| c.rate_samples),
+            knows_path: of_base_scheme(|c| c.knows_path),
             pacing_required: spec.action.target.has_rate() || of_base.is_some_and(|c| c.pacing_required),
             ecn,
             ..of_base.unwrap_or_default()

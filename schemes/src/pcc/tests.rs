@@ -154,7 +154,7 @@ fn reports_of_twenty_packets() {
 
 /// The program's timer waits a hundred seconds: it has no result before later packets arrive. The paper does not wait.
 #[test]
-fn a_timeout_is_no_result() {
+fn a_timeout_gives_no_result() {
     for (rules, expected) in [(Rules::pantheon(), TimeSpan::MAX), (Rules::paper(), TimeSpan::ZERO)] {
         assert_eq!(Host::new(rules).allegro.patience(), expected);
     }

@@ -136,7 +136,7 @@ fn window_steers_toward_the_target() {
 }
 
 #[test]
-fn window_follows_what_is_in_flight() {
+fn window_follows_the_bytes_in_flight() {
     let mut window = Window::new(RFC, MSS, at(0));
     window.reduce(at(0), 1.0);
     window.bytes = 60_000.0;
@@ -207,7 +207,7 @@ fn pantheon_samples_each_50_ms() {
 }
 
 #[test]
-fn pantheon_measures_a_standing_base_anew() {
+fn pantheon_measures_the_base_again_under_a_standing_delay() {
     let mut delay = QueueDelay::new(PANTHEON);
     delay.update(at(0), 0, 0.1);
     // The path becomes 60 ms longer. The average of the min rises by a thousandth each 60 ms: it is 25 of 60 ms after
@@ -220,7 +220,7 @@ fn pantheon_measures_a_standing_base_anew() {
 }
 
 #[test]
-fn delay_target_rises_beside_flows_that_fill_the_queue() {
+fn delay_target_rises_with_flows_that_fill_the_queue() {
     let mut target = DelayTarget::new(0.1, 0.4);
     // A stable delay of 0.2 s is the target; with losses half more; within the bounds.
     target.update(0.2, 0.0);
@@ -295,7 +295,7 @@ fn rfc_target_falls_while_frames_wait_and_follows_the_encoder() {
 }
 
 #[test]
-fn program_target_follows_the_rate_less_what_waits() {
+fn program_target_follows_the_rate_less_waiting_bits() {
     let rules = Rules { max_rate: 50e6, start_rate: 2e6, ramp_up: 200e3, ..PANTHEON };
     let meter = metered(&rules, 2_000_000);
     let mut target = Target::new(rules, at(0));
@@ -330,7 +330,7 @@ fn pantheon_stays_at_its_maximum() {
 }
 
 #[test]
-fn a_timeout_reduces_the_window_and_what_it_lost_the_target() {
+fn a_timeout_reduces_the_window_and_its_losses_the_target() {
     let mut host = MockTransport::of("scream", &json!({"mode": "rfc", "start_rate": 1.0}));
     for _ in 0..3 {
         host.advance(RTT);

@@ -135,7 +135,7 @@ fn the_minimum_rises_when_the_smallest_window_is_too_large() {
 
 /// An epoch without an acknowledgement counts as delay.
 #[test]
-fn silence_is_delay() {
+fn silence_counts_as_delay() {
     let mut verus = verus();
     verus.model.d_est = 90.0;
     verus.model.d_max = Some(100.0);

@@ -120,7 +120,7 @@ fn the_clock_is_slow() {
 
 /// The min applies from the next interval on: a step down may leave the current one nearly without a rate.
 #[test]
-fn a_step_is_not_held_up_by_the_minimum() {
+fn a_step_may_go_below_the_minimum_rate() {
     let mut host = Host::at(1.3);
     host.vivace.follow(-1.2);
     assert!((host.vivace.pacing / MEGABIT - 0.1).abs() < 1e-9, "{}", host.vivace.pacing);
@@ -200,7 +200,7 @@ fn a_timeout_changes_nothing() {
 
 /// A higher rate that seems better although it lost less is checked twice.
 #[test]
-fn doubt() {
+fn unexpected_results_are_checked_twice() {
     let mut host = Host::at(20.0);
     host.round(930, 900);
     assert_eq!(host.rate(), 20.0, "doubted");

@@ -74,14 +74,14 @@ mod tests {
     #[test]
     fn flows_that_overflow_a_link() {
         let w = Weights { latency: 0.0, ..WEIGHTS };
-        for (x, most) in [(1.0, 12), (2.0, 13), (12.0, 16), (100.0, 19)] {
+        for (x, max_flows) in [(1.0, 12), (2.0, 13), (12.0, 16), (100.0, 19)] {
             let gains = |n: u32| {
                 let link = f64::from(n) * x;
                 let more = x * 1e-4;
                 let loss = 1.0 - link / (link + more);
                 paper(&w, x + more, 0.0, loss) > paper(&w, x, 0.0, 0.0)
             };
-            assert!(!gains(most) && gains(most + 1), "{x} Mbit/s, {most} flows");
+            assert!(!gains(max_flows) && gains(max_flows + 1), "{x} Mbit/s, {max_flows} flows");
         }
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_out_of_order_is_left_out() {
+    fn a_packet_out_of_order_is_ignored() {
         assert_eq!(play(&[(0, 50), (20, 70), (10, 75), (40, 90)]), [(20.0, 0.0)]);
     }
 }

@@ -56,7 +56,7 @@ fn rate_is_that_of_aiortc() {
 }
 
 #[test]
-fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_what_arrives() {
+fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_the_received_rate() {
     for mode in [Mode::Libwebrtc, Mode::Draft] {
         let mut control = RateControl::new(mode, 1e6);
         control.update(Usage::Normal, Some(1e6), 50.0, 0.0);
@@ -79,7 +79,7 @@ fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_what_arrives() {
 }
 
 #[test]
-fn growth_stops_at_one_and_a_half_times_what_arrives() {
+fn growth_stops_at_one_and_a_half_times_the_received_rate() {
     for (mode, limit) in [(Mode::Libwebrtc, 760_000.0), (Mode::Draft, 750_000.0)] {
         let mut control = RateControl::new(mode, 700_000.0);
         (0..50).for_each(|second| control.update(Usage::Normal, Some(500_000.0), 50.0, 1e3 * f64::from(second)));
@@ -88,7 +88,7 @@ fn growth_stops_at_one_and_a_half_times_what_arrives() {
 }
 
 #[test]
-fn loss_is_answered_as_its_share_says() {
+fn the_share_of_losses_sets_the_rate() {
     for (mode, growth) in [(Mode::Libwebrtc, 1_081_000.0), (Mode::Draft, 1_050_000.0)] {
         for (lost, expected) in [(1, growth), (5, 1e6), (20, 900_000.0)] {
             let mut control = LossControl::new(mode, 1e6);

@@ -151,7 +151,7 @@ fn threads_share_a_policy() {
 }
 
 #[test]
-fn a_bad_observation_leaves_the_state_alone() {
+fn a_bad_observation_keeps_the_state() {
     let mut session = load(LSTM).session();
     let mut action = Vec::new();
     session.decide(&cases(LSTM.2)[0].observation, &mut action).unwrap();
@@ -191,7 +191,7 @@ fn tiny(opset: u8, ir: u8, operation: &str, weight: f64, extra: &[u8]) -> Vec<u8
 }
 
 #[test]
-fn networks_that_are_not_wanted_are_refused() {
+fn invalid_networks_are_refused() {
     let says = |onnx: &[u8]| refusal_of(MLP, onnx);
     assert_eq!(says(b""), "policy-version at opset");
     assert_eq!(says(b"<html>not found</html>"), "policy-unreadable at ONNX file");
@@ -338,7 +338,7 @@ fn nodes_follow_the_rules_of_onnx() {
 }
 
 #[test]
-fn what_a_small_file_may_ask_for_is_bounded() {
+fn memory_and_work_of_a_small_file_are_bounded() {
     // Sizes on the card are checked before anything is allocated for them.
     for size in [2_000_000_000u64, 9_000_000_000_000_000_000] {
         let state = refusal(LSTM.0, &altered(LSTM, "/policy/state_size", json!(size)));
@@ -365,7 +365,7 @@ proptest! {
 
     /// With a matching digest, damaged files give an error or a policy.
     #[test]
-    fn damaged_networks_do_no_harm(
+    fn damaged_networks_give_an_error_or_a_policy(
         place in 0usize..4_000_000_000, bit in 0u8..8, cut in prop::option::of(0usize..4_000_000_000), which in 0..3,
     ) {
             let model = [MLP, SCORES, LSTM][which as usize];

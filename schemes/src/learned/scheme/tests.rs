@@ -40,13 +40,13 @@ fn decide(host: &mut MockTransport, action: f32) {
 /// A base scheme that records its calls.
 #[derive(Clone, Default)]
 struct Probe {
-    told: Arc<Mutex<BTreeSet<&'static str>>>,
+    called: Arc<Mutex<BTreeSet<&'static str>>>,
     timer: Timestamp,
 }
 
 impl Probe {
     fn note(&self, hook: &'static str) {
-        self.told.lock().unwrap().insert(hook);
+        self.called.lock().unwrap().insert(hook);
     }
 }
 
@@ -131,7 +131,7 @@ impl Steerable for Probe {
 }
 
 #[test]
-fn the_base_scheme_is_told_everything_and_asked_for_everything() {
+fn all_hooks_of_the_base_scheme_are_called() {
     let probe = Probe::default();
     let guests = [("probe".to_owned(), Arc::new(probe.clone()) as Arc<dyn Guest>)].into();
     let scheme = made("cwnd", "probe", Resources { guests, ..Resources::default() }).expect("a scheme");
@@ -147,9 +147,9 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
     host.app_limit();
     host.idle(ms(1000));
     decide(&mut host, 1.0);
-    let told = probe.told.lock().unwrap();
+    let called = probe.called.lock().unwrap();
     assert_eq!(
-        *told,
+        *called,
         BTreeSet::from([
             "init",
             "on_handshake",
@@ -170,7 +170,7 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
 }
 
 #[test]
-fn the_base_scheme_goes_on_from_what_was_written() {
+fn the_base_scheme_continues_from_the_written_window() {
     let mut host = MockTransport::new(over("reno").expect("Reno's window can be written"));
     decide(&mut host, 1.0);
     assert_eq!(host.window(), 40.0);
@@ -213,7 +213,7 @@ fn rounds(scheme: Box<dyn CongestionControl>, action: Option<f32>) -> (Capabilit
 }
 
 #[test]
-fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
+fn only_the_gain_is_written_to_the_base_scheme() {
     let kestrel = || crate::create("kestrel", &Map::new()).expect("a scheme");
     let made = || steering("gain", "kestrel").expect("Kestrel's gain can be set");
     let (alone, own) = rounds(kestrel(), None);

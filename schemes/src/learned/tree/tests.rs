@@ -32,7 +32,7 @@ fn decides_as_scikit_learn_does() {
 }
 
 #[test]
-fn what_is_no_number_is_refused_and_the_wrong_size_too() {
+fn observations_with_nan_or_of_the_wrong_size_are_refused() {
     let mut session = Policy::load(ONNX, CARD).expect("valid").session();
     let mut action = Vec::new();
     let error = session.decide(&[0.0, f32::NAN, 0.0, 0.0], &mut action).expect_err("NaN");
@@ -182,7 +182,7 @@ fn comparisons_lead_to_leaves() {
 }
 
 #[test]
-fn trees_that_are_not_wanted_are_refused() {
+fn invalid_trees_are_refused() {
     let refusal = |change: &dyn Fn(&mut Parts)| {
         let mut parts = Parts::good();
         change(&mut parts);
@@ -262,7 +262,7 @@ proptest! {
 
     /// With a matching digest, a damaged file gives an error, or a tree that decides.
     #[test]
-    fn damaged_trees_do_no_harm(place in 0usize..4_000_000_000, bit in 0u8..8, packed in any::<bool>(), which in any::<bool>()) {
+    fn damaged_trees_give_an_error_or_decide(place in 0usize..4_000_000_000, bit in 0u8..8, packed in any::<bool>(), which in any::<bool>()) {
         let mut onnx = if which { ONNX.to_vec() } else { Parts { packed, ..Parts::good() }.onnx() };
         let sizes = if which { NetworkShape { observation_size: 4, action_size: 5, ..SIZES } } else { SIZES };
         let length = onnx.len();
