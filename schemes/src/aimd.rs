@@ -1,7 +1,7 @@
 //! Additive increase, multiplicative decrease: the smallest scheme that shares a path, and the template for new ones.
 //!
-//! A window without slow start, pacing or timers. What a scheme may ask of the transport is listed in
-//! [`ccgym_core::congestion_control::Capabilities`].
+//! A window without slow start, pacing or timers. [`ccgym_core::congestion_control::Capabilities`] lists what a scheme
+//! may ask of the transport.
 
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};
 
@@ -14,9 +14,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Chiu and Jain, Computer Networks and ISDN Systems 17(1), 1989",
         summary: "Adds to the window in each round trip and multiplies it by a factor at a loss.",
         parameters: parameters! {
-            /// What the window gains per round trip.
+            /// Growth of the window per round trip.
             increase: number(1.0, (0.01, 1000.0), "packets");
-            /// What the window is multiplied by at a loss.
+            /// Factor on the window at a loss.
             decrease: number(0.5, (0.1, 0.99), "");
         },
         role: Role::Tool,
@@ -33,7 +33,7 @@ pub struct Aimd {
     decrease: f64,
     /// Wire bytes of a full packet.
     mss: u64,
-    /// Packets.
+    /// Window, packets.
     cwnd: f64,
 }
 

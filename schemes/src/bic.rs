@@ -16,11 +16,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// Share of the window kept at a loss.
             beta: number(0.8, (0.1, 0.99), "");
-            /// Most growth per round trip.
+            /// Max growth per round trip.
             max_increment: number(16.0, (1.0, 1000.0), "packets");
             /// Up to this window it adds one packet per round trip and halves, as Reno.
             low_window: integer(14, (2, 1000), "packets");
-            /// So long the window takes for the last four packets to the maximum.
+            /// Time that the window takes for the last four packets to the maximum.
             smooth_part: number(20.0, (4.0, 1000.0), "round trips");
             /// Remember less than the window at a loss that comes below the last maximum, to make room.
             fast_convergence: flag(true);
@@ -48,7 +48,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 
 /// A step of the search goes 1/4 of the way, and the smooth part begins 4 packets from the maximum (`tcp_bic.c`).
 const DIVISOR: f64 = 4.0;
-/// Least growth per round trip while no maximum is known, in shares of the window.
+/// Min growth per RTT while no maximum is known, in shares of the window.
 const SHARE_WITHOUT_MAXIMUM: f64 = 0.05;
 
 #[derive(Clone, Debug)]
@@ -58,14 +58,14 @@ struct Bic {
     low_window: f64,
     smooth_part: f64,
     fast_convergence: bool,
-    /// Window that the search aims at, in packets; `None` before the first loss.
+    /// Target window of the search, packets; `None` before the first loss.
     maximum: Option<f64>,
     /// The maximum before the latest reduction.
     before: Option<f64>,
 }
 
 impl Bic {
-    /// Packets per round trip at a window.
+    /// Return the packets per RTT at a window.
     fn increment(&self, window: f64) -> f64 {
         if window <= self.low_window {
             return 1.0;
@@ -81,7 +81,7 @@ impl Bic {
         } else if distance < DIVISOR {
             self.smooth()
         } else if distance < self.max_increment * (DIVISOR - 1.0) {
-            // Away from the maximum slowly at first.
+            // Slow growth just above the maximum.
             distance / (DIVISOR - 1.0)
         } else {
             self.max_increment
@@ -110,7 +110,7 @@ impl Rule for Bic {
         let packets = bytes / window.mss as f64;
         let below = self.maximum.is_some_and(|maximum| packets < maximum);
         self.maximum = match congestion.cause {
-            // What was learned before a timeout counts no more.
+            // A timeout drops the maximum.
             Cause::Timeout => None,
             Cause::Loss | Cause::Mark if self.fast_convergence && below => Some(packets * (1.0 + self.beta) / 2.0),
             Cause::Loss | Cause::Mark => Some(packets),
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// From 80 back to 100 as the bisection has it: fast at first, then a plateau, then away from it.
+    /// From 80 back to 100 by bisection: fast at first, then a plateau, then faster again.
     #[test]
     fn the_window_follows_the_curve() {
         let mut host = host(100, &json!({}));

@@ -1,4 +1,4 @@
-//! DCTCP (RFC 8257; Alizadeh et al., SIGCOMM 2010): a mark takes away half of the share of packets that are marked.
+//! DCTCP (RFC 8257; Alizadeh et al., SIGCOMM 2010): a mark reduces the window by half of the share of marked packets.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
@@ -13,9 +13,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
         summary: "Grows as Reno; marks reduce in proportion to the share of packets that are marked.",
         parameters: parameters! {
-            /// Weight of the latest round trip in that share.
+            /// Weight of the latest round trip in the marked share.
             gain: number(1.0 / 16.0, (0.001, 1.0), "");
-            /// That share before any round trip.
+            /// Marked share before the first round trip.
             first_share: number(1.0, (0.0, 1.0), "");
             START_UP;
             PACING;
@@ -49,7 +49,7 @@ impl Rule for Dctcp {
         window.add_per_window(acked);
     }
 
-    /// W·(1 − α/2) at a mark (§3.3); at a loss as Reno (§3.5).
+    /// Return W·(1 − α/2) at a mark (§3.3); at a loss as Reno (§3.5).
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
         match congestion.cause {
             Cause::Mark => (window.cwnd as f64 * (1.0 - self.marks.share / 2.0)) as u64,
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(host.scheme.capabilities().ecn, Ecn::Ect0);
             host.play(MARKED);
             assert!((host.window() - left).abs() < 1e-3, "{gain} {first_share}: {}", host.window());
-            // Once per window of data (§3.3), however many marks come.
+            // Once per window of data (§3.3), for any number of marks.
             for _ in 0..5 {
                 host.play(MARKED);
             }
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Where all packets are marked it is Reno with ECN; a share that has fallen takes little.
+    /// If all packets are marked it acts as Reno with ECN; at a low share the reduction is small.
     #[test]
     fn few_marks_take_little() {
         let mut host = host(40, &json!({}));
@@ -111,7 +111,7 @@ mod tests {
         assert!(host.window() > 40.0 * (1.0 - 0.1 / 2.0), "{}", host.window());
     }
 
-    /// §3.5: a loss halves, a timeout leaves one packet, whatever the share.
+    /// §3.5: a loss halves, a timeout leaves one packet, at any share.
     #[test]
     fn losses_reduce_as_reno() {
         let mut host = host(40, &json!({"first_share": 0.0}));

@@ -1,5 +1,5 @@
-//! FillP-Sheep (github.com/fillthepipe/fillp-sheep 0e5bb72, "a latency-aware fillp"; its rules were read from the program):
-//! [`crate::fillp`] with means of two reports, another back-off, and PROBE_RTT every ten seconds.
+//! FillP-Sheep (github.com/fillthepipe/fillp-sheep 0e5bb72, "a latency-aware fillp"; its rules were derived from the
+//! program): [`crate::fillp`] with means of two reports, another back-off, and PROBE_RTT every ten seconds.
 
 use crate::fillp::{self, Fillp, Rules};
 use crate::registry::{SchemeEntry, SchemeInfo};

@@ -14,7 +14,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// The rate, counted in bytes on the wire.
             rate_mbps: number(10.0, (0.001, 1e6), "Mbit/s");
-            /// Limit on what is in flight, in rate times smallest round trip seen; 0: none.
+            /// Limit on the data in flight, in rate times min RTT; 0: none.
             cap_bdp: number(0.0, (0.0, 1e3), "bandwidth-delay products");
         },
         role: Role::Tool,
@@ -31,7 +31,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Minimum of the cap, packets.
+/// Min cap, packets.
 const MIN_WINDOW: u64 = 4;
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A constant window: the simplest scheme there is, for calibration and as a template.
+//! A constant window: the simplest scheme, for calibration and as a template.
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent};

@@ -1,5 +1,5 @@
-//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): grows faster the longer ago the last loss was, and
-//! gives up at a loss what the queue held.
+//! H-TCP (Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06): grows faster with the time since the last loss,
+//! and reduces by the queue at a loss.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
@@ -14,11 +14,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Leith and Shorten, PFLDnet 2004; draft-leith-tcp-htcp-06",
         summary: "Grows by a square of the time since the last loss; a loss takes away what the queue held.",
         parameters: parameters! {
-            /// For so long after a loss it grows by one packet per round trip, as Reno.
+            /// Time after a loss in which it grows by one packet per round trip, as Reno.
             delta_l: number(1.0, (0.0, 100.0), "s");
             /// Keep the ratio of minimum to maximum round trip at a loss, within 0.5 and 0.8; false: one half.
             adaptive_backoff: flag(true);
-            /// Multiply growth by the round trip over 100 ms, within 0.1 and 2, so that long paths are not behind.
+            /// Multiply growth by the round trip over 100 ms, within 0.1 and 2, so that long paths get the same share.
             rtt_scaling: flag(true);
             START_UP;
             PACING;
@@ -33,28 +33,28 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 
 const BETA_MIN: f64 = 0.5;
 const BETA_MAX: f64 = 0.8;
-/// A throughput that differs by more than this from the one before the last loss calls for halving.
+/// Relative change of the throughput since the last loss above which the window halves.
 const THROUGHPUT_CHANGE: f64 = 0.2;
-/// Round trip at which scaling changes nothing, in seconds, and the scale's range.
+/// RTT at which scaling changes nothing, in seconds, and the scale's range.
 const SCALE_RTT: f64 = 0.1;
 const SCALE_RANGE: (f64, f64) = (0.1, 2.0);
-/// How much of the span between minimum and maximum RTT a loss leaves: old queues are forgotten (`tcp_htcp.c`).
+/// Factor on the span between min and max RTT at a loss: old queues are forgotten (`tcp_htcp.c`).
 const RTT_SPAN_KEPT: f64 = 0.95;
-/// A sample raises the maximum RTT only from this near: outliers are left out (`tcp_htcp.c`).
+/// Max step by which a sample raises the max RTT: outliers are ignored (`tcp_htcp.c`).
 const RTT_MAX_STEP: TimeSpan = TimeSpan::from_millis(20);
-/// Paths with a shorter round trip always halve (`tcp_htcp.c`).
+/// Min RTT of paths that do not always halve (`tcp_htcp.c`).
 const RTT_FOR_ADAPTATION: TimeSpan = TimeSpan::from_millis(10);
 /// Round trips after a loss in which throughput samples replace the smoothed value.
 const FRESH_ROUNDS: u64 = 3;
 
-/// What is known of the time since the last loss.
+/// State since the last loss.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     began: Timestamp,
     /// Bytes acknowledged since the throughput sample began.
     acked: u64,
     sample_began: Timestamp,
-    /// Bytes per second: smoothed, its maximum in this epoch, and the maximum of the one before.
+    /// Bytes per second: smoothed, its max in this epoch, and the max of the one before.
     throughput: f64,
     throughput_max: f64,
     previous_max: f64,
@@ -65,16 +65,16 @@ struct Htcp {
     delta_l: f64,
     adaptive_backoff: bool,
     rtt_scaling: bool,
-    /// Share of the window that a loss leaves.
+    /// Share of the window after a loss.
     beta: f64,
-    /// Packets per round trip.
+    /// Growth in packets per RTT.
     alpha: f64,
     rtt_min: TimeSpan,
     rtt_max: TimeSpan,
     epoch: Epoch,
-    /// Whether the last loss came at a steady throughput: the backoff adapts from the second one on.
+    /// True if the throughput at the last loss was steady: the backoff adapts from the second one on.
     adapt: bool,
-    /// What a spurious loss restores.
+    /// State that a spurious loss restores.
     before: Option<(Epoch, TimeSpan)>,
 }
 
@@ -94,7 +94,7 @@ impl Htcp {
         }
     }
 
-    /// α(Δ) = 1 + 10·(Δ−Δ_L) + ((Δ−Δ_L)/2)², times 2·(1−β), which makes up for what a smaller reduction leaves to others.
+    /// Return α(Δ) = 1 + 10·(Δ−Δ_L) + ((Δ−Δ_L)/2)², times 2·(1−β), which compensates for a smaller reduction.
     fn alpha_after(&self, now: Timestamp) -> f64 {
         let late = now.since(self.epoch.began).as_secs_f64() - self.delta_l;
         let mut factor = if late > 0.0 { 1.0 + 10.0 * late + (late / 2.0).powi(2) } else { 1.0 };
@@ -132,7 +132,7 @@ impl Htcp {
         e.sample_began = event.now;
     }
 
-    /// The draft's section on adaptive backoff.
+    /// Update β by the draft's section on adaptive backoff.
     fn update_beta(&mut self) {
         let (found, previous) = (self.epoch.throughput_max, self.epoch.previous_max);
         let steady = (found - previous).abs() <= THROUGHPUT_CHANGE * previous;
@@ -217,7 +217,7 @@ mod tests {
         MockTransport::with_window("htcp", packets, params)
     }
 
-    /// α(Δ) with Δ_L = 1 s, β = ½ and a round trip of 100 ms, where scaling changes nothing.
+    /// α(Δ) with Δ_L = 1 s, β = ½ and an RTT of 100 ms, where scaling changes nothing.
     #[test]
     fn growth_by_time_since_the_loss() {
         for (seconds, alpha) in [(0.5, 1.0), (1.0, 1.0), (1.5, 6.0625), (2.0, 11.25), (3.0, 22.0), (11.0, 126.0)] {
@@ -247,8 +247,8 @@ mod tests {
         }
     }
 
-    /// RTT_min/RTT_max within ½ and 0.8, if the throughput is within a fifth of the one before the last loss and was so then,
-    /// too; else one half.
+    /// RTT_min/RTT_max within ½ and 0.8, if the throughput is within a fifth of the one before the last loss, twice in
+    /// a row; else one half.
     #[test]
     fn backoff() {
         let base = super::Htcp::new(&Parameters::resolve(&super::ENTRY.info, &Map::new()).unwrap());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_loss_does_not_start_the_clock_anew() {
+    fn a_spurious_loss_does_not_restart_the_clock() {
         for (spurious, expected) in [(false, 1.0), (true, 12.3025)] {
             let mut host = host(40, &json!({"rtt_scaling": false}));
             host.ack_after(RTT);

@@ -1,5 +1,5 @@
-//! Hybla (Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004): a flow with a long round
-//! trip grows as a Reno flow with a short one would.
+//! Hybla (Caini and Firrincieli, Int. J. Satellite Communications and Networking 22(5), 2004): a flow with a long RTT
+//! grows as a Reno flow with a short one.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
@@ -30,16 +30,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Largest exponent in slow start, and largest window in packets (Linux `tcp_hybla.c`).
+/// Max exponent in slow start, and max window in packets (Linux `tcp_hybla.c`).
 const MAX_EXPONENT: f64 = 16.0;
 const MAX_WINDOW: u64 = 65_535;
 
 #[derive(Clone, Debug)]
 struct Hybla {
     reference_rtt: TimeSpan,
-    /// Smallest smoothed round trip seen.
+    /// Min smoothed RTT.
     smallest: TimeSpan,
-    /// ρ: round trip over the reference, 1 at least.
+    /// ρ: RTT over the reference, at least 1.
     rho: f64,
 }
 
@@ -53,7 +53,7 @@ impl Rule for Hybla {
         }
     }
 
-    /// 2^ρ − 1 packets for each acknowledged.
+    /// Add 2^ρ − 1 packets for each acknowledged one.
     #[inline]
     fn slow_start(&mut self, window: &mut Window, growth: u64, _acked: u64) -> u64 {
         let factor = self.rho.min(MAX_EXPONENT).exp2() - 1.0;
@@ -62,14 +62,14 @@ impl Rule for Hybla {
         (rest as f64 / factor) as u64
     }
 
-    /// ρ² packets for each window acknowledged.
+    /// Add ρ² packets for each window acknowledged.
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         window.add_scaled(self.rho * self.rho, acked);
         window.cwnd = window.cwnd.min(MAX_WINDOW * window.mss);
     }
 
-    /// Half of the flight, as Reno.
+    /// Return half of the flight, as Reno.
     fn reduce(&mut self, _window: &Window, congestion: &Congestion) -> u64 {
         congestion.flight / 2
     }
@@ -144,7 +144,7 @@ mod tests {
 
     /// Below the reference it is Reno.
     #[test]
-    fn short_round_trips_are_renos() {
+    fn short_round_trips_are_as_in_reno() {
         let rtt = TimeSpan::from_millis(20);
         let mut reno = MockTransport::of("reno", &json!({}));
         let mut hybla = MockTransport::of("hybla", &json!({}));

@@ -1,5 +1,5 @@
-//! Illinois (Liu, Başar and Srikant, Performance Evaluation 65(6–7), 2008): losses decide when the window is reduced,
-//! queueing delay decides by how much, and how fast it grows.
+//! Illinois (Liu, Başar and Srikant, Performance Evaluation 65(6–7), 2008): a loss reduces the window, and the queueing
+//! delay sets the size of the reduction and the growth.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
@@ -18,13 +18,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             alpha_min: number(0.3, (0.01, 1.0), "packets");
             /// Growth per round trip without a queue.
             alpha_max: number(10.0, (1.01, 100.0), "packets");
-            /// Share given up at a loss with a short queue.
+            /// Share of the reduction at a loss with a short queue.
             beta_min: number(0.125, (0.01, 0.45), "");
-            /// Share given up at a loss with a long queue.
+            /// Share of the reduction at a loss with a long queue.
             beta_max: number(0.5, (0.46, 0.9), "");
             /// Below this window it adds one packet per round trip and halves, as Reno.
             window_threshold: integer(15, (2, 1000), "packets");
-            /// So many with a short queue in a row bring the fastest growth back.
+            /// Number of them in a row with a short queue that restores the fastest growth.
             theta: integer(5, (1, 100), "round trips");
             START_UP;
             PACING;
@@ -55,8 +55,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Thresholds of the queueing delay in shares of its maximum: up to the first growth is fastest, up to the second the least
-/// is given up, from the third on the most (the paper's η1 to η3).
+/// Thresholds of the queueing delay in shares of its max: up to the first growth is fastest, up to the second the
+/// reduction is smallest, from the third on largest (the paper's η1 to η3).
 const SHORT: f64 = 0.01;
 const LEAST_UP_TO: f64 = 0.1;
 const MOST_FROM: f64 = 0.8;
@@ -69,20 +69,20 @@ struct Illinois {
     beta_max: f64,
     window_threshold: f64,
     theta: u64,
-    /// Packets per round trip in force, and the share given up at a loss.
+    /// Current growth in packets per RTT, and share of the reduction at a loss.
     alpha: f64,
     beta: f64,
-    /// Minimum and maximum RTT of the flow's life.
+    /// Min and max RTT since the flow started.
     base: TimeSpan,
     max: TimeSpan,
     round: Rounds,
-    /// Rounds in a row with a short queue, since the queue was long last.
+    /// Rounds in a row with a short queue, since the last long queue.
     short_rounds: u64,
     was_long: bool,
 }
 
 impl Illinois {
-    /// The curve α(d) = κ1/(κ2 + d) through (d1, α_max) and (d_max, α_min).
+    /// Return α(d) = κ1/(κ2 + d) on the curve through (d1, α_max) and (d_max, α_min).
     fn alpha_of(&mut self, delay: f64, delay_max: f64) -> f64 {
         let d1 = SHORT * delay_max;
         if delay > d1 {
@@ -101,7 +101,7 @@ impl Illinois {
         self.alpha_max
     }
 
-    /// β(d): the least up to d2, the most from d3 on, a line between.
+    /// Return β(d): the min up to d2, the max from d3 on, linear between.
     fn beta_of(&self, delay: f64, delay_max: f64) -> f64 {
         let (d2, d3) = (LEAST_UP_TO * delay_max, MOST_FROM * delay_max);
         if delay <= d2 {
@@ -174,7 +174,7 @@ mod tests {
     fn host(packets: u64, params: &Value) -> MockTransport {
         MockTransport::with_window("illinois", packets, params)
     }
-    /// In congestion avoidance with round trips of 40 to 140 ms seen, and `rounds` rounds of `rtt` afterwards.
+    /// Run congestion avoidance with RTTs of 40 to 140 ms, and `rounds` rounds of `rtt` afterwards.
     fn after(rtt: u64, rounds: usize) -> MockTransport {
         let mut host = host(200, &json!({}));
         host.ack_after(ms(40));
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// After a long queue it takes θ = 5 rounds with a short one before growth is fastest again.
+    /// After a long queue growth is fastest again after θ = 5 rounds with a short one.
     #[test]
     fn theta_short_rounds_bring_fast_growth_back() {
         for (rounds, fast) in [(1, false), (4, false), (7, true)] {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_gives_up_beta() {
+    fn a_loss_reduces_by_beta() {
         for (rtt, kept) in [(45, 0.875), (130, 0.5)] {
             let mut host = after(rtt, 4);
             let before = host.packets_in_flight() as f64;

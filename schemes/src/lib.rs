@@ -1,11 +1,11 @@
 //! Congestion-control algorithms, one per file.
 //!
-//! To add one: write `src/<name>.rs` with a type that implements [`ccgym_core::CongestionControl`] and a
-//! `pub const ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the
-//! contract tests and the documentation row follow from the entry.
+//! To add one: write `src/<name>.rs` with a type that implements [`ccgym_core::CongestionControl`] and a `pub const
+//! ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the contract tests
+//! and the documentation row follow from the entry.
 //!
-//! Start with `aimd.rs` and `reno.rs`. May import `ccgym-agent` and `ccgym-core`; imported by `ccgym-net`, `ccgym-quic` and
-//! `ccgym-py`.
+//! Start with `aimd.rs` and `reno.rs`. May import `ccgym-agent` and `ccgym-core`; imported by `ccgym-net`, `ccgym-quic`
+//! and `ccgym-py`.
 
 mod aimd;
 mod bbr;
@@ -60,7 +60,7 @@ pub use registry::{
     create, create_with, registry, Guest, Parameter, ParameterKind, Parameters, Resources, SchemeEntry, SchemeInfo,
 };
 
-/// Every scheme, in the order of documentation; `tests/contract.rs` compares it with the folder.
+/// All schemes, in the order of the documentation; `tests/contract.rs` compares the list with the folder.
 static SCHEMES: &[SchemeEntry] = &[
     reno::ENTRY,
     cubic::ENTRY,

@@ -1,19 +1,18 @@
-//! The round-trip time as ns-3.37 hands it to its congestion controls: not the sample but the smoothed value, made
-//! of timestamps in whole milliseconds (`tcp-socket-base.cc` `EstimateRtt`, `tcp-option-ts.cc`). HyStart and Vegas
-//! judge by it, so their ns-3 modes need it.
+//! The RTT that ns-3.37 gives its congestion controls: not the sample but the smoothed value, from timestamps in whole
+//! milliseconds (`tcp-socket-base.cc` `EstimateRtt`, `tcp-option-ts.cc`). The ns-3 modes of HyStart and Vegas use it.
 
 use ccgym_core::units::NANOS_PER_MS;
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// What ns-3 reports where a timestamp difference is zero.
+/// ns-3's value for a timestamp difference of zero.
 const SMALLEST: u64 = 1_000;
 
-/// The smoothed value, in nanoseconds.
+/// The smoothed value, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ns3Delay(Option<u64>);
 
 impl Ns3Delay {
-    /// Feed the sample that an acknowledgement at `now` brought, and get the smoothed value.
+    /// Add the sample of an acknowledgement at `now`; returns the smoothed value.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: TimeSpan) -> TimeSpan {
         let sent_ms = now.0.saturating_sub(sample.0) / NANOS_PER_MS;

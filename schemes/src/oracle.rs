@@ -1,9 +1,9 @@
 //! The physical limit: a sender that knows its path.
 //!
-//! It paces at its fair share of the capacity in force. Arrivals then keep pace with the link, and the queue holds
-//! what the link's grain needs and no more: a link that releases packets on whole milliseconds (mahimahi) lets the
-//! first few opportunities pass unused, and exactly those packets stand in its queue from then on. The window is a
-//! bound only, for the time after a step down. Where packets are lost before they reach the link it sends as many more.
+//! It paces at its fair share of the current capacity. The queue then holds only what the link's granularity needs: a
+//! link that releases packets on whole milliseconds (mahimahi) leaves the first few opportunities unused, and exactly
+//! those packets stay in its queue from then on. The window is only a bound, for the time after a step down. If packets
+//! are lost before they reach the link it sends as many more.
 
 use ccgym_core::congestion_control::{Capabilities, KnownPath, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
@@ -17,9 +17,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "none: the bound that the path's capacity and delay set",
         summary: "Knows the path: sends its fair share of the capacity in force with an almost empty queue.",
         parameters: parameters! {
-            /// What to send at; 0: the fair share, one part in as many as there are flows.
+            /// Sending rate; 0: the fair share, the capacity over the number of flows.
             share: number(0.0, (0.0, 1.0), "of the capacity");
-            /// Room in the window beyond the bandwidth-delay product, for links that work in whole milliseconds in
+            /// Margin of the window above the bandwidth-delay product, for links that work in whole milliseconds in
             /// both directions.
             margin_ms: number(2.0, (0.0, 1000.0), "ms");
         },
@@ -39,10 +39,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Packets in the window beyond the bandwidth-delay product and the margin: those in service and in assembly.
+/// Packets in the window beyond the BDP and the margin: those in service and in assembly.
 const MARGIN_PACKETS: u64 = 4;
-/// During an outage one packet leaves each of these, so that the flow is there when the link returns (a rate of
-/// zero would mean unpaced).
+/// Time between packets in an outage, so that the flow is active when the link returns (a rate of zero would mean
+/// unpaced).
 const OUTAGE_SPACING: TimeSpan = TimeSpan::from_millis(10);
 
 #[derive(Clone, Debug)]
@@ -50,11 +50,11 @@ pub struct Oracle {
     share: f64,
     margin: TimeSpan,
     path: Option<KnownPath>,
-    /// Index of the first capacity step still to come.
+    /// Index of the next capacity step.
     next_step: usize,
     mss: u64,
-    /// Round trip without a queue: the path's, or the smallest seen if that is larger, since the wait for a
-    /// millisecond to end is part of every round trip on some links.
+    /// RTT without a queue: the path's, or the min if that is larger, since on some links the wait for the end of a
+    /// millisecond is part of every RTT.
     min_rtt: TimeSpan,
     rate: Rate,
     cwnd: u64,
@@ -66,7 +66,7 @@ impl Oracle {
         while path.capacity.get(self.next_step).is_some_and(|(from, _)| *from <= now) {
             self.next_step += 1;
         }
-        // A path that loses everything has no rate that would fill it.
+        // No rate fills a path that loses everything.
         let arriving = (1.0 - path.loss_before).max(0.01);
         let capacity = path.capacity[self.next_step.saturating_sub(1)].1.scaled(1.0 / arriving);
         let share = if self.share > 0.0 { self.share } else { 1.0 / f64::from(path.flows.max(1)) };
@@ -81,7 +81,7 @@ impl CongestionControl for Oracle {
         Capabilities { prr: false, pacing_required: true, knows_path: true, timers: true, ..Capabilities::default() }
     }
 
-    /// Panics without [`InitContext::path`]: a host that cannot know its path refuses the scheme by
+    /// Panics without [`InitContext::path`]: a host without knowledge of its path rejects the scheme by
     /// [`Capabilities::knows_path`].
     fn init(&mut self, context: InitContext) {
         let path = context.path.expect("a host gives the path to a scheme whose capabilities say knows_path");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_the_capacity_and_window_the_product_and_a_little() {
+    fn rate_is_the_capacity_and_window_the_bdp_and_a_margin() {
         let host = on(path());
         assert_eq!(host.scheme.control().pacing_rate, Rate(12_000_000));
         // 40 packets of product, 2 of margin (2 ms at 1 ms each), 4 of MARGIN_PACKETS.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_up_for_what_never_reaches_the_link() {
+    fn sends_more_to_compensate_losses_before_the_link() {
         let plain = on(path()).scheme.control().pacing_rate.0 as f64;
         let lossy = on(KnownPath { loss_before: 0.2, ..path() }).scheme.control().pacing_rate.0 as f64;
         assert!((lossy / plain - 1.25).abs() < 1e-6);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn follows_steps_and_survives_an_outage() {
+    fn follows_steps_and_sends_in_an_outage() {
         let at = Timestamp::from_millis;
         let steps = [(0, 12.0), (100, 24.0), (200, 0.0), (300, 6.0)];
         let capacity = steps.iter().map(|(ms, mbps)| (at(*ms), Rate::from_mbps(*mbps))).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_smallest_round_trip_widens_the_window() {
+    fn a_longer_min_rtt_widens_the_window() {
         let mut host = on(path());
         host.ack_after(TimeSpan::from_millis(42));
         assert_eq!(host.scheme.control().cwnd, 48 * MSS);

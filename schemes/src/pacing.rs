@@ -1,20 +1,20 @@
-//! Pacing derived from a window, for schemes that are defined without (RFC 9002 §7.7).
+//! Pacing derived from a window, for schemes that do not define it (RFC 9002 §7.7).
 
 use ccgym_core::{Rate, TimeSpan};
 
-/// Gain in slow start: a window may leave in half a round trip, or doubling would be held back (Linux
+/// Gain in slow start: a window may leave in half an RTT, since pacing must not slow the doubling (Linux
 /// `tcp_pacing_ss_ratio`).
 pub const SLOW_START_GAIN: f64 = 2.0;
 /// Gain in congestion avoidance (RFC 9002 §7.7 suggests 1.25).
 pub const AVOIDANCE_GAIN: f64 = 1.25;
 
-/// The rate for a window of `cwnd` bytes, with the gain of its phase.
+/// Return the rate for a window of `cwnd` bytes, with the gain of its phase.
 #[inline]
 pub fn of_window(cwnd: u64, in_slow_start: bool, srtt: TimeSpan) -> Rate {
     rate(cwnd as f64, srtt, if in_slow_start { SLOW_START_GAIN } else { AVOIDANCE_GAIN })
 }
 
-/// `gain`·window/sRTT; zero (unpaced) if `srtt` is zero. Floating point, since a 128-bit division per
+/// Return `gain`·window/sRTT; zero (unpaced) if `srtt` is zero. Floating point, since a 128-bit division per
 /// acknowledgement would be slow.
 #[inline]
 pub fn rate(window_bytes: f64, srtt: TimeSpan, gain: f64) -> Rate {

@@ -1,5 +1,5 @@
 //! Prague (draft-briscoe-iccrg-prague-congestion-control-04), for L4S (RFC 9330, RFC 9331): DCTCP's response to marks,
-//! paced, with growth and responses as of a flow with a usual round trip.
+//! paced; growth and responses are those of a flow with a typical RTT.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, Ecn, TimeSpan, Timestamp};
@@ -39,7 +39,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Round trips after slow start from which on the reference round trip counts (`tcp_prague.c`).
+/// Round trips after slow start before the reference RTT is used (`tcp_prague.c`).
 const TRANSITION_ROUNDS: u32 = 4;
 
 #[derive(Clone, Debug)]
@@ -48,20 +48,20 @@ struct Prague {
     srtt: TimeSpan,
     /// α.
     marks: MarkedShare,
-    /// Whether there was a mark: the path has a queue that marks.
+    /// True after the first mark: the path has a queue that marks.
     marked: bool,
-    /// Whether the window was halved for the first of them.
+    /// True if the window was halved for the first of them.
     halved: bool,
     /// Observation windows after slow start.
     rounds: u32,
-    /// Of the acknowledgement at hand, the bytes without a mark.
+    /// Unmarked bytes of the current acknowledgement.
     unmarked: u64,
-    /// Part of a byte by which the window is still to grow.
+    /// Fraction of a byte of the growth to come.
     rest: f64,
 }
 
 impl Prague {
-    /// The round trip by which it grows and responds (the draft's "Reduced RTT-Dependence").
+    /// Return the RTT for growth and responses (the draft's "Reduced RTT-Dependence").
     fn virtual_rtt(&self) -> TimeSpan {
         if self.rounds >= TRANSITION_ROUNDS {
             self.srtt.max(self.reference_rtt)
@@ -70,7 +70,7 @@ impl Prague {
         }
     }
 
-    /// Growth in packets per round trip. With (RTT/virtual RTT)², packets per second grow as with the virtual RTT.
+    /// Return the growth in packets per RTT. With (RTT/virtual RTT)², packets per second grow as with the virtual RTT.
     fn increase(&self) -> f64 {
         let ratio = self.srtt.as_secs_f64() / self.virtual_rtt().as_secs_f64().max(1e-9);
         ratio * ratio
@@ -87,7 +87,7 @@ impl Rule for Prague {
         self.marked |= event.ce_packets > 0;
         self.unmarked = event.acked_bytes.saturating_sub(event.ce_packets.saturating_mul(window.mss));
         let min = if self.rounds >= TRANSITION_ROUNDS { self.virtual_rtt() } else { TimeSpan::ZERO };
-        // α rests until the path has shown that it marks; rounds count all the same.
+        // α stays until the first mark; rounds count all the same.
         let share = self.marks.share;
         if self.marks.observe(event, min) && window.cwnd >= window.ssthresh {
             self.rounds = self.rounds.saturating_add(1);
@@ -97,7 +97,7 @@ impl Rule for Prague {
         }
     }
 
-    /// One packet per round trip, scaled, for what came without a mark.
+    /// Add one packet per RTT, scaled, for unmarked bytes.
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         let grown = self.rest + self.increase() * acked.min(self.unmarked) as f64;
@@ -105,7 +105,7 @@ impl Rule for Prague {
         window.add_per_window(grown as u64);
     }
 
-    /// W·(1 − α/2) at a mark, half at the first one ever, when α says nothing yet; at a loss as Reno.
+    /// Return W·(1 − α/2) at a mark, half at the very first one, when α is unknown; at a loss as Reno.
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
         if congestion.cause != Cause::Mark {
             return congestion.flight / 2;
@@ -140,7 +140,7 @@ mod tests {
         MockTransport::with_window("prague", packets, params)
     }
 
-    /// In congestion avoidance for `rounds` round trips of `rtt`, from a window of 100 packets on.
+    /// Run congestion avoidance for `rounds` round trips of `rtt`, from a window of 100 packets on.
     fn settled(rtt: TimeSpan, rounds: usize) -> MockTransport {
         let mut host = host(200, &json!({}));
         host.advance(rtt);
@@ -156,7 +156,8 @@ mod tests {
         let mut host = host(10, &json!({}));
         let capabilities = host.scheme.capabilities();
         assert_eq!((capabilities.ecn, capabilities.pacing_required), (Ecn::Ect1, true));
-        // 11 packets in 20 ms in slow start, then half of 11 packets in 40 ms; a part of a packet opens the window for a whole one.
+        // 11 packets in 20 ms in slow start, then half of 11 packets in 40 ms; the window is rounded up to a whole
+        // packet.
         host.ack_after(TimeSpan::from_millis(40));
         assert_eq!(host.scheme.control().pacing_rate, Rate(11 * MSS * 8 * 50));
         host.play(MARKED);

@@ -10,47 +10,47 @@ use serde_json::{Map, Value};
 use crate::learned::Policy;
 use crate::SCHEMES;
 
-/// All schemes, in the order of documentation.
+/// Return all schemes, in the order of the documentation.
 #[must_use]
 pub fn registry() -> &'static [SchemeEntry] {
     SCHEMES
 }
 
-/// The scheme called `name`; the error suggests the nearest name.
+/// Find the scheme called `name`; the error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static SchemeEntry, SpecError> {
     let names = SCHEMES.iter().map(|entry| entry.info.name);
     let known = SCHEMES.iter().find(|entry| entry.info.name == name);
     known.ok_or_else(|| SpecError::unknown("unknown-scheme", "scheme", "the name of a scheme", name, names))
 }
 
-/// What a host has loaded for schemes that are made from more than parameters.
+/// Objects that a host has loaded, for schemes that are made from more than parameters.
 #[derive(Clone, Default)]
 pub struct Resources {
     /// Exported policies, by the names that flows give.
     pub policies: BTreeMap<String, Arc<Policy>>,
-    /// The agent of flows whose decisions come from outside: each gets a copy.
+    /// The agent of flows whose decisions come from outside; each flow gets a copy.
     pub agent: Option<FlowAgent>,
-    /// Schemes that the host brings along, by the names that flows give.
+    /// Schemes that the host adds, by the names that flows give.
     pub guests: BTreeMap<String, Arc<dyn Guest>>,
 }
 
-/// A scheme that is not in the registry: the host knows how to make it.
+/// A scheme that is not in the registry; the host makes it.
 pub trait Guest: Send + Sync {
-    /// A new instance with these parameters; what is wrong with them.
+    /// Make a new instance with these parameters.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The parameters are invalid.
     fn create(&self, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, String>;
-    /// After a run in real time: why it could not keep up; `None` if it could.
+    /// Explain, after a run in real time, why it could not keep up; `None` if it could.
     fn fell_behind(&self) -> Option<String>;
 }
 
-/// A new instance of the scheme called `name`. Parameters left out take their defaults.
+/// Make a new instance of the scheme called `name`. Parameters that are absent take their defaults.
 pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SpecError> {
     create_with(name, params, &Resources::default())
 }
 
-/// As [`create`], with what the host has loaded.
+/// As [`create`], with the objects that the host has loaded.
 pub fn create_with(
     name: &str,
     params: &Map<String, Value>,
@@ -65,10 +65,10 @@ pub fn create_with(
     (entry.build)(&Parameters::resolve(&entry.info, params)?, resources)
 }
 
-/// A scheme: what it is, and how to make one.
+/// A scheme: its description, and how to make one.
 #[derive(Clone, Copy)]
 pub struct SchemeEntry {
-    /// What it is.
+    /// Name, reference, parameters and status.
     pub info: SchemeInfo,
     /// Makes one from checked parameters. It may still refuse a combination.
     pub build: BuildScheme,
@@ -88,31 +88,31 @@ pub struct SchemeInfo {
     pub reference: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// What can be set.
+    /// Parameters that users can set.
     pub parameters: &'static [Parameter],
-    /// Which comparisons it takes part in.
+    /// Comparisons that it takes part in.
     pub role: Role,
-    /// Where its rules come from.
+    /// Origin of its rules.
     pub status: Status,
     /// The implementation that its rules were checked against, and its license; empty where there is none.
     pub implementation: &'static str,
-    /// How it is carried, unless a flow says otherwise.
+    /// Transport profile, unless a flow sets another.
     pub transport: Transport,
 }
 
-/// Which comparisons a scheme takes part in.
+/// The comparisons that a scheme takes part in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Those that name no scheme, and `all`.
+    /// Comparisons that name no scheme, and `all`.
     Default,
-    /// `all`, groups, and where it is named.
+    /// `all`, groups, and comparisons that name it.
     OnRequest,
-    /// Where it is named: an aid for measuring, no contestant.
+    /// Comparisons that name it: an aid for measuring, not a contestant.
     Tool,
 }
 
 impl Role {
-    /// Its name in JSON.
+    /// Return the name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,17 +123,17 @@ impl Role {
     }
 }
 
-/// Where a scheme's rules come from.
+/// The origin of a scheme's rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// A specification, a paper or code that can be read.
+    /// A specification, a paper, or open source code.
     Native,
-    /// What is known of a program that cannot be read; its behavior is approximated.
+    /// Published descriptions of a program without open source code; its behavior is approximated.
     Reconstructed,
 }
 
 impl Status {
-    /// Its name in JSON.
+    /// Return the name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -143,10 +143,10 @@ impl Status {
     }
 }
 
-/// How a scheme is carried.
+/// The transport profile of a scheme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transport {
-    /// `tcp` or `udp`, as flows have it.
+    /// `tcp` or `udp`, as in the specification of a flow.
     pub profile: &'static str,
     /// Payload bytes of a full packet.
     pub mss: u32,
@@ -154,19 +154,19 @@ pub struct Transport {
     pub header: u32,
     /// Packets sent before the first acknowledgement.
     pub initial_window: u32,
-    /// What hands it data: the kind of a source, with that kind's defaults.
+    /// Kind of the data source, with that kind's defaults.
     pub source: &'static str,
 }
 
 impl Transport {
-    /// Reliable, as Linux.
+    /// Reliable transport, as in Linux.
     pub const TCP: Self = Self { profile: "tcp", mss: 1448, header: 52, initial_window: 10, source: "greedy" };
-    /// Datagrams with a receipt for each, of the same size on the wire.
+    /// Datagrams, each acknowledged by a receipt, of the same size on the wire.
     pub const UDP: Self = Self { profile: "udp", ..Self::TCP };
 }
 
 impl SchemeInfo {
-    /// What an entry need not say.
+    /// Values of the fields that an entry leaves out.
     pub const DEFAULT: Self = Self {
         name: "",
         label: "",
@@ -183,7 +183,7 @@ impl SchemeInfo {
 /// One parameter of a scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its key.
+    /// Name, the key in JSON.
     pub name: &'static str,
     /// Type, range and default.
     pub kind: ParameterKind,
@@ -193,8 +193,8 @@ pub struct Parameter {
     pub help: &'static str,
 }
 
-/// A table of parameters. Of each its help as a comment, its name, and what the function of [`Parameter`] for its kind
-/// takes between these; or the name of a constant that several schemes share.
+/// A table of parameters: for each the help as a comment, the name, and the arguments of its kind's function in
+/// [`Parameter`] between name and help; or the name of a constant that several schemes share.
 macro_rules! parameters {
     (@row [] $shared:ident) => { $shared };
     (@row [$($help:literal)+] $name:ident $kind:ident ($($argument:expr),*)) => {
@@ -208,7 +208,7 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// The text of a comment, which begins with a space.
+/// Return the text of a comment without its first space.
 pub(crate) const fn from_comment(text: &'static str) -> &'static str {
     match std::str::from_utf8(text.as_bytes().split_at(1).1) {
         Ok(text) => text,
@@ -233,7 +233,7 @@ pub enum ParameterKind {
     File,
 }
 
-/// Bytes in hexadecimal, as a parameter that is a file has them.
+/// Encode bytes in hexadecimal, the form of a file as a parameter.
 #[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("four bits");
@@ -247,12 +247,12 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Parameter {
-    /// `true` or `false`.
+    /// Make a parameter that is `true` or `false`.
     #[must_use]
     pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
         Self { name, kind: ParameterKind::Bool(default), unit: "", help }
     }
-    /// A whole number within `range`.
+    /// Make a parameter that is a whole number within `range`.
     #[must_use]
     pub const fn integer(
         name: &'static str,
@@ -263,7 +263,7 @@ impl Parameter {
     ) -> Self {
         Self { name, kind: ParameterKind::Integer(default, range), unit, help }
     }
-    /// A number within `range`.
+    /// Make a parameter that is a number within `range`.
     #[must_use]
     pub const fn number(
         name: &'static str,
@@ -274,23 +274,23 @@ impl Parameter {
     ) -> Self {
         Self { name, kind: ParameterKind::Number(default, range), unit, help }
     }
-    /// One of `words`, the first by default.
+    /// Make a parameter that is one of `words`, the first by default.
     #[must_use]
     pub const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Self {
         Self { name, kind: ParameterKind::Choice(words), unit: "", help }
     }
-    /// Any text, none by default.
+    /// Make a parameter that is any text, none by default.
     #[must_use]
     pub const fn text(name: &'static str, help: &'static str) -> Self {
         Self { name, kind: ParameterKind::Text, unit: "", help }
     }
-    /// A file, none by default.
+    /// Make a parameter that is a file, none by default.
     #[must_use]
     pub const fn file(name: &'static str, help: &'static str) -> Self {
         Self { name, kind: ParameterKind::File, unit: "", help }
     }
 
-    /// Minimum and maximum, where it has them.
+    /// Return min and max, if the parameter has a range.
     fn range(&self) -> Option<(f64, f64)> {
         match self.kind {
             ParameterKind::Integer(_, (min, max)) => Some((min as f64, max as f64)),
@@ -298,17 +298,17 @@ impl Parameter {
             _ => None,
         }
     }
-    /// Minimum, where it has one.
+    /// Return the min, if the parameter has a range.
     #[must_use]
     pub fn min(&self) -> Option<f64> {
         Some(self.range()?.0)
     }
-    /// Maximum, where it has one.
+    /// Return the max, if the parameter has a range.
     #[must_use]
     pub fn max(&self) -> Option<f64> {
         Some(self.range()?.1)
     }
-    /// The words allowed, where it is a choice.
+    /// Return the allowed words of a choice.
     #[must_use]
     pub fn choices(&self) -> &'static [&'static str] {
         match self.kind {
@@ -316,7 +316,7 @@ impl Parameter {
             _ => &[],
         }
     }
-    /// The default as a JSON value.
+    /// Return the default as a JSON value.
     #[must_use]
     pub fn default_value(&self) -> Value {
         match self.kind {
@@ -328,7 +328,7 @@ impl Parameter {
         }
     }
 
-    /// What may be given, in words.
+    /// Describe the values that are accepted.
     fn expected(&self) -> String {
         match self.kind {
             ParameterKind::Bool(_) => "true or false".to_owned(),
@@ -352,7 +352,7 @@ impl Parameter {
     }
 }
 
-/// A whole number, also when written as `10.0`: YAML and Python callers do not always keep the difference.
+/// Return a whole number, also if written as `10.0`: YAML and Python do not always keep the difference.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;
@@ -360,8 +360,8 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// Parameters after checking, defaults filled in. The getters panic on a key that the entry does not declare or
-/// declares with another type: that is a bug in the scheme's file, and the contract test meets it.
+/// Checked parameters, defaults filled in. The getters panic on a key that the entry does not declare, or declares with
+/// another type: the contract test finds such a bug of a scheme.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     scheme: &'static str,
@@ -397,37 +397,37 @@ impl Parameters {
             None => panic!("scheme {} reads parameter {key}, which its entry does not declare so", self.scheme),
         }
     }
-    /// A number.
+    /// Return a number.
     #[must_use]
     pub fn number(&self, key: &str) -> f64 {
         self.get(key, Value::as_f64)
     }
-    /// A whole number.
+    /// Return a whole number.
     #[must_use]
     pub fn integer(&self, key: &str) -> u64 {
         self.get(key, whole)
     }
-    /// A truth value.
+    /// Return a truth value.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
         self.get(key, Value::as_bool)
     }
-    /// A word: a choice or text.
+    /// Return a word: a choice or text.
     #[must_use]
     pub fn word(&self, key: &str) -> &str {
         self.get(key, Value::as_str)
     }
-    /// The content of a file; empty if none was given.
+    /// Return the content of a file; empty if none was given.
     #[must_use]
     pub fn content(&self, key: &str) -> Vec<u8> {
         self.get(key, |value| value.as_str().and_then(from_hexadecimal))
     }
-    /// The error for a file whose content the scheme refuses.
+    /// Make the error for a file whose content the scheme rejects.
     #[must_use]
     pub fn refuse_file(&self, parameter: &str, error: impl std::fmt::Display, expected: &str) -> SpecError {
         invalid(self.scheme, parameter, error).expected(expected).hint("leave it out for the default")
     }
-    /// The error for a combination that the scheme refuses.
+    /// Make the error for a combination that the scheme rejects.
     #[must_use]
     pub fn refuse(&self, found: String, expected: &str) -> SpecError {
         impossible(self.scheme, found, expected)

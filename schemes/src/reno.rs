@@ -1,7 +1,7 @@
 //! Reno / NewReno (RFC 5681 §3, RFC 6582; with packet numbers RFC 9002 §7): the AIMD baseline.
 //!
-//! Fast-retransmit inflation and partial acknowledgements (RFC 6582) belong to cumulative acknowledgements; here
-//! the transport reports recovery episodes and meters sending in them.
+//! Fast-retransmit inflation and partial acknowledgements (RFC 6582) are for cumulative acknowledgements; here the
+//! transport reports recovery episodes and limits sending in them.
 
 use ccgym_core::{ns3, Timestamp};
 
@@ -35,7 +35,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Whose arithmetic it is.
+/// Set of rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Rfc,
@@ -52,8 +52,8 @@ impl Rule for Reno {
     #[inline]
     fn slow_start(&mut self, window: &mut Window, growth: u64, acked: u64) -> u64 {
         if self.mode == Mode::Ns3 {
-            // ns-3 adds one packet per acknowledgement, past the threshold if need be, and gives the rest of what was
-            // acknowledged to congestion avoidance.
+            // ns-3 adds one packet per acknowledgement, past ssthresh if need be, and gives the rest of the
+            // acknowledged bytes to congestion avoidance.
             window.cwnd += window.mss;
             return acked.saturating_sub(window.mss);
         }
@@ -71,7 +71,7 @@ impl Rule for Reno {
         }
     }
 
-    /// RFC 5681 §3.1, equation 4: half of the flight. Linux: of the window, in packets (`tcp_reno_ssthresh`).
+    /// Return half of the flight (RFC 5681 §3.1, equation 4); Linux: of the window, in packets (`tcp_reno_ssthresh`).
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
         match self.mode {
             Mode::Linux => window.cwnd / window.mss / 2 * window.mss,
@@ -145,7 +145,7 @@ mod tests {
         assert!(host.window() < 11.0);
     }
 
-    /// RFC 5681 §3.1: one packet, half of the flight as threshold, set at the first expiry; slow start from there.
+    /// RFC 5681 §3.1: one packet, half of the flight as ssthresh, set at the first expiry; slow start from there.
     #[test]
     fn timeout() {
         let mut host = host(40, &json!({}));
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(deaf.window(), 41.0);
     }
 
-    /// ns-3.37: half of what is left in flight; one packet per acknowledgement in slow start.
+    /// ns-3.37: half of the remaining flight; one packet per acknowledgement in slow start.
     #[test]
     fn ns3_mode() {
         let mut host = host(40, &json!({"mode": "ns3"}));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(host.window(), 11.0);
     }
 
-    /// Linux: half of the window in whole packets, however little of it is in flight (`tcp_reno_ssthresh`).
+    /// Linux: half of the window in whole packets, at any flight (`tcp_reno_ssthresh`).
     #[test]
     fn linux_mode() {
         for (window, kept) in [(40, 20), (41, 20), (5, 2), (3, 2)] {

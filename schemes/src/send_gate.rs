@@ -1,13 +1,13 @@
 //! The send gate of genericCC (`ctcp.hh`): a packet may leave while its number is below the largest acknowledged one
-//! plus the window. Gaps free the window at once, and nothing but an acknowledgement opens it.
+//! plus the window. Gaps free the window at once, and only an acknowledgement opens the gate.
 
 use ccgym_core::{AckEvent, PacketNumber};
 
-/// The gate of one flow, as the window in bytes that has the same effect.
+/// The gate of one flow, as a window in bytes with the same effect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendGate {
     mss: u64,
-    /// One past the largest number acknowledged.
+    /// One past the max acknowledged number.
     acked_end: PacketNumber,
     /// Number of the next packet.
     next: PacketNumber,
@@ -20,7 +20,7 @@ impl SendGate {
         Self { mss: mss.max(1), ..Self::default() }
     }
 
-    /// Packet `number` left.
+    /// Update with the departure of packet `number`.
     #[inline]
     pub fn on_sent(&mut self, number: PacketNumber, in_flight: u64) {
         self.next = self.next.max(number + 1);
@@ -36,17 +36,17 @@ impl SendGate {
         self.in_flight = event.in_flight;
     }
 
-    /// Nothing is in flight any more; the gate still waits for it.
+    /// Update after a timeout: nothing is in flight any more; the gate stays shut.
     pub fn on_timeout(&mut self) {
         self.in_flight = 0;
     }
 
-    /// Take everything for delivered.
+    /// Count all packets as delivered.
     pub fn open(&mut self) {
         self.acked_end = self.next;
     }
 
-    /// The window in bytes that lets through what a gate of `packets` would.
+    /// Return the window in bytes with the effect of a gate of `packets`.
     #[inline]
     pub fn cwnd(&self, packets: u64) -> u64 {
         let room = packets.saturating_sub(self.next.saturating_sub(self.acked_end));
@@ -63,9 +63,9 @@ mod tests {
         for (acked_end, next, in_flight, packets, room) in [
             (0, 0, 0, 2, 2),
             (0, 10, 10, 10, 0),
-            // Two packets are missing below the largest acknowledged one: they hold no room.
+            // Two packets are missing below the largest acknowledged one: they take no space.
             (5, 10, 7, 10, 5),
-            // The window fell below what is out.
+            // The window fell below the packets in flight.
             (5, 10, 5, 3, 0),
             // After a timeout the gate stays shut.
             (5, 10, 0, 5, 0),

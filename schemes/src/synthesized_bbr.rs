@@ -1,10 +1,10 @@
-//! Eagle's teacher as a scheme of its own: BBR's gains expressed in Eagle's steps and actions.
+//! Eagle's teacher as a scheme: BBR's gains in Eagle's steps and actions.
 //!
-//! Eagle learns from an expert that may do no more than Eagle itself: once per round trip it multiplies the sending rate
-//! by one of seven factors. The expert's target is BBR's, a gain on the maximum recent delivery rate; its label is the
-//! factor that comes nearest. Run with these labels for actions, it is the `Synthesized-BBR` of the iQua group's Pantheon
-//! fork (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's,
-//! the rest is ours, and stands with its reasons in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
+//! Eagle learns from an expert that has the same actions as Eagle: once per round trip it multiplies the sending rate
+//! by one of seven factors. The expert's target is BBR's, a gain on the max recent delivery rate; its label is the
+//! nearest factor. With these labels as actions, it is the `Synthesized-BBR` of the iQua group's Pantheon fork
+//! (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's, the
+//! rest is ours, explained in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
 
 use ccgym_core::SpecError;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// Set the rate to gain times estimate exactly, instead of by the nearest of Eagle's factors.
             gain_on_estimate: flag(false);
-            /// Window at most, in bandwidth-delay products; four packets more are allowed.
+            /// Max window, in bandwidth-delay products, plus four packets.
             cap: number(2.0, (1.0, 16.0), "BDP");
         },
         ..SchemeInfo::DEFAULT
@@ -32,14 +32,14 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, resources| Ok(Box::new(scheme(p.flag("gain_on_estimate"), p.number("cap"), resources)?)),
 };
 
-/// Packets per round trip to start with: RFC 6928's first window.
+/// Packets per round trip at the start: RFC 6928's initial window.
 const START: f64 = 10.0;
-/// Intervals over which the maximum delivery rate is taken.
+/// Intervals of the filter for the max delivery rate.
 const WINDOW: u32 = 10;
 
-/// Intervals over which the minimum RTT is taken. With the minimum over the flow's life, a round trip that grows to
-/// four times its length leaves the window's cap below what the flow delivers, and it starves. In fewer, such
-/// as 20, the queue of a slow Poisson link never drains, and is taken for the path (pantheon-2: 617 instead of 423 ms).
+/// Intervals of the filter for the min RTT. With the min since the start, an RTT that grows to four times its length
+/// would leave the window's cap below the delivered bytes, and the flow would starve. In fewer, such as 20, the queue
+/// of a slow Poisson link never drains, and counts as propagation delay (pantheon-2: 617 instead of 423 ms).
 const MIN_RTT_WINDOW: u32 = 100;
 
 fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SpecError> {
@@ -47,10 +47,10 @@ fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SpecE
     Learned::new(ENTRY.info.name, agent, Decider::Expert, StartOverrides::default(), resources)
 }
 
-/// Eagle's clock, actions and expert. Its observation is unused: the expert keeps its own state.
+/// Return Eagle's clock, actions and expert. Its observation is unused: the expert keeps its own state.
 fn agent(exact: bool, cap: f64) -> AgentSpec {
     let map: Value = if exact {
-        // Any rate is a power away.
+        // Powers reach any rate.
         json!({"kind": "exponential", "base": 2.0})
     } else {
         json!({"kind": "discrete", "operations": ["*2.89", "*1.25", "*1.05", "*1", "*0.95", "*0.75", "/2.89"]})
@@ -89,7 +89,7 @@ mod tests {
         Timestamp::from_millis(ms)
     }
 
-    /// A flow that has seen a round trip of 100 ms, and how to show it intervals of that length.
+    /// A flow with an RTT of 100 ms, and its intervals of that length.
     struct Flow {
         scheme: Learned,
         now: u64,
@@ -106,7 +106,8 @@ mod tests {
             self.scheme.agent().downcast_ref().expect("a flow agent")
         }
 
-        /// Packets acknowledged, and packets in flight at the end; the rate then, packets per 100 ms.
+        /// Run an interval with these packets acknowledged, and in flight at its end; returns the rate, packets per 100
+        /// ms.
         fn interval(&mut self, acked: u64, in_flight: u64) -> f64 {
             let mut m = MonitorInterval::new(at(self.now));
             self.now += 100;
@@ -121,8 +122,8 @@ mod tests {
     fn factors_on_the_rate_come_near_the_gains() {
         let mut flow = Flow::new(false);
         let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-3, "{found}, not {wanted}");
-        // Ten packets per round trip to start with; then 2.89 times what arrives is 28.9, and 57.8, of which twice the
-        // rate is as near to one factor as to the next (√(2.89 · 1.25) = 1.9).
+        // Ten packets per round trip at the start; then 2.89 times the arrivals is 28.9, and 57.8, for which twice the
+        // rate is about as near to one factor as to the next (√(2.89 · 1.25) = 1.9).
         near(flow.interval(10, 10), 28.9);
         near(flow.interval(20, 20), 28.9 * 2.89);
         assert_eq!(flow.scheme.control().cwnd, 44 * MSS);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_changes_nothing() {
+    fn an_interval_without_acknowledgements_keeps_the_rate() {
         let mut flow = Flow::new(true);
         for acked in [10, 10, 10, 10, 10, 10] {
             flow.interval(acked, 10);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_paced_before_anything_is_known() {
+    fn it_is_paced_before_the_first_sample() {
         let mut scheme = fresh(false);
         let control = scheme.control();
         assert_eq!((control.cwnd, control.pacing_rate), (10 * MSS, Rate::from_mbps(120.0)));

@@ -1,7 +1,7 @@
-//! A small host that plays consistent events to a scheme: for unit tests of schemes here and elsewhere.
+//! A small host that sends consistent events to a scheme, for unit tests of schemes here and in other crates.
 //!
-//! It keeps one flow's packets, round-trip state, rate samples and recovery episodes as the transport does,
-//! but the test decides what is acknowledged and lost, and when. It ignores pacing.
+//! It keeps one flow's packets, RTT, rate samples and recovery episodes as the transport does; the test decides which
+//! packets are acknowledged or lost, and when. It ignores pacing.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,14 @@ use serde_json::Value;
 /// Bytes of a full packet.
 pub const MSS: u64 = 1500;
 
-/// Milliseconds.
+/// Convert milliseconds.
 pub const fn ms(value: u64) -> TimeSpan {
     TimeSpan::from_millis(value)
 }
-/// Packets in flight at most, for schemes without a window.
+/// Max packets in flight, for schemes without a window.
 const FLIGHT_LIMIT: usize = 2_000;
 
-/// The path that schemes are told of if they may know it: 12 Mbit/s and 40 ms, so 40 packets of 1 ms each.
+/// Return the path for schemes that may know it: 12 Mbit/s and 40 ms, so 40 packets of 1 ms each.
 #[must_use]
 pub fn path() -> KnownPath {
     KnownPath {
@@ -34,7 +34,7 @@ pub fn path() -> KnownPath {
     }
 }
 
-/// A context for `init`: packets of [`MSS`], a first window of ten of them, and [`path`].
+/// Return a context for `init`: packets of [`MSS`], an initial window of ten of them, and [`path`].
 #[must_use]
 pub fn context() -> InitContext {
     InitContext {
@@ -47,14 +47,14 @@ pub fn context() -> InitContext {
     }
 }
 
-/// The scheme called `name` with parameters from a JSON object; panics on an error.
+/// Make the scheme called `name` with parameters from a JSON object; panics on an error.
 #[must_use]
 pub fn scheme(name: &str, params: &Value) -> Box<dyn CongestionControl> {
     let params = params.as_object().cloned().unwrap_or_default();
     crate::create(name, &params).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// So many full packets are acknowledged at `now`; nothing else is told.
+/// Return an event that acknowledges `packets` full packets at `now`, all else empty.
 #[must_use]
 pub fn acknowledgement(now: Timestamp, packets: u64, rtt: &RttEstimator) -> AckEvent<'_> {
     let bytes = packets * MSS;
@@ -67,8 +67,8 @@ pub fn acknowledgement(now: Timestamp, packets: u64, rtt: &RttEstimator) -> AckE
     }
 }
 
-/// The rows below the heading of `tests/recorded/<name>.csv`, as numbers; not a number where a field is empty.
-/// Panics where a row has another width.
+/// Read the rows below the heading of `tests/recorded/<name>.csv` as numbers; NaN for an empty field.
+/// Panics if a row has another number of fields.
 #[cfg(test)]
 pub fn recorded<const N: usize>(name: &str) -> Vec<[f64; N]> {
     let path = format!("{}/tests/recorded/{name}.csv", env!("CARGO_MANIFEST_DIR"));
@@ -80,22 +80,22 @@ pub fn recorded<const N: usize>(name: &str) -> Vec<[f64; N]> {
 
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flying {
+struct InFlight {
     packet: LostPacket,
     stamp: SendStamp,
     app_limited: bool,
 }
 
-/// What happens in one event: the oldest `lost` packets are lost and the next `acked` acknowledged.
+/// One event: the oldest `lost` packets are lost and the next `acked` acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TestEvent {
-    /// Packets acknowledged.
+    /// Number of packets acknowledged.
     pub acked: usize,
-    /// Packets lost.
+    /// Number of packets lost.
     pub lost: usize,
-    /// Of the acknowledged packets, those with congestion-experienced.
+    /// Number of acknowledged packets with the CE mark.
     pub ce: usize,
-    /// Whether the acknowledgement waited at the receiver.
+    /// True if the receiver delayed the acknowledgement.
     pub delayed: bool,
 }
 
@@ -105,33 +105,33 @@ pub struct MockTransport {
     pub scheme: Box<dyn CongestionControl>,
     /// The clock.
     pub now: Timestamp,
-    /// What events say of the window's use.
+    /// `cwnd_limited` of the next events.
     pub cwnd_limited: bool,
     /// Round-trip state.
     pub rtt: RttEstimator,
     capabilities: Capabilities,
     mss: u64,
-    flight: VecDeque<Flying>,
+    flight: VecDeque<InFlight>,
     in_flight: u64,
     next_number: u64,
     largest_acked: u64,
     sampler: RateSampler,
-    /// Numbers below this belong to the latest recovery episode.
+    /// Packet numbers below this belong to the latest recovery episode.
     recovery_end: u64,
     in_recovery: bool,
-    /// The recovery began with a timeout; then it lasts until as many packets as were lost have arrived.
+    /// True if the recovery began with a timeout; it then lasts until as many packets as were lost have arrived.
     after_timeout: bool,
     timeouts: u32,
 }
 
 impl MockTransport {
-    /// A host of `scheme`, which has sent its first window.
+    /// Make a host of `scheme` that has sent its initial window.
     #[must_use]
     pub fn new(scheme: Box<dyn CongestionControl>) -> Self {
         Self::with_context(scheme, context())
     }
 
-    /// The same from another context.
+    /// Make a host of `scheme` from another context.
     #[must_use]
     pub fn with_context(mut scheme: Box<dyn CongestionControl>, context: InitContext) -> Self {
         let (now, mss) = (context.now, context.mss);
@@ -157,19 +157,19 @@ impl MockTransport {
         host
     }
 
-    /// A host of the scheme called `name`; see [`scheme`].
+    /// Make a host of the scheme called `name`; see [`scheme`].
     #[must_use]
     pub fn of(name: &str, params: &Value) -> Self {
         Self::new(scheme(name, params))
     }
 
-    /// The same with a first window of so many packets.
+    /// Make a host with an initial window of `packets`.
     #[must_use]
     pub fn with_window(name: &str, packets: u64, params: &Value) -> Self {
         Self::with_context(scheme(name, params), InitContext { initial_window: packets * MSS, ..context() })
     }
 
-    /// Send what the window allows.
+    /// Send as the window allows.
     pub fn send(&mut self) {
         while self.flight.len() < FLIGHT_LIMIT {
             let room = self.scheme.control().cwnd.saturating_sub(self.in_flight);
@@ -186,7 +186,7 @@ impl MockTransport {
         let app_limited = self.sampler.is_app_limited();
         self.in_flight += bytes;
         let packet = LostPacket { number: self.next_number, bytes, sent: self.now, in_flight_at_send: self.in_flight };
-        self.flight.push_back(Flying { packet, stamp, app_limited });
+        self.flight.push_back(InFlight { packet, stamp, app_limited });
         self.next_number += 1;
         if self.capabilities.packet_events {
             let LostPacket { number, bytes, sent: now, in_flight_at_send: in_flight } = packet;
@@ -194,10 +194,10 @@ impl MockTransport {
         }
     }
 
-    /// Let `span` pass; the scheme's timers fire on the way.
+    /// Advance the clock by `span`; the scheme's timers fire on time.
     pub fn advance(&mut self, span: TimeSpan) {
         let until = self.now + span;
-        // A timer that never moves on would spin here: the count makes that a failure.
+        // Fail if a timer never advances.
         let mut calls = 0;
         while self.capabilities.timers && self.scheme.next_timer() <= until {
             self.now = self.now.max(self.scheme.next_timer());
@@ -208,11 +208,11 @@ impl MockTransport {
         self.now = until;
     }
 
-    /// Play one event now, then send what the window allows.
+    /// Process one event now, then send as the window allows.
     pub fn play(&mut self, event: TestEvent) {
         let prior_in_flight = self.in_flight;
         let lost: Vec<_> = (0..event.lost).map_while(|_| self.take()).map(|p| p.packet).collect();
-        let acked: Vec<Flying> = (0..event.acked).map_while(|_| self.take()).collect();
+        let acked: Vec<InFlight> = (0..event.acked).map_while(|_| self.take()).collect();
         let lost_bytes = lost.iter().map(|p| p.bytes).sum();
         let acked_bytes: u64 = acked.iter().map(|p| p.packet.bytes).sum();
         self.sampler.on_lost(lost_bytes);
@@ -234,8 +234,8 @@ impl MockTransport {
             rate_sample = sample.filter(|_| self.capabilities.rate_samples);
             self.timeouts = 0;
         }
-        // The receiver's clock is the sender's, and data takes half of the round trip.
-        let receipt = |p: &Flying| AckedPacket {
+        // The receiver's clock equals the sender's, and the one-way delay is half of the RTT.
+        let receipt = |p: &InFlight| AckedPacket {
             number: p.packet.number,
             bytes: p.packet.bytes,
             sent: p.packet.sent,
@@ -247,7 +247,7 @@ impl MockTransport {
         if entered_recovery {
             self.recovery_end = self.next_number;
         }
-        // An episode ends when everything sent before it began is settled.
+        // An episode ends when all packets sent before it began are acknowledged or lost.
         let unsettled = self.flight.front().map_or(self.next_number, |p| p.packet.number) < self.recovery_end;
         self.in_recovery = entered_recovery || (was_in_recovery && unsettled);
         self.after_timeout &= self.in_recovery;
@@ -276,18 +276,18 @@ impl MockTransport {
         self.send();
     }
 
-    fn take(&mut self) -> Option<Flying> {
+    fn take(&mut self) -> Option<InFlight> {
         let flying = self.flight.pop_front()?;
         self.in_flight -= flying.packet.bytes;
         Some(flying)
     }
 
-    /// The oldest `packets` are acknowledged now, in one event.
+    /// Acknowledge the oldest `packets` now, in one event.
     pub fn ack(&mut self, packets: usize) {
         self.play(TestEvent { acked: packets, ..TestEvent::default() });
     }
 
-    /// The oldest packet is acknowledged `rtt` after it was sent, or now if that is past.
+    /// Acknowledge the oldest packet `rtt` after it was sent, or now if that is past.
     pub fn ack_after(&mut self, rtt: TimeSpan) {
         if let Some(oldest) = self.flight.front() {
             let due = oldest.packet.sent + rtt;
@@ -296,8 +296,8 @@ impl MockTransport {
         self.ack(1);
     }
 
-    /// Everything now in flight is acknowledged one by one, each `rtt` after it was sent and `spacing` after the
-    /// one before.
+    /// Acknowledge all packets now in flight one by one, each `rtt` after it was sent and `spacing` after the one
+    /// before.
     pub fn ack_round(&mut self, rtt: TimeSpan, spacing: TimeSpan) {
         for _ in 0..self.flight.len() {
             self.advance(spacing);
@@ -305,12 +305,12 @@ impl MockTransport {
         }
     }
 
-    /// The oldest packet is lost and the next three are acknowledged, in one event.
+    /// Lose the oldest packet and acknowledge the next three, in one event.
     pub fn lose(&mut self) {
         self.play(TestEvent { lost: 1, acked: 3, ..TestEvent::default() });
     }
 
-    /// Lose one packet and settle the rest of the flight, so that the episode is over.
+    /// Lose one packet and acknowledge the rest of the flight, so that the episode ends.
     pub fn lose_and_recover(&mut self, rtt: TimeSpan) {
         self.lose();
         while self.in_recovery {
@@ -318,7 +318,7 @@ impl MockTransport {
         }
     }
 
-    /// The retransmission timer expires: everything in flight is lost.
+    /// Let the retransmission timer expire: all packets in flight are lost.
     pub fn time_out(&mut self) {
         let prior_in_flight = self.in_flight;
         let lost: Vec<_> = std::iter::from_fn(|| self.take()).map(|p| p.packet).collect();
@@ -337,25 +337,25 @@ impl MockTransport {
         self.send();
     }
 
-    /// The latest losses prove wrong.
+    /// Report the latest losses as spurious.
     pub fn spurious(&mut self) {
         let delivered = self.sampler.delivered();
         self.scheme.on_spurious_loss(&SpuriousLossEvent { now: self.now, in_flight: self.in_flight, delivered });
         self.send();
     }
 
-    /// The application runs dry.
+    /// Report that the application has no data.
     pub fn app_limit(&mut self) {
         self.sampler.mark_app_limited(self.in_flight);
         self.scheme.on_app_limited(self.now, self.in_flight);
     }
 
-    /// Nothing is in flight for `span`, then sending begins again.
+    /// Let `span` pass with nothing in flight, then send again.
     pub fn idle(&mut self, span: TimeSpan) {
         let everything = self.flight.len();
         if everything > 0 {
             self.ack(everything);
-            // What that acknowledgement released is withdrawn: the application had nothing to send.
+            // Drop the packets that this acknowledgement released: the application had nothing to send.
             while self.take().is_some() {}
         }
         self.advance(span);
@@ -363,12 +363,12 @@ impl MockTransport {
         self.send();
     }
 
-    /// Sets what can be set in the scheme from outside.
+    /// Set the scheme's value that can be steered from outside.
     pub fn steer(&mut self, value: f64) {
         self.scheme.steerable().expect("a scheme that can be steered").steer(value);
     }
 
-    /// The window in packets.
+    /// Return the window, packets.
     #[must_use]
     pub fn window(&self) -> f64 {
         self.scheme.control().cwnd as f64 / self.mss as f64
@@ -378,7 +378,7 @@ impl MockTransport {
     pub fn packets_in_flight(&self) -> usize {
         self.flight.len()
     }
-    /// Whether a recovery episode is on.
+    /// True during a recovery episode.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.in_recovery

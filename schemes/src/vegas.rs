@@ -1,5 +1,5 @@
 //! Vegas (Brakmo and Peterson, 1995; behavior of Linux `net/ipv4/tcp_vegas.c`, and of ns-3.37 `tcp-vegas.cc` as a
-//! mode): keeps two to four packets in the queue, judged by the round trip.
+//! mode): keeps two to four packets in the queue, judged by the RTT.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, SpecError, TimeSpan, Timestamp};
@@ -15,7 +15,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         summary: "Compares expected with actual rate and keeps a few packets in the queue.",
         parameters: parameters! {
-            /// linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which gives up one packet at a
+            /// linux: as the kernel, halving at a loss. ns3: as TcpVegas of ns-3.37, which reduces by one packet at a
             /// loss and judges by smoothed millisecond round trips.
             mode: choice(&["linux", "ns3"]);
             /// Grow while fewer than this are queued.
@@ -30,9 +30,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(LossBased::plain(Vegas::new(p)?))),
 };
 
-/// Fewest packets in the window that a judgment leaves.
+/// Min window after a judgment, packets.
 const MIN_WINDOW: u64 = 2;
-/// With no more samples than this in a round, each may have met a delayed acknowledgement: Reno decides instead.
+/// Max samples of a round with which Reno decides instead: each may have met a delayed acknowledgement.
 const TOO_FEW_SAMPLES: u32 = 2;
 
 /// The window stays in whole packets.
@@ -42,15 +42,15 @@ struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    /// Minimum RTT of the flow's life.
+    /// Min RTT since the flow started.
     base_rtt: TimeSpan,
     round: Rounds,
     ns3_delay: Ns3Delay,
-    /// Packets that the latest judgment saw in the queue.
+    /// Packets in the queue at the latest judgment.
     queued: u64,
-    /// From a reduction to the end of its recovery: the samples taken meanwhile do not count as a round.
+    /// True from a reduction to the end of its recovery: the samples taken meanwhile do not count as a round.
     recovering: bool,
-    /// Reno decides at this acknowledgement.
+    /// True if Reno decides at this acknowledgement.
     reno: bool,
 }
 
@@ -74,17 +74,17 @@ impl Vegas {
         })
     }
 
-    /// The kernel waits for the packet at the edge itself, ns-3 for all before it.
+    /// Begin a round: the kernel waits for the packet at the edge itself, ns-3 for all before it.
     fn begin_round(&mut self, event: &AckEvent<'_>) {
         self.round = Rounds::up_to(event.next_packet_number - u64::from(self.ns3));
     }
 
-    /// The judgment at a round's end, in packets.
+    /// Judge the queue at a round's end, in packets.
     fn judge(&mut self, window: &mut Window, rtt: TimeSpan, used: bool) {
         let (w, threshold) = (window.cwnd / window.mss, window.ssthresh / window.mss);
-        // What would be in flight without a queue.
+        // In flight without a queue.
         let target = w * self.base_rtt.0 / rtt.0;
-        // Linux divides by the base, ns-3 takes what lies above the target.
+        // Linux divides by the base, ns-3 takes the part above the target.
         let queued = if self.ns3 { w - target } else { w * (rtt.0 - self.base_rtt.0) / self.base_rtt.0 };
         self.queued = queued;
         let starting = w < threshold;
@@ -97,9 +97,9 @@ impl Vegas {
         };
         let left_at_least = left.max(MIN_WINDOW);
         window.cwnd = left_at_least * window.mss;
-        let least = if self.ns3 { MIN_WINDOW } else { 0 };
-        let lowered = if shrinks { threshold.min(left.saturating_sub(1)).max(least) } else { threshold };
-        // Both stacks end a round with a threshold of three quarters of the window at least.
+        let min_window = if self.ns3 { MIN_WINDOW } else { 0 };
+        let lowered = if shrinks { threshold.min(left.saturating_sub(1)).max(min_window) } else { threshold };
+        // Both stacks end a round with ssthresh at three quarters of the window at min_window.
         let lowered = lowered.max(3 * left_at_least / 4);
         if lowered != threshold {
             window.ssthresh = lowered * window.mss;
@@ -132,7 +132,7 @@ impl Rule for Vegas {
 
     #[inline]
     fn before_growth(&mut self, window: &mut Window, event: &AckEvent<'_>) {
-        // After a timeout Reno grows the window until what was in flight then has arrived (RFC 5681 §3.1).
+        // After a timeout Reno grows the window until all packets in flight then have arrived (RFC 5681 §3.1).
         self.reno = event.in_recovery;
         if self.reno {
             return;
@@ -184,7 +184,7 @@ impl Rule for Vegas {
     }
 }
 
-/// A packet that is not full counts as one, so that windows stay whole.
+/// Count a packet that is not full as one, so that windows stay whole.
 fn whole_packets(window: &Window, acked: u64) -> u64 {
     acked.div_ceil(window.mss) * window.mss
 }
@@ -206,7 +206,8 @@ mod tests {
         host.ack_round(ms(rtt), TimeSpan::ZERO);
         host.window() - before
     }
-    /// In avoidance at a window of 20 with a base of 40 ms and three packets queued: one packet is 2 ms of delay.
+    /// Make a flow in avoidance at a window of 20 with a base of 40 ms and three packets queued: one packet is 2 ms of
+    /// delay.
     fn avoidance(params: &Value) -> MockTransport {
         let mut host = host(40, params);
         host.ack_after(ms(40.0));
@@ -220,7 +221,7 @@ mod tests {
         host
     }
 
-    /// W·(rtt−base)/base, truncated: below α one more packet per round, above β one less, hold between.
+    /// W·(rtt−base)/base, truncated: below α one more packet per round, above β one less, no change between.
     #[test]
     fn branches() {
         for (rtt, expected) in [(40.0, 1.0), (43.8, 1.0), (44.2, 0.0), (49.8, 0.0), (50.2, -1.0), (80.0, -1.0)] {
@@ -238,21 +239,21 @@ mod tests {
     fn wider_bounds() {
         let mut host = avoidance(&json!({"alpha": 8, "beta": 12}));
         for _ in 0..100 {
-            // A pipe of 20 packets: what is beyond stands in the queue.
+            // A pipe of 20 packets: the rest is queued.
             let rtt = 40.0 * (host.window() / 20.0).max(1.0);
             round(&mut host, rtt);
         }
         assert!((26.0..=32.0).contains(&host.window()), "{}", host.window());
     }
 
-    /// Slow start ends when more than γ packets are queued: the window falls to what would leave none, plus one.
+    /// Slow start ends when more than γ packets are queued: the window falls to the BDP plus one packet.
     #[test]
     fn gamma_ends_slow_start() {
         let mut host = host(20, &json!({}));
         host.ack_round(ms(40.0), TimeSpan::ZERO);
         let doubled = host.window();
         assert_eq!(doubled, 40.0);
-        // 40·4/40 = 4 packets queued; 40·40/44 = 36 would leave none.
+        // 40·4/40 = 4 packets queued; 40·40/44 = 36 would leave an empty queue.
         host.ack_round(ms(44.0), TimeSpan::ZERO);
         host.ack_round(ms(44.0), TimeSpan::ZERO);
         assert!(host.scheme.ssthresh() < Some(80 * MSS));
@@ -261,7 +262,7 @@ mod tests {
         assert!(threshold >= (0.75 * host.window()).floor(), "{threshold}");
     }
 
-    /// With two samples in a round Reno decides: no judgment is made.
+    /// With two samples in a round Reno decides, not Vegas.
     #[test]
     fn too_few_samples() {
         let mut host = host(2, &json!({}));
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acknowledged_leaves_nothing_for_avoidance() {
+    fn without_acknowledged_packets_avoidance_adds_nothing() {
         let mut vegas = Vegas {
             ns3: true,
             alpha: 2,

@@ -1,5 +1,5 @@
-//! Westwood+ (Grieco and Mascolo, ACM CCR 34(2), 2004): Reno's growth, and at a loss the window that the measured
-//! bandwidth fills without a queue.
+//! Westwood+ (Grieco and Mascolo, ACM CCR 34(2), 2004): Reno's growth; at a loss the window becomes the BDP at the
+//! measured bandwidth.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
@@ -14,10 +14,10 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Grieco and Mascolo, ACM CCR 34(2), 2004",
         summary: "Grows as Reno; a loss leaves the measured bandwidth times the minimum round trip.",
         parameters: parameters! {
-            /// paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of 50 ms at least, and a
-            /// timeout starts the minimum round trip anew.
+            /// paper: one low-pass filter. linux: two filters of 7/8 in a row, samples of 50 ms at least, and a timeout
+            /// restarts the minimum round trip.
             mode: choice(&["paper", "linux"]);
-            /// Share that the old bandwidth estimate keeps when a sample comes; mode paper only.
+            /// Weight of the old bandwidth estimate at a new sample; mode paper only.
             filter: number(0.9, (0.0, 0.999), "");
             START_UP;
             PACING;
@@ -34,9 +34,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// What each of the two filters in `tcp_westwood.c` keeps.
+/// Weight of the old value in each of the two filters in `tcp_westwood.c`.
 const LINUX_KEPT: f64 = 7.0 / 8.0;
-/// Shortest sample in `tcp_westwood.c`.
+/// Min length of a sample in `tcp_westwood.c`.
 const LINUX_SAMPLE: TimeSpan = TimeSpan::from_millis(50);
 
 #[derive(Clone, Debug)]
@@ -45,12 +45,12 @@ struct Westwood {
     kept: f64,
     /// Bytes acknowledged since the sample began.
     acked: u64,
-    /// `NEVER` until the first acknowledgement: before it nothing could arrive.
+    /// Start of the sample; `NEVER` until the first acknowledgement, before which nothing could arrive.
     sample_began: Timestamp,
     /// Bytes per second: the last stage of the filter, and the one before it.
     bandwidth: f64,
     first_stage: f64,
-    /// Whether a sample has come.
+    /// True after the first sample.
     measured: bool,
     rtt_min: TimeSpan,
 }
@@ -69,8 +69,8 @@ impl Westwood {
         }
     }
 
-    /// Low-pass filter of the samples. The first one is taken as it is: from zero the filter would need ten round trips,
-    /// and an early loss would find no bandwidth.
+    /// Apply the low-pass filter to a sample. The first one is taken unchanged: from zero the filter would need ten
+    /// round trips, and an early loss would find no bandwidth.
     fn filter(&mut self, sample: f64) {
         if !self.measured {
             self.measured = true;
@@ -84,14 +84,14 @@ impl Westwood {
         self.first_stage = first_stage;
     }
 
-    /// Bandwidth times minimum round trip, in bytes; `None` before both are known.
+    /// Return the BDP with the min RTT, bytes; `None` before both are known.
     fn pipe(&self) -> Option<u64> {
         (self.measured && self.rtt_min < TimeSpan::MAX).then(|| (self.bandwidth * self.rtt_min.as_secs_f64()) as u64)
     }
 }
 
 impl Rule for Westwood {
-    /// One sample per round trip: what was acknowledged in it.
+    /// Take one bandwidth sample per round trip: the bytes acknowledged in it.
     #[inline]
     fn observe(&mut self, _window: &Window, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
@@ -151,11 +151,11 @@ mod tests {
         MockTransport::with_window("westwood", packets, params)
     }
 
-    /// A path of one packet per ms with a base round trip of 40 ms, and 60 packets of window: 20 wait in the queue.
+    /// Make a path of one packet per ms with a base RTT of 40 ms, and 60 packets of window: 20 wait in the queue.
     fn full_path(params: &Value) -> MockTransport {
         let mut host = host(60, params);
         host.cwnd_limited = false;
-        // The first packet sees an empty queue; from then on one leaves each millisecond.
+        // The first packet finds an empty queue; from then on one leaves each millisecond.
         host.advance(TimeSpan::from_millis(40));
         for _ in 0..2_000 {
             host.ack(1);
@@ -164,9 +164,9 @@ mod tests {
         host
     }
 
-    /// One packet per millisecond is 12 Mbit/s, and at a loss the window becomes what that rate fills in 40 ms.
+    /// One packet per millisecond is 12 Mbit/s, and at a loss the window becomes the BDP at 40 ms.
     #[test]
-    fn a_loss_leaves_the_pipe() {
+    fn a_loss_sets_the_window_to_the_bdp() {
         for params in [json!({}), json!({"mode": "linux"})] {
             let mut host = full_path(&params);
             assert!((host.observable("bandwidth_mbps") - 12.0).abs() < 0.3, "{}", host.observable("bandwidth_mbps"));
@@ -176,9 +176,9 @@ mod tests {
         }
     }
 
-    /// A random loss at a window that the path carries without a queue takes nothing away, where Reno halves.
+    /// A random loss at a window without a queue does not reduce it, where Reno halves.
     #[test]
-    fn a_loss_without_a_queue_costs_nothing() {
+    fn a_loss_without_a_queue_keeps_the_window() {
         let mut host = host(30, &json!({}));
         host.cwnd_limited = false;
         for _ in 0..40 {
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_sets_the_threshold_to_the_pipe() {
+    fn a_timeout_sets_ssthresh_to_the_bdp() {
         let mut host = full_path(&json!({}));
         host.time_out();
         assert_eq!(host.window(), 1.0);
         assert!((host.observable("ssthresh_packets") - 40.0).abs() < 1.0);
     }
 
-    /// b ← 0.9·b + 0.1·sample; Linux filters twice with 7/8, so that a step shows by 1/64 at first.
+    /// b ← 0.9·b + 0.1·sample; Linux filters twice with 7/8, so that a step changes it by 1/64 at first.
     #[test]
     fn filters() {
         for (linux, kept, expected) in

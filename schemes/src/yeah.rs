@@ -1,5 +1,5 @@
-//! YeAH (Baiocchi, Castellani and Vacirca, PFLDnet 2007; behavior of Linux `tcp_yeah.c`): fast while the queue is short,
-//! slow as Reno while it is long, and it drains a queue of its own before that overflows.
+//! YeAH (Baiocchi, Castellani and Vacirca, PFLDnet 2007; behavior of Linux `tcp_yeah.c`): fast while the queue is
+//! short, slow as Reno while it is long; it drains its own queue before an overflow.
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
@@ -14,15 +14,15 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Baiocchi, Castellani and Vacirca, PFLDnet 2007",
         summary: "Scalable TCP while the queue is short, Reno while it is long, with early decongestion.",
         parameters: parameters! {
-            /// More in the queue than this are drained.
+            /// Min packets in the queue that are drained.
             alpha: integer(80, (1, 10_000), "packets");
-            /// The queue is long, too, if it delays by more than the base round trip over this.
+            /// The queue also counts as long if its delay exceeds the base round trip over this.
             phi: integer(8, (1, 1000), "");
-            /// After so many in slow mode in a row a loss halves: a greedy flow is there.
+            /// Number in slow mode in a row after which a loss halves: there is a greedy flow.
             rho: integer(16, (1, 1000), "round trips");
-            /// So many in fast mode end the memory of a competitor.
+            /// Number in fast mode after which a competitor is forgotten.
             zeta: integer(50, (1, 10_000), "round trips");
-            /// Acknowledged per packet added, in fast mode.
+            /// Packets acknowledged per packet added, in fast mode.
             scalable_count: integer(100, (2, 10_000), "packets");
             START_UP;
             PACING;
@@ -35,13 +35,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(LossBased::new(p, Yeah::new(p)))),
 };
 
-/// A loss in fast mode gives up this share at least: δ = 3 in `tcp_yeah.c`, as a shift.
+/// Min share of the reduction at a loss in fast mode: δ = 3 in `tcp_yeah.c`, as a shift.
 const LEAST_SHARE: f64 = 1.0 / 8.0;
-/// Decongestion takes this share at most: ε = 1, as a shift.
+/// Max share of the decongestion: ε = 1, as a shift.
 const MOST_SHARE: f64 = 0.5;
-/// Smallest estimate of what Reno would have, in packets.
+/// Min estimate of Reno's window, packets.
 const RENO_MIN: f64 = 2.0;
-/// With no more samples than this in a round, each may have met a delayed acknowledgement.
+/// Max samples of a round that do not count: each may have met a delayed acknowledgement.
 const TOO_FEW_SAMPLES: u32 = 2;
 
 /// Counts and queue are those of the paper; windows here are packets.
@@ -54,13 +54,13 @@ struct Yeah {
     scalable_count: f64,
     base: TimeSpan,
     round: Rounds,
-    /// Packets that the last judgment saw in the queue.
+    /// Packets in the queue at the latest judgment.
     queued: f64,
-    /// Rounds of slow mode in a row; zero: fast mode.
+    /// Number of rounds in slow mode in a row; zero: fast mode.
     slow_rounds: u64,
-    /// Rounds of fast mode since a loss.
+    /// Number of rounds in fast mode since a loss.
     fast_rounds: u64,
-    /// What a Reno flow would have by now: decongestion stops there.
+    /// Window of a Reno flow by now: the min after decongestion.
     reno: f64,
 }
 
@@ -81,7 +81,7 @@ impl Yeah {
         }
     }
 
-    /// The judgment at a round's end: mode, and decongestion.
+    /// Set the mode at a round's end, and drain the queue.
     fn judge(&mut self, window: &mut Window, rtt: TimeSpan) {
         let delay = rtt.0.saturating_sub(self.base.0);
         let packets = window.packets();
@@ -123,14 +123,14 @@ impl Rule for Yeah {
         }
     }
 
-    /// Fast: one packet per 100 acknowledged, or per window if that is smaller. Slow: one per window.
+    /// Add one packet per 100 acknowledged in fast mode, or per window if that is smaller; per window in slow mode.
     #[inline]
     fn avoid(&mut self, window: &mut Window, _now: Timestamp, acked: u64) {
         let increase = if self.slow_rounds == 0 { (window.packets() / self.scalable_count).max(1.0) } else { 1.0 };
         window.add_scaled(increase, acked);
     }
 
-    /// In fast mode a loss takes away what was queued, within 1/8 and 1/2 of the window; next to greedy flows one half.
+    /// Reduce by the queue at a loss in fast mode, within 1/8 and 1/2 of the window; by half next to greedy flows.
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64 {
         let packets = congestion.flight.min(window.cwnd) as f64 / window.mss as f64;
         let half = packets / 2.0;
@@ -163,7 +163,7 @@ mod tests {
     fn rule() -> Yeah {
         Yeah { base: BASE, ..Yeah::new(&Parameters::resolve(&ENTRY.info, &Map::new()).unwrap()) }
     }
-    /// In congestion avoidance after a loss at a window of `packets`, which left 7/8.
+    /// Make a flow in congestion avoidance after a loss at a window of `packets`, which left 7/8.
     fn avoidance(packets: u64) -> MockTransport {
         let mut host = host(packets, &json!({}));
         host.ack_after(BASE);
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// More than 80 packets in the queue are drained, half of the window at most, and not below what Reno would have.
+    /// More than 80 packets in the queue are drained, at most half of the window, and not below Reno's window.
     #[test]
     fn decongestion() {
         for (packets, rtt_ms, reno, expected) in [
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// What is given up at a loss: the queue, within 1/8 and 1/2; after 16 slow rounds one half.
+    /// The reduction at a loss: the queue, within 1/8 and 1/2; after 16 slow rounds one half.
     #[test]
     fn losses() {
         for (queued, slow_rounds, kept) in [(0.0, 0, 87.5), (20.0, 3, 80.0), (70.0, 15, 50.0), (0.0, 16, 50.0)] {
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// ζ = 50 rounds of fast mode forget what Reno would have; slow rounds count it up.
+    /// After ζ = 50 rounds of fast mode Reno's window is reset; slow rounds raise it.
     #[test]
     fn memory_of_competitors() {
         let mut rule = Yeah { reno: 30.0, ..rule() };

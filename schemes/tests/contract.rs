@@ -1,4 +1,4 @@
-//! What every registered scheme promises, whatever it does.
+//! Contracts of all registered schemes.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -35,7 +35,7 @@ fn every_file_is_registered() {
         std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            // A folder counts once it has a module file: it may be in the making.
+            // A folder without a module file is ignored: it may be in preparation.
             .filter(|path| {
                 if path.is_dir() {
                     path.join("mod.rs").exists()
@@ -99,7 +99,7 @@ fn parameters_are_checked() {
                 let place = format!("scheme {name}, parameter {}", p.name);
                 assert_eq!(error, Some(("parameter-invalid".into(), place)), "{value}");
             }
-            // Each word of a choice builds and runs.
+            // A scheme can be built and run with each word of a choice.
             for word in p.choices() {
                 let mut host = MockTransport::new(create(name, &with(p.name, json!(word))).unwrap());
                 host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);
@@ -109,7 +109,7 @@ fn parameters_are_checked() {
     }
 }
 
-/// The promises about a decision.
+/// Check the contract of a decision.
 fn check(name: &str, host: &MockTransport, had_timeout: bool) {
     let control = host.scheme.control();
     let capabilities = host.scheme.capabilities();
@@ -131,7 +131,7 @@ fn check(name: &str, host: &MockTransport, had_timeout: bool) {
         assert_eq!(host.scheme.next_timer(), Timestamp::NEVER, "{name}: a timer without the capability `timers`");
     }
     assert!(host.scheme.ssthresh().is_none_or(|bytes| bytes >= MSS), "{name}: threshold below a packet");
-    // A value may be not a number while it is not known, but the list is always the same.
+    // A value may be NaN while unknown, but the list of keys never changes.
     let keys: BTreeSet<_> = host.scheme.observables().into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys.len(), host.scheme.observables().len(), "{name}: two observables share a name");
     assert!(keys.iter().all(|key| !key.is_empty()), "{name}: an observable without a name");
@@ -185,13 +185,13 @@ fn play(host: &mut MockTransport, step: &Step) {
     }
 }
 
-/// Defaults, and each word of each choice.
+/// Return the defaults, and each word of each choice.
 fn variants(entry: &SchemeEntry) -> Vec<Map<String, Value>> {
     let words = entry.info.parameters.iter().flat_map(|p| p.choices().iter().map(|word| with(p.name, json!(word))));
     std::iter::once(Map::new()).chain(words).collect()
 }
 
-/// The scheme below an agent that only watches it; none for one with a part at the receiver, or that is an agent itself.
+/// Make the scheme below a passive agent; `None` for one with a receiver side, or that is an agent itself.
 fn under_a_passive_agent(name: &str, params: &Map<String, Value>) -> Option<Box<dyn CongestionControl>> {
     let agent = json!({
         "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
@@ -207,7 +207,7 @@ fn under_a_passive_agent(name: &str, params: &Map<String, Value>) -> Option<Box<
     made.ok()
 }
 
-/// What a host reads of a scheme.
+/// Return all that a host reads of a scheme.
 fn shown(host: &mut MockTransport) -> impl PartialEq + Debug {
     let scheme = &mut host.scheme;
     let media = scheme.media().map(|media| media.target_rate());
@@ -217,7 +217,7 @@ fn shown(host: &mut MockTransport) -> impl PartialEq + Debug {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Survives anything; equal events give equal decisions; a copy goes on exactly as the original.
+    /// No event panics; equal events give equal decisions; a clone continues exactly as the original.
     #[test]
     fn random_events(steps in prop::collection::vec(step(), 1..60), copy_at in 0usize..60) {
         for entry in registry() {

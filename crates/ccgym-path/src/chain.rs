@@ -1,4 +1,4 @@
-//! The elements that packets of one direction cross, and what a driver must know to carry packets through them.
+//! The elements of one direction, and their properties that a driver needs.
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
@@ -8,13 +8,13 @@ use crate::element::{Counters, Fate, PathElement};
 use crate::instantiate::{build_element, Element, Traces};
 use crate::spec::{ElementSpec, Param};
 
-/// More copies of a packet, on average, are refused.
+/// Max mean number of copies of a packet.
 const MAX_COPIES: f64 = 16.0;
 
-/// Check that what one packet becomes on its way over these elements, which stand at `place`, fits into memory.
+/// Check that the copies of one packet over these elements, which are at `place`, fit into memory.
 ///
 /// # Errors
-/// They make too many packets of one, if all that duplicate do so as often as they ever do.
+/// They make too many packets of one, at the max rate of each that duplicates.
 pub fn check_copies<'a>(place: &str, elements: impl Iterator<Item = &'a ElementSpec>) -> Result<(), SpecError> {
     let factor = |element: &ElementSpec| match element {
         ElementSpec::Duplicate { probability } => 1.0 + probability.steps().iter().map(|(_, p)| *p).fold(0.0, f64::max),
@@ -28,21 +28,21 @@ pub fn check_copies<'a>(place: &str, elements: impl Iterator<Item = &'a ElementS
 /// The elements of one direction.
 #[derive(Clone)]
 pub struct Chain {
-    /// In the order in which packets cross them, without the constant delays in `tail`.
+    /// Elements in the order in which packets cross them, without the constant delays in `tail`.
     pub elements: Vec<Element>,
-    /// What each is, those taken out included.
+    /// Kind of each, including those removed.
     pub kinds: Vec<&'static str>,
-    /// Whether a packet must wait for its time before entering stage i (the endpoint included).
+    /// True if a packet must wait for its time before it enters stage i (the endpoint included).
     pub synchronise: Vec<bool>,
-    /// Whether element i may hold packets.
+    /// True if element i may hold packets.
     pub holds: Vec<bool>,
-    /// Whether no stage synchronises, holds or duplicates: packets cross the whole chain at once.
+    /// True if no stage synchronises, holds or duplicates: packets cross the whole chain at once.
     pub eager: bool,
-    /// What constant delays at the end of the chain add up to. They are taken out of `elements`.
+    /// Sum of the constant delays at the end of the chain, which are removed from `elements`.
     pub tail: TimeSpan,
-    /// Packets and bytes that crossed the chain: what the delays taken out would have counted.
+    /// Packets and bytes that crossed the chain: the counters of the removed delays.
     pub crossed: (u64, u64),
-    /// The first link.
+    /// Index of the first link.
     pub bottleneck: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Chain {
     /// Build the elements of one direction; their random streams are numbered from `first_index` on.
     ///
     /// # Errors
-    /// Which element cannot be built, as `[INDEX]: ` before the place, and why.
+    /// An element that cannot be built, as `[INDEX]: ` before the place.
     pub fn new(specs: &[ElementSpec], seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, SpecError> {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Chain {
         })
     }
 
-    /// Through an eager chain: when the packet leaves it, or, as an error, when an element drops it.
+    /// Carry a packet through an eager chain; returns when it leaves, or, as an error, when an element drops it.
     #[inline(always)]
     pub fn cross(&mut self, mut at: Timestamp, datagram: &mut Datagram) -> Result<Timestamp, Timestamp> {
         for element in &mut self.elements {
@@ -96,7 +96,7 @@ impl Chain {
         Ok(self.leave(at, datagram.size))
     }
 
-    /// When a packet that has crossed the elements at `at` has left the chain.
+    /// Count a packet that has crossed the elements at `at`, and return when it leaves the chain.
     #[inline(always)]
     pub fn leave(&mut self, at: Timestamp, size: u32) -> Timestamp {
         self.crossed.0 += 1;
@@ -104,7 +104,7 @@ impl Chain {
         at + self.tail
     }
 
-    /// Counters of all elements, those taken out included.
+    /// Return the counters of all elements, including those removed.
     pub fn counters(&self) -> Vec<(String, Counters)> {
         let (packets, bytes) = self.crossed;
         let taken_out =
@@ -113,19 +113,19 @@ impl Chain {
         self.kinds.iter().map(|kind| (*kind).to_owned()).zip(counters).collect()
     }
 
-    /// Bytes that waiting packets and recorded events take: the two apart.
+    /// Return the bytes of waiting packets, and of recorded events.
     pub fn held_bytes(&self) -> (usize, usize) {
         self.elements.iter().map(PathElement::held_bytes).fold((0, 0), |(p, e), (q, f)| (p + q, e + f))
     }
 
-    /// When an element that holds packets has something to do.
+    /// Return the next event of an element that holds packets.
     pub fn next_event(&self) -> Timestamp {
         let holding = self.elements.iter().zip(&self.holds).filter(|(_, holds)| **holds);
         holding.map(|(element, _)| element.next_event()).min().unwrap_or(Timestamp::NEVER)
     }
 }
 
-/// The delay that the last element adds to every packet alike, if it does.
+/// Return the delay that the last element adds to every packet, if it is constant.
 fn constant_delay(specs: &[ElementSpec]) -> Option<TimeSpan> {
     match specs.last() {
         Some(ElementSpec::Delay { delay: Param::Constant(delay), tick: TimeSpan::ZERO }) => Some(*delay),

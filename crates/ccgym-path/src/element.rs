@@ -5,20 +5,20 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use dyn_clone::DynClone;
 use serde::{Deserialize, Serialize};
 
-/// What became of a packet offered to an element.
+/// Answer of an element to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It will leave the element at this time (not before it was offered). The element is done with it.
+    /// It will leave the element at this time (not before its arrival). The element is done with it.
     Forward(Timestamp),
     /// It and a copy right behind it will leave the element at this time. The element is done with both.
     Duplicate(Timestamp),
-    /// It is gone.
+    /// It is dropped.
     Drop,
-    /// The element keeps it; it comes out of [`PathElement::poll`].
+    /// The element keeps it; it leaves by [`PathElement::poll`].
     Hold,
 }
 
-/// What [`PathElement::poll`] hands out.
+/// A result of [`PathElement::poll`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
     /// The packet leaves at this time, which is not later than the poll.
@@ -29,47 +29,47 @@ pub enum Release {
 
 /// A state machine that delays, drops, marks or copies packets.
 ///
-/// Packets are offered in non-decreasing time order. The answer to `offer` is given *at arrival* wherever the
-/// element can know it then (a fixed delay, a coin, a FIFO whose service is known): the driver may carry the packet
-/// on to the next element at once, with the departure time as its arrival there. That is what makes the simulator
-/// fast; an element that cannot know (an active queue manager deciding at dequeue) answers [`Fate::Hold`].
+/// Packets arrive in non-decreasing time order. `offer` answers *at arrival* if the element knows the departure then (a
+/// fixed delay, a random draw, a FIFO with known service): the driver may carry the packet to the next element at once,
+/// with the departure time as its arrival there. That makes the simulator fast; an element that does not know (an
+/// active queue manager that decides at dequeue) answers [`Fate::Hold`].
 pub trait PathElement: DynClone + Send + Sync {
-    /// A packet arrives at `now`. The element may change its ECN bits.
+    /// Process a packet that arrives at `now`. The element may change its ECN bits.
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate;
 
-    /// When `poll` has something to do; [`Timestamp::NEVER`] when nothing is held.
+    /// Return the next time for `poll`; [`Timestamp::NEVER`] when nothing is held.
     fn next_event(&self) -> Timestamp {
         Timestamp::NEVER
     }
 
-    /// Advance to `now`, appending what leaves or is dropped to `out` in time order.
+    /// Advance to `now`, and append packets that leave or are dropped to `out` in time order.
     fn poll(&mut self, _now: Timestamp, _out: &mut Vec<Release>) {}
 
-    /// Whether packets leave in the order in which they came. If not, the driver sorts before the next element.
+    /// True if packets leave in the order of their arrival. If not, the driver sorts before the next element.
     fn preserves_order(&self) -> bool {
         true
     }
 
-    /// Whether `offer` may answer [`Fate::Hold`].
+    /// True if `offer` may answer [`Fate::Hold`].
     fn may_hold(&self) -> bool {
         false
     }
 
-    /// Whether `offer` may answer [`Fate::Duplicate`].
+    /// True if `offer` may answer [`Fate::Duplicate`].
     fn may_duplicate(&self) -> bool {
         false
     }
 
-    /// Packets and wire bytes waiting at `now`, for elements that queue; a device buffer below the queue discipline is
-    /// not counted, as its limits do not see it.
+    /// Return packets and wire bytes waiting at `now`, for elements that queue; a device buffer below the queue
+    /// discipline is not counted, as it does not count in the queue's limits.
     fn backlog(&mut self, _now: Timestamp) -> (u64, u64) {
         (0, 0)
     }
 
-    /// Counters so far.
+    /// Return the counters.
     fn counters(&self) -> Counters;
 
-    /// Bytes that waiting packets and recorded events take: the two apart.
+    /// Return the bytes of waiting packets, and of recorded events.
     fn held_bytes(&self) -> (usize, usize) {
         (0, 0)
     }
@@ -77,7 +77,7 @@ pub trait PathElement: DynClone + Send + Sync {
     /// Start recording [`LinkEvent`]s; only links do.
     fn record_events(&mut self) {}
 
-    /// Recorded events in mahimahi's order, with the delivery opportunities up to `until` filled in.
+    /// Return recorded events in mahimahi's order, including the delivery opportunities up to `until`.
     fn take_events(&mut self, _until: Timestamp) -> Vec<LinkEvent> {
         Vec::new()
     }
@@ -85,12 +85,12 @@ pub trait PathElement: DynClone + Send + Sync {
 
 dyn_clone::clone_trait_object!(PathElement);
 
-/// What an element counted.
+/// Counters of an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Packets offered.
     pub arrived: u64,
-    /// Packets passed on (or known to leave), copies included: `arrived` + `duplicated` − `dropped` − those waiting.
+    /// Packets passed on (or known to leave), including copies: `arrived` + `duplicated` − `dropped` − those waiting.
     pub forwarded: u64,
     /// Wire bytes (IP length + per-packet overhead of the link) passed on.
     pub forwarded_bytes: u64,
@@ -102,15 +102,15 @@ pub struct Counters {
     /// Packets marked with congestion-experienced.
     pub marked: u64,
     /// Links only: sum over forwarded packets of arrival → end of the wait in the queue, in nanoseconds. Divided by the
-    /// duration it is the time-mean number of waiting packets (Little's law); by `forwarded`, the mean wait.
-    /// A link that knows departures at arrival counts them at arrival, also those after the end of the run.
+    /// duration it is the time-mean number of waiting packets (Little's law); by `forwarded`, the mean wait. A link
+    /// that knows departures at arrival counts them at arrival, also those after the end of the run.
     pub waited_ns: u64,
-    /// Links only: as `waited_ns`, arrival → departure, so with transmission.
+    /// Links only: as `waited_ns`, arrival → departure, including transmission.
     pub sojourn_ns: u64,
 }
 
 impl Counters {
-    /// Time-mean number of waiting packets over `duration` (Little's law); zero for no duration.
+    /// Return the time-mean number of waiting packets over `duration` (Little's law); zero for no duration.
     pub fn mean_queue_packets(&self, duration: TimeSpan) -> f64 {
         if duration.0 == 0 {
             0.0
@@ -119,7 +119,7 @@ impl Counters {
         }
     }
 
-    /// Mean time from arrival to departure of forwarded packets; zero if there were none.
+    /// Return the mean time from arrival to departure of forwarded packets; zero if there were none.
     pub fn mean_sojourn(&self) -> TimeSpan {
         TimeSpan(self.sojourn_ns.checked_div(self.forwarded).unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! From descriptions to elements.
+//! Builds elements from descriptions.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Element {
 impl PathElement for Element {
     #[inline(always)]
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
-        // Comparisons that are predicted, before the table of jumps.
+        // These predictable comparisons come before the jump table.
         match self {
             Self::RateFifo(link) => link.offer(now, datagram),
             Self::TraceFifo(link) => link.offer(now, datagram),
@@ -108,7 +108,7 @@ impl PathElement for Element {
 /// Build an element. Random streams are named by kind and `index`, which must differ between elements of a path.
 ///
 /// # Errors
-/// For parameters out of range and unknown traces: where, what was found, what was expected, what to do.
+/// Parameters out of range, and unknown traces.
 pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, SpecError> {
     schema::check(spec.kind(), spec)?;
     Ok(match spec {
@@ -168,7 +168,7 @@ fn other(element: impl PathElement + 'static) -> Element {
     Element::Other(Box::new(element))
 }
 
-/// Limits of a queue under which a departure is known at arrival.
+/// Return the limits of a queue whose departures are known at arrival.
 fn eager(queue: &QueueSpec) -> Option<Limits> {
     match queue {
         QueueSpec::Infinite => Some(Limits::NONE),
@@ -181,7 +181,7 @@ fn eager(queue: &QueueSpec) -> Option<Limits> {
 mod tests {
     use super::*;
 
-    /// The element, or the place of what is wrong.
+    /// Return the element, or the place of the error.
     fn try_json(json: &str) -> Result<Element, String> {
         let spec: ElementSpec = serde_json::from_str(json).map_err(|e| e.to_string())?;
         let trace = Arc::new(DeliveryTrace::from_ms("12mbps", vec![1]).map_err(|e| e.place)?);

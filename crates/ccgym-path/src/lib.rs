@@ -1,10 +1,10 @@
 //! Mahimahi's link, exactly, and other path elements, sans I/O.
 //!
 //! A path is a chain of [`PathElement`]s made by [`build_element`] from [`ElementSpec`]s. Links are a schedule
-//! (delivery trace or rate) and a queue discipline; where the departure is known at arrival they answer at once.
+//! (delivery trace or rate) and a queue discipline; if the departure is known at arrival they answer at once.
 //!
-//! Start with [`ElementSpec`], then [`Pipeline`], which carries packets through a chain. May import `ccgym-core`; imported by
-//! `ccgym-run`, and by what imports that.
+//! Start with [`ElementSpec`], then [`Pipeline`], which carries packets through a chain. May import `ccgym-core`;
+//! imported by `ccgym-run`, and by crates that import it.
 
 mod chain;
 mod element;

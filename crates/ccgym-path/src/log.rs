@@ -1,9 +1,9 @@
 //! mm-link's log file, written and read (mahimahi `link_queue.cc`, `linkshell.cc`).
 //!
 //! Reads the logs of release 0.98, which have no drops, and of mahimahi's master, which has them as `d` lines. Its
-//! scripts `mm-throughput-graph` and `mm-delay-graph` never learned of these and stop there, so a drop is written as
-//! master's line behind a `#`, which every reader skips. A drop at dequeue, which mahimahi does not log at all, stands
-//! where it happened.
+//! scripts `mm-throughput-graph` and `mm-delay-graph` do not know these and stop there, so a drop is written as
+//! master's line after a `#`, which every reader skips. A drop at dequeue, which mahimahi does not log at all, is
+//! written at its time.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use crate::element::LinkEvent;
 /// The comment lines at the top.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LogHeader {
-    /// What mahimahi writes after `# mahimahi`, such as `mm-link (Uplink) [up.trace] > up.log`.
+    /// Mahimahi's text after `# mahimahi`, such as `mm-link (Uplink) [up.trace] > up.log`.
     pub title: String,
     /// The command line.
     pub command: String,
@@ -56,13 +56,13 @@ pub enum LogLine {
         /// Time in this link, milliseconds.
         delay_ms: u64,
     },
-    /// `T d P B`, or that behind `# `: a loss.
+    /// `T d P B`, or the same after `# `: a loss.
     Drop {
         /// Time in milliseconds.
         ms: u64,
         /// Packets lost.
         packets: u64,
-        /// Their bytes.
+        /// Bytes of the packets.
         bytes: u64,
     },
 }
@@ -85,7 +85,7 @@ impl fmt::Display for LogHeader {
 /// are those of [`crate::PathElement::take_events`], with time 0 at the start of the trace.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_events(out: &mut impl io::Write, base_ms: u64, events: &[LinkEvent]) -> io::Result<()> {
     let ms = |at: Timestamp| at.as_millis() + base_ms;
     for event in events {
@@ -104,7 +104,7 @@ pub fn write_events(out: &mut impl io::Write, base_ms: u64, events: &[LinkEvent]
 /// Read a log.
 ///
 /// # Errors
-/// At the first line that is not of a mm-link log.
+/// The first line that is not of a mm-link log.
 pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), SpecError> {
     let mut header = LogHeader::default();
     let mut lines = Vec::new();

@@ -8,7 +8,7 @@ use ccgym_core::units::{Timestamp, NANOS_PER_MS};
 
 use crate::trace::DeliveryTrace;
 
-/// Where in a trace the link stands: the next opportunity that has not been used.
+/// Position in a trace: the next opportunity that has not been used.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     times_ms: Arc<[u64]>,
@@ -17,14 +17,14 @@ pub struct Opportunities {
     /// Start of the current repetition.
     base_ns: u64,
     period_ns: u64,
-    /// Time of the next opportunity, kept because it is looked at more often than it moves.
+    /// Time of the next opportunity, cached because it is read more often than it changes.
     next: Timestamp,
     repetition: u64,
     once: bool,
 }
 
 impl Opportunities {
-    /// From the start of the trace; with `once`, the trace does not repeat.
+    /// Start at the beginning of the trace; with `once`, the trace does not repeat.
     pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
         let mut cursor = Self {
             times_ms: trace.shared_times(),
@@ -39,19 +39,19 @@ impl Opportunities {
         cursor
     }
 
-    /// Time of the next opportunity; [`Timestamp::NEVER`] after the end of a trace that does not repeat.
+    /// Return the time of the next opportunity; [`Timestamp::NEVER`] after the end of a trace that does not repeat.
     #[inline]
     pub fn peek(&self) -> Timestamp {
         self.next
     }
 
-    /// Number of the next opportunity, counted from 0 at the start of the trace and never reset.
+    /// Return the number of the next opportunity, counted from 0 at the start of the trace and never reset.
     #[inline]
     pub fn number(&self) -> u64 {
         self.repetition.saturating_mul(self.times_ms.len() as u64).saturating_add(self.line as u64)
     }
 
-    /// Use the next opportunity and say when it is.
+    /// Use the next opportunity and return its time.
     #[inline]
     pub fn take(&mut self) -> Timestamp {
         let taken = self.next;
@@ -63,10 +63,10 @@ impl Opportunities {
         taken
     }
 
-    /// Burn every opportunity at or before `now`. Logarithmic in the distance.
+    /// Skip every opportunity at or before `now`. Logarithmic in the distance.
     #[inline]
     pub fn skip_past(&mut self, now: Timestamp) {
-        // A busy link is at most a few lines behind; only an idle one leaps.
+        // A busy link is at most a few lines behind; only an idle one skips many.
         for _ in 0..4 {
             if self.next > now {
                 return;
@@ -96,7 +96,7 @@ impl Opportunities {
             self.line = 0;
         }
         let into_ms = (now.0 - self.base_ns) / NANOS_PER_MS;
-        // Gallop from where we stand, so that a short leap in a long trace stays cheap.
+        // Gallop from the current line, so that a short skip in a long trace is fast.
         let rest = &self.times_ms[self.line..];
         let mut reach = 8;
         while reach < rest.len() && rest[reach] <= into_ms {

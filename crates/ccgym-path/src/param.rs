@@ -5,7 +5,7 @@ use ccgym_core::units::Timestamp;
 use crate::spec::Param;
 
 impl<T: Copy> Param<T> {
-    /// The steps, a constant being one step at 0.
+    /// Return the steps; a constant is one step at 0.
     pub fn steps(&self) -> Vec<(Timestamp, T)> {
         match self {
             Self::Constant(value) => vec![(Timestamp::ZERO, *value)],
@@ -19,12 +19,12 @@ impl<T: Copy> Param<T> {
 pub struct ParamCursor<T> {
     value: T,
     until: Timestamp,
-    /// Steps to come, the next one last.
+    /// Future steps, the next one last.
     rest: Vec<(Timestamp, T)>,
 }
 
 impl<T: Copy> ParamCursor<T> {
-    /// At time 0. The parameter has been checked; one without steps is `fallback` throughout.
+    /// Start at time 0. The parameter has been checked; one without steps is always `fallback`.
     pub fn new(param: &Param<T>, fallback: T) -> Self {
         let mut rest = param.steps();
         rest.reverse();
@@ -32,20 +32,20 @@ impl<T: Copy> ParamCursor<T> {
         Self { value, until: rest.last().map_or(Timestamp::NEVER, |s| s.0), rest }
     }
 
-    /// The value at `now`, which must not be before an earlier call's.
+    /// Return the value at `now`, which must not be before an earlier call's.
     #[inline]
     pub fn at(&mut self, now: Timestamp) -> T {
         while now >= self.until && self.step() {}
         self.value
     }
 
-    /// The value where the cursor stands.
+    /// Return the value at the cursor.
     #[inline]
     pub fn value(&self) -> T {
         self.value
     }
 
-    /// When the value changes next; [`Timestamp::NEVER`] if it does not.
+    /// Return the time of the next change; [`Timestamp::NEVER`] if there is none.
     #[inline]
     pub fn until(&self) -> Timestamp {
         self.until

@@ -1,10 +1,10 @@
-//! A chain driven packet by packet: what is under way, and when it comes out.
+//! A chain driven packet by packet: packets inside it, and their exits.
 //!
-//! The same elements fed with the same arrivals give the same exits, at any pace. A driver in real time calls
+//! The same elements with the same arrivals give the same exits, at any pace. A driver in real time calls
 //! [`Pipeline::advance`], at every event or late; a driver in virtual time calls [`Pipeline::step`] at every event, and
-//! carries on what [`Pipeline::pop_exit`] gives it, even ahead of its clock. Where every element answers at arrival, a
-//! packet crosses the whole chain when it enters and waits in a FIFO for its exit; where an element reorders or holds
-//! packets, it is carried from stage to stage in order of time.
+//! carries on the packets of [`Pipeline::pop_exit`], even ahead of its clock. If every element answers at arrival, a
+//! packet crosses the whole chain when it enters and waits in a FIFO for its exit; if an element reorders or holds
+//! packets, they are carried from stage to stage in order of time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,28 +15,28 @@ use ccgym_core::units::Timestamp;
 use crate::chain::Chain;
 use crate::element::{Fate, PathElement, Release};
 
-/// How a packet's way through the chain ended.
+/// End of a packet's way through the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit<T> {
-    /// It came out.
+    /// It left the chain.
     Left {
-        /// When.
+        /// Time.
         at: Timestamp,
-        /// What had entered.
+        /// The packet that had entered.
         packet: T,
         /// Its ECN bits, which a queue may have set.
         ecn: Ecn,
     },
     /// An element dropped it.
     Dropped {
-        /// When.
+        /// Time.
         at: Timestamp,
-        /// What had entered.
+        /// The packet that had entered.
         packet: T,
     },
-    /// An element made a copy of it, so that it exits once more. Told before either exit.
+    /// An element made a copy of it, so that it exits once more. Reported before either exit.
     Duplicated {
-        /// What had entered.
+        /// The packet that had entered.
         packet: T,
     },
 }
@@ -50,13 +50,13 @@ struct Item<T> {
     ecn: Ecn,
 }
 
-/// When a packet has crossed the chain, what had entered, and its ECN bits.
+/// A packet that has crossed the chain: time, packet, ECN bits.
 pub type Crossed<T> = (Timestamp, T, Ecn);
 
 /// A packet and the stage before which it waits.
 type AtStage<T> = (usize, Item<T>);
 
-/// Something that happens at a time; of equal times the one that was filed first comes first.
+/// An event with its time; equal times keep the order of insertion.
 #[derive(Clone, Copy, Debug)]
 struct Timed<V> {
     at: Timestamp,
@@ -84,32 +84,32 @@ impl<V> Ord for Timed<V> {
     }
 }
 
-/// A chain and all that is under way in it. `T` is whatever the driver knows a packet by.
+/// A chain and all packets in it. `T` identifies a packet for the driver.
 #[derive(Clone)]
 pub struct Pipeline<T> {
     chain: Chain,
-    /// Everything up to here has been worked out.
+    /// All events up to this time are processed.
     now: Timestamp,
     sequence: u64,
     /// Packets that have crossed every element, in order of their exit.
     exits: VecDeque<Timed<(T, Ecn)>>,
-    /// Dropped packets: an element may know of a drop before its time.
+    /// Dropped packets: an element may report a drop before its time.
     drops: BinaryHeap<Reverse<Timed<T>>>,
-    /// Packets of which copies were made, until the driver is told.
+    /// Packets that were copied, until the driver gets them.
     duplicated: Vec<T>,
-    /// Packets that must wait for their time before the stage given.
+    /// Packets that must wait for their time before the given stage.
     deferred: BinaryHeap<Reverse<Timed<AtStage<T>>>>,
     /// Packets in elements that hold them, by handle.
     held: Held<Item<T>>,
     /// Next event of an element that holds packets.
     held_due: Timestamp,
-    /// When something happens inside: the same, or the first deferred packet's time.
+    /// Time of the next event inside: the same, or the first deferred packet's.
     due: Timestamp,
     released: Vec<Release>,
 }
 
 impl<T: Clone> Pipeline<T> {
-    /// Nothing under way in `chain`.
+    /// Make it without packets.
     pub fn new(chain: Chain) -> Self {
         Self {
             chain,
@@ -126,7 +126,7 @@ impl<T: Clone> Pipeline<T> {
         }
     }
 
-    /// A packet of `size` wire bytes enters at `now`, which is not before any earlier call's.
+    /// Let a packet of `size` wire bytes enter at `now`, which is not before any earlier call's.
     #[inline]
     pub fn enter(&mut self, now: Timestamp, flow: u32, size: u32, ecn: Ecn, packet: T) {
         debug_assert!(now >= self.now, "{now:?} after {:?}", self.now);
@@ -135,8 +135,9 @@ impl<T: Clone> Pipeline<T> {
         self.leave(left);
     }
 
-    /// As [`Pipeline::enter`], at `at`, which may lie ahead of the clock at `now`; what crosses the whole chain at once
-    /// is returned; of a packet that was copied all exits wait for [`Pipeline::pop_exit`]. For a driver that calls [`Pipeline::step`]: all that is due by `now` has happened.
+    /// As [`Pipeline::enter`], at `at`, which may be ahead of the clock at `now`; returns the packet if it crosses the
+    /// whole chain at once; all exits of a copied packet wait for [`Pipeline::pop_exit`]. For a driver that calls
+    /// [`Pipeline::step`]: all events due by `now` are processed.
     #[inline]
     pub fn enter_ahead(
         &mut self,
@@ -160,13 +161,13 @@ impl<T: Clone> Pipeline<T> {
         }
     }
 
-    /// When [`Pipeline::step`] has something to do; [`Timestamp::NEVER`] if nothing waits inside.
+    /// Return the next time for [`Pipeline::step`]; [`Timestamp::NEVER`] if nothing waits inside.
     #[inline]
     pub const fn due(&self) -> Timestamp {
         self.due
     }
 
-    /// Let what is due next happen inside.
+    /// Process the next event inside.
     pub fn step(&mut self) {
         self.now = self.now.max(self.due);
         if self.held_due <= self.due {
@@ -178,13 +179,14 @@ impl<T: Clone> Pipeline<T> {
         self.refresh();
     }
 
-    /// Whether [`Pipeline::pop_exit`] has something to give.
+    /// True if [`Pipeline::pop_exit`] has a packet.
     #[inline]
     pub fn has_exits(&self) -> bool {
         !self.exits.is_empty()
     }
 
-    /// The next packet that has crossed the chain, perhaps ahead of the clock. Drops and copies are not told.
+    /// Return the next packet that has crossed the chain, perhaps ahead of the clock. Drops and copies are not
+    /// returned.
     #[inline]
     pub fn pop_exit(&mut self) -> Option<Crossed<T>> {
         let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() else {
@@ -195,7 +197,7 @@ impl<T: Clone> Pipeline<T> {
         Some((at, packet, ecn))
     }
 
-    /// When [`Pipeline::advance`] has something to do; [`Timestamp::NEVER`] if nothing is under way.
+    /// Return the next time for [`Pipeline::advance`]; [`Timestamp::NEVER`] if the chain is empty.
     #[inline]
     pub fn next_event(&self) -> Timestamp {
         let mut due = self.due;
@@ -208,7 +210,7 @@ impl<T: Clone> Pipeline<T> {
         due
     }
 
-    /// Append everything that leaves or is dropped up to and including `now` to `out`, in order of time.
+    /// Append all packets that leave or are dropped up to and including `now` to `out`, in order of time.
     #[inline]
     pub fn advance(&mut self, now: Timestamp, out: &mut Vec<Exit<T>>) {
         self.settle(now);
@@ -235,7 +237,7 @@ impl<T: Clone> Pipeline<T> {
         }
     }
 
-    /// Packets and wire bytes waiting in the bottleneck at `now`, which is not before any earlier call's.
+    /// Return packets and wire bytes waiting in the bottleneck at `now`, which is not before any earlier call's.
     pub fn backlog(&mut self, now: Timestamp) -> (u64, u64) {
         self.settle(now);
         let Some(bottleneck) = self.chain.bottleneck else { return (0, 0) };
@@ -246,7 +248,7 @@ impl<T: Clone> Pipeline<T> {
         backlog
     }
 
-    /// Bytes that packets under way and recorded events take: the two apart.
+    /// Return the bytes of packets inside, and of recorded events.
     pub fn held_bytes(&self) -> (usize, usize) {
         let (waiting, events) = self.chain.held_bytes();
         let under_way = self.exits.capacity() * std::mem::size_of::<Timed<(T, Ecn)>>()
@@ -258,23 +260,23 @@ impl<T: Clone> Pipeline<T> {
         (waiting + under_way, events)
     }
 
-    /// Packets under way that have not been handed out: what they own elsewhere is the driver's to count.
+    /// Return the number of packets inside; the driver must count their memory elsewhere.
     pub fn under_way(&self) -> usize {
         let held = self.held.slots.len() - self.held.free.len();
         self.exits.len() + self.deferred.len() + held + self.drops.len() + self.duplicated.len()
     }
 
-    /// The elements.
+    /// Return the elements.
     pub const fn chain(&self) -> &Chain {
         &self.chain
     }
 
-    /// The elements, to record and take events. Packets are offered by [`Pipeline::enter`] alone.
+    /// Return the elements, to record and take events. Only [`Pipeline::enter`] offers packets.
     pub fn chain_mut(&mut self) -> &mut Chain {
         &mut self.chain
     }
 
-    /// An element that may hold packets was touched.
+    /// Update the next event of the elements that hold packets, after a change of one.
     #[inline]
     fn refresh_held(&mut self) {
         self.held_due = self.chain.next_event();
@@ -287,7 +289,7 @@ impl<T: Clone> Pipeline<T> {
         self.due = deferred.min(self.held_due);
     }
 
-    /// Let everything happen inside that happens up to and including `now`.
+    /// Process all events inside up to and including `now`.
     #[inline]
     fn settle(&mut self, now: Timestamp) {
         while self.due <= now && self.due.is_set() {
@@ -296,7 +298,7 @@ impl<T: Clone> Pipeline<T> {
         self.now = self.now.max(now);
     }
 
-    /// Take out what the elements that hold packets release now.
+    /// Take the packets that the elements release now.
     fn poll(&mut self) {
         let now = self.now;
         for stage in 0..self.chain.elements.len() {
@@ -325,7 +327,7 @@ impl<T: Clone> Pipeline<T> {
         self.held_due = self.chain.next_event();
     }
 
-    /// Carry a packet on from `stage`, where it arrives at `at`; it comes back if it leaves the chain.
+    /// Carry a packet on from `stage`, where it arrives at `at`; returns it if it leaves the chain.
     #[inline(always)]
     fn carry(&mut self, mut at: Timestamp, mut stage: usize, mut item: Item<T>) -> Option<Crossed<T>> {
         loop {
@@ -370,7 +372,7 @@ impl<T: Clone> Pipeline<T> {
         None
     }
 
-    /// Let what has crossed the chain wait for its time.
+    /// Store a packet that has crossed the chain until its time.
     #[inline]
     fn leave(&mut self, crossed: Option<Crossed<T>>) {
         let Some((at, packet, ecn)) = crossed else { return };
@@ -388,13 +390,13 @@ impl<T: Clone> Pipeline<T> {
 }
 
 impl<T> Item<T> {
-    /// What an element sees of it.
+    /// Return the fields that an element reads.
     const fn datagram(&self, handle: u64) -> Datagram {
         Datagram { id: handle, flow: self.flow, size: self.size, ecn: self.ecn }
     }
 }
 
-/// Things by handle; freed handles are used again.
+/// Values by handle; free handles are used again.
 #[derive(Clone)]
 struct Held<V> {
     slots: Vec<Option<V>>,
@@ -408,7 +410,7 @@ impl<V> Default for Held<V> {
 }
 
 impl<V> Held<V> {
-    /// The handle that [`Held::insert`] will use next.
+    /// Return the handle that [`Held::insert`] will use next.
     fn next_handle(&self) -> u64 {
         self.free.last().copied().unwrap_or(self.slots.len() as u64)
     }

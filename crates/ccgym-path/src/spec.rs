@@ -1,9 +1,9 @@
-//! The description of a path, as data (JSON): what `NetworkPath` in Python compiles to.
+//! The description of a path, as data (JSON): `NetworkPath` in Python compiles to it.
 //!
-//! Each parameter is declared here once, with unit, range, default and help. [`JsonSchema`] carries that to Python, where
-//! `ccgym/config/models` and the documentation are written from it. Times are nanoseconds, rates bits per second,
-//! sizes bytes. In a variant, `words` describes an element to people: `{name}` stands for a parameter as it is written,
-//! `{name:yes|no}` for one of two texts.
+//! Each parameter is declared here once, with unit, range, default and help. [`JsonSchema`] carries that to Python,
+//! where `ccgym/config/models` and the documentation are generated from it. Times are nanoseconds, rates bits per
+//! second, sizes bytes. In a variant, `words` describes an element to users: `{name}` stands for a parameter as
+//! written, `{name:yes|no}` for one of two texts.
 
 use std::borrow::Cow;
 
@@ -12,24 +12,24 @@ use ccgym_core::units::{Rate, TimeSpan, Timestamp};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// Exponential periods are drawn one by one: shorter ones (nanoseconds) only cost time.
+/// Min mean of exponential periods, nanoseconds: they are drawn one by one, and shorter ones only cost time.
 pub const MIN_MEAN_PERIOD: u64 = 1_000;
-/// Bytes charged per packet.
+/// Max bytes charged per packet.
 pub const MAX_OVERHEAD: u32 = 10_000;
-/// Flow queues of FQ-CoDel.
+/// Max flow queues of FQ-CoDel.
 pub const MAX_FLOW_QUEUES: u32 = 65_536;
-/// Bytes per round-robin turn, and packets in a device buffer.
+/// Max bytes per round-robin turn, and max packets in a device buffer.
 pub const MAX_SIGNED: u32 = u32::MAX >> 1;
 
-/// Shortest time between updates of a queue's probability, nanoseconds: they are made up for one by one.
+/// Min time between updates of a queue's probability, nanoseconds: late updates are made one by one.
 pub const MIN_UPDATE: u64 = 1_000_000;
-/// Gains of a queue's controller, per second.
+/// Max gains of a queue's controller, per second.
 pub const MAX_GAIN: f64 = 1000.0;
-/// Between L4S and classic traffic.
+/// Min coupling between L4S and classic traffic.
 pub const MIN_COUPLING: f64 = 0.1;
-/// See [`MIN_COUPLING`].
+/// Max coupling between L4S and classic traffic.
 pub const MAX_COUPLING: f64 = 100.0;
-/// Smallest weight of the queue in RED's average.
+/// Min weight of the queue in RED's average.
 pub const MIN_WEIGHT: f64 = 1e-6;
 
 /// A parameter: one value, or steps in time `[[from_ns, value], …]` (the first at 0, times strictly increasing).
@@ -54,7 +54,7 @@ impl<T: JsonSchema> JsonSchema for Param<T> {
     }
 }
 
-/// When a link may deliver.
+/// Times at which a link may deliver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ScheduleSpec {
@@ -73,7 +73,7 @@ pub enum ScheduleSpec {
     },
 }
 
-/// How much may wait. All limits that are given hold at once.
+/// Max number of waiting packets or bytes. All given limits hold at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSpec {
@@ -301,7 +301,7 @@ pub enum QueueSpec {
 }
 
 impl QueueSpec {
-    /// Its name in a description.
+    /// Return the name in a description.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -319,7 +319,7 @@ impl QueueSpec {
         }
     }
 
-    /// How much may wait; `None` if unbounded.
+    /// Return the limit; `None` if unbounded.
     #[must_use]
     pub const fn limit(&self) -> Option<&LimitSpec> {
         match self {
@@ -450,7 +450,7 @@ pub enum ElementSpec {
 }
 
 impl ElementSpec {
-    /// Its name in a description.
+    /// Return the name in a description.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -466,7 +466,7 @@ impl ElementSpec {
         }
     }
 
-    /// The mean probability of random loss, where it has one.
+    /// Return the mean probability of random loss, if it has one.
     #[must_use]
     pub fn loss(&self) -> Option<Param<f64>> {
         match self {

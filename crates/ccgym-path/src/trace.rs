@@ -12,10 +12,10 @@ use ccgym_core::SpecError;
 /// Bytes of one delivery opportunity: a 1500-byte IP packet and the 4-byte prefix of mahimahi's TUN device.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
 
-/// Bytes of a full IP packet: what one delivery opportunity carries.
+/// Bytes of a full IP packet, one per delivery opportunity.
 pub const PACKET_BYTES: u32 = 1500;
 
-/// Largest accepted time in a trace, in milliseconds (about 115 days), so that times in nanoseconds cannot overflow.
+/// Max time in a trace, in milliseconds (about 115 days), so that times in nanoseconds cannot overflow.
 pub const MAX_TIME_MS: u64 = 10_000_000_000;
 
 /// A delivery trace, shared cheaply between links. Invariant: non-empty, non-decreasing, last value above zero.
@@ -31,7 +31,7 @@ impl DeliveryTrace {
     /// Read a trace file. `name` is used in messages and logs.
     ///
     /// # Errors
-    /// For everything that mahimahi would refuse, with the line and a remedy.
+    /// Everything that mahimahi would reject, with the line and a remedy.
     pub fn parse(text: &[u8], name: &str) -> Result<Self, SpecError> {
         let fail = |code, line, found, expected, hint| Err(refused(name, line, found, expected, hint).coded(code));
         if text.is_empty() {
@@ -65,7 +65,7 @@ impl DeliveryTrace {
         Ok(Self { name: name.to_owned(), times_ms: times.into() })
     }
 
-    /// A trace from times in milliseconds.
+    /// Make a trace from times in milliseconds.
     ///
     /// # Errors
     /// As [`DeliveryTrace::parse`].
@@ -96,13 +96,13 @@ impl DeliveryTrace {
         }
     }
 
-    /// The name given at construction.
+    /// Return the name given at construction.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Times of the opportunities of one period, in milliseconds.
+    /// Return the times of the opportunities of one period, in milliseconds.
     #[must_use]
     pub fn times_ms(&self) -> &[u64] {
         &self.times_ms
@@ -112,14 +112,14 @@ impl DeliveryTrace {
         Arc::clone(&self.times_ms)
     }
 
-    /// Opportunities per period.
+    /// Return the number of opportunities per period.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {
         self.times_ms.len()
     }
 
-    /// After this time the trace repeats: its last value.
+    /// Return the time after which the trace repeats: its last value.
     #[must_use]
     pub fn period(&self) -> TimeSpan {
         TimeSpan::from_millis(self.times_ms[self.times_ms.len() - 1])
@@ -147,7 +147,7 @@ fn parse_integer(raw: &[u8]) -> Option<u64> {
     })
 }
 
-/// What probably happened to a line that is not an integer.
+/// Guess the cause of a line that is not an integer.
 fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     let text = raw.trim_ascii();
     let numeric = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|s| s.trim().parse::<f64>().is_ok());
@@ -179,7 +179,7 @@ fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     (EXPECTED, hint)
 }
 
-/// A short, printable rendering of a line.
+/// Return a short, printable form of a line.
 fn quote(raw: &[u8]) -> String {
     if raw.is_empty() {
         return "an empty line".to_owned();

@@ -1,6 +1,6 @@
-//! A policy while it is trained: a small network that gives the mean of a Gaussian.
+//! A policy in training: a small network that gives the mean of a Gaussian.
 //!
-//! The mean is float64 rounded to float32 at the end, as an exported policy does it.
+//! The mean is float64, rounded to float32 at the end, as in an exported policy.
 
 use ccgym_agent::network::{Network, Row};
 use ccgym_core::SpecError;
@@ -21,7 +21,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// By its name in configurations: `tanh`, `relu`, `elu` or `silu`.
+    /// Return the one with this name in configurations: `tanh`, `relu`, `elu` or `silu`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -53,15 +53,15 @@ pub struct Actor {
     mean: Row,
     /// Standard deviation of each number of an action.
     deviation: Vec<f32>,
-    /// Where each number of an action is clipped to.
+    /// Bounds of each number of an action.
     bounds: Vec<(f32, f32)>,
 }
 
 impl Actor {
-    /// A network of `inputs` features.
+    /// Make a network of `inputs` features.
     ///
     /// `layers`: weights, output by output, and biases of each layer, from first to last. `deviation`: standard
-    /// deviation of each number of an action. `bounds`: lowest and highest value of each.
+    /// deviation of each number of an action. `bounds`: min and max of each.
     ///
     /// # Errors
     /// The parts do not fit together.
@@ -95,25 +95,25 @@ impl Actor {
         Ok(Self { network, input, mean, deviation, bounds })
     }
 
-    /// Features that it sees, from the beginning of an observation.
+    /// Return the number of features that it reads, from the beginning of an observation.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.input.len()
     }
-    /// Numbers of an action.
+    /// Return the number of numbers in an action.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.deviation.len()
     }
 
     /// Write the action drawn with `noise`, numbers of a standard normal distribution, and the same within the bounds.
-    /// `values` is room for the network's numbers.
+    /// `values` is a buffer for the network's numbers.
     pub fn act(&self, values: &mut Vec<f64>, observation: &[f32], noise: &[f32], drawn: &mut [f32], taken: &mut [f32]) {
         self.network.run(values, &observation[..self.inputs()]);
         let mean = self.network.read(values, self.mean);
         for (i, (drawn, taken)) in drawn.iter_mut().zip(taken).enumerate() {
             *drawn = mean[i] as f32 + self.deviation[i] * noise[i];
-            // Not `clamp`, which refuses bounds that are not numbers; what is not a number stays so.
+            // Not `clamp`, which panics on NaN bounds; NaN stays NaN.
             *taken = if *drawn < self.bounds[i].0 {
                 self.bounds[i].0
             } else if *drawn > self.bounds[i].1 {
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_network_by_hand() {
-        // Two inputs of three are seen; hidden units relu(x − y + 1) and relu(y); the action is 2 h0 − h1 + 0.5.
+        // The network reads two inputs of three; hidden units relu(x − y + 1) and relu(y); the action is 2 h0 − h1 +
+        // 0.5.
         let layers = [(vec![1.0, -1.0, 0.0, 1.0], vec![1.0, 0.0]), (vec![2.0, -1.0], vec![0.5])];
         let actor = Actor::new(2, &layers, Activation::Relu, vec![0.5], vec![(-3.0, 3.0)]).expect("it fits");
         let (mut drawn, mut taken) = ([0.0], [0.0]);

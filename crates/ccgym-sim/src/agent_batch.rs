@@ -1,4 +1,4 @@
-//! Many simulators whose learning flows are decided for from outside, stepped together.
+//! Many simulators stepped together; the decisions of their learning flows come from outside.
 
 use ccgym_agent::{ActionKind, AgentSpec, FlowAgent, GroundTruth};
 use ccgym_core::SpecError;
@@ -14,11 +14,11 @@ mod rollout;
 
 pub use rollout::{Now, RolloutArrays};
 
-/// Why a simulator stopped.
+/// Reason for which a simulator stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ended {
-    /// It did not.
+    /// It has not stopped.
     Running = 0,
     /// A learner made its last step.
     Steps = 1,
@@ -26,22 +26,22 @@ pub enum Ended {
     Time = 2,
 }
 
-/// Where a batch, or one simulator of it, reads actions and writes results: row-major arrays with one row per learner,
-/// simulator by simulator.
+/// Arrays from which a batch, or one simulator of it, reads actions and to which it writes results: row-major, with one
+/// row per learner, simulator by simulator.
 pub struct Arrays<'a> {
-    /// What to do, for the rows that are due.
+    /// Actions, for the rows that are due.
     pub actions: &'a [f32],
     /// Observations.
     pub observations: &'a mut [f32],
-    /// Rewards of the steps that ended.
+    /// Rewards of the completed steps.
     pub rewards: &'a mut [f64],
     /// Their terms.
     pub terms: &'a mut [f64],
     /// Statistics of their intervals.
     pub stats: &'a mut [f64],
-    /// Which rows are due.
+    /// 1 for each row that is due, else 0.
     pub due: &'a mut [u8],
-    /// Which simulators have ended, one per simulator.
+    /// 0 for each simulator that runs, else its [`Ended`].
     pub ended: &'a mut [u8],
 }
 
@@ -52,7 +52,7 @@ pub struct AgentBatch {
     widths: Widths,
     /// Actions to choose from; 0 for actions that are real numbers.
     choices: usize,
-    /// Intervals whose ground truth the agent's expert needs.
+    /// Number of intervals whose ground truth the agent's expert needs.
     truths: usize,
     pool: Pool,
     interrupt: Option<Interrupt>,
@@ -68,22 +68,22 @@ struct Widths {
 
 struct Lane {
     simulator: Option<Simulator>,
-    /// Flows that learn, in the order of their rows. An episode may have fewer than there are rows.
+    /// Learning flows, in the order of their rows. An episode may have fewer flows than there are rows.
     flows: Vec<usize>,
     due: Vec<bool>,
     max_steps: u64,
     ended: Ended,
-    /// Why the latest step failed.
+    /// Error of the latest step.
     stopped: Option<SpecError>,
     /// Per learner.
     logs: Vec<DecisionLog>,
-    /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert asks for.
+    /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert needs.
     truths: Vec<Vec<GroundTruth>>,
 }
 
 impl AgentBatch {
-    /// Room for `count` simulators with up to `learners` learning flows each, all with the agent `spec`, on `threads`
-    /// threads (0: one per core; 1: the calling thread).
+    /// Make a batch of `count` simulators with up to `learners` learning flows each, all with the agent `spec`, on
+    /// `threads` threads (0: one per core; 1: the calling thread).
     ///
     /// # Errors
     /// The threads cannot be started.
@@ -117,33 +117,33 @@ impl AgentBatch {
         Ok(Self { lanes, learners, widths, choices, truths: spec.expert_truths(), pool, interrupt: None })
     }
 
-    /// Ask `interrupt` now and then, in the thread that waits and in those that simulate, whether to stop.
+    /// Set a function that is polled, in the waiting thread and in those that simulate, and stops the simulation.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.pool.set_interrupt(interrupt.clone());
         self.interrupt = Some(interrupt);
     }
 
-    /// Simulators.
+    /// Return the number of simulators.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lanes.len()
     }
-    /// Whether there are none.
+    /// True if there are no simulators.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
-    /// Learners of all simulators.
+    /// Return the number of learners of all simulators.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.lanes.len() * self.learners
     }
-    /// Cells of an observation.
+    /// Return the size of an observation.
     #[must_use]
     pub const fn observation_size(&self) -> usize {
         self.widths.observation
     }
-    /// Cells of an action.
+    /// Return the size of an action.
     #[must_use]
     pub const fn action_size(&self) -> usize {
         self.widths.action
@@ -199,12 +199,12 @@ impl AgentBatch {
         Ok(())
     }
 
-    /// Which rows wait for an action.
+    /// Return for each row if it waits for an action.
     pub fn due(&self) -> impl Iterator<Item = bool> + '_ {
         self.lanes.iter().flat_map(|lane| lane.due.iter().copied())
     }
 
-    /// Which rows have decided on something whose interval is still open.
+    /// Return for each row if the interval of its latest decision is still open.
     pub fn open(&self) -> impl Iterator<Item = bool> + '_ {
         self.lanes.iter().flat_map(|lane| {
             let running = lane.ended == Ended::Running;
@@ -212,13 +212,13 @@ impl AgentBatch {
         })
     }
 
-    /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or
-    /// it has ended. Rows that are due afterward, and all rows of a simulator that ends, are written; other rows keep
-    /// what they held. What a learner saw before its first decision is not rewarded: the reward is 0. Simulators that had
-    /// ended before stay as they are.
+    /// Apply the actions of the rows that are due, and run each simulator until one of its learners is due again, or it
+    /// has ended. Writes the rows that are due afterward, and all rows of a simulator that ends; other rows stay as
+    /// they are. The interval before a learner's first decision has a reward of 0. Simulators that had ended before
+    /// stay as they are.
     ///
     /// # Errors
-    /// An array of the wrong size, or no simulator that runs.
+    /// An array of the wrong size, or no running simulator.
     pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), SpecError> {
         let (rows, w, m) = (self.rows(), self.widths, self.learners);
         check("actions", arrays.actions.len(), rows * w.action)?;
@@ -234,7 +234,7 @@ impl AgentBatch {
         if self.lanes.iter().all(|lane| lane.ended != Ended::Running) {
             return Err(not_reset(0));
         }
-        // A reward may have no terms: then each lane's part of them is empty.
+        // A reward may have no terms: then each simulator's part of them is empty.
         let mut rest = arrays.terms;
         let terms = std::iter::repeat_with(move || {
             let (terms, others) = std::mem::take(&mut rest).split_at_mut(m * w.terms);
@@ -268,7 +268,7 @@ impl AgentBatch {
         }
     }
 
-    /// Write the ground truth of every row, over its interval closed last.
+    /// Write the ground truth of every row, over its latest closed interval.
     ///
     /// # Errors
     /// An array of the wrong size.
@@ -286,9 +286,9 @@ impl AgentBatch {
         Ok(())
     }
 
-    /// Write what the agent's expert would do in the place of every row that is due: its action to `labels`, and to
-    /// `targets` what it aims at, bit/s if the agent steers a rate, else packets. Rows that are not due, or for which the
-    /// expert knows nothing, are NaN. Of no effect on anything; may be asked again.
+    /// Write the expert's action for every row that is due to `labels`, and its target to `targets`: bit/s if the agent
+    /// steers a rate, else packets. Rows that are not due, or for which the expert has no answer, are NaN. Changes no
+    /// state; may be called again.
     ///
     /// # Errors
     /// An array of the wrong size.
@@ -307,8 +307,8 @@ impl AgentBatch {
         Ok(())
     }
 
-    /// Write how far from the expert's target the result of each listed action would be, for every row that is due:
-    /// rows × actions, in packets, bit/s or as a logarithm, as the expert measures. NaN where [`Self::labels`] is.
+    /// Write the distance from the expert's target to the result of each listed action, for every row that is due: rows
+    /// × actions, in packets, bit/s or as a logarithm, depending on the expert. NaN where [`Self::labels`] is NaN.
     ///
     /// # Errors
     /// An array of the wrong size.
@@ -325,7 +325,7 @@ impl AgentBatch {
         Ok(())
     }
 
-    /// Of every row, the agent that is due and what its expert is told; `None` where none is due.
+    /// Return for each row the agent and its expert's ground truth; `None` if it is not due.
     fn taught(&self) -> impl Iterator<Item = Option<(&FlowAgent, &[GroundTruth])>> {
         let learners = self.lanes.iter().flat_map(|lane| (0..self.learners).map(move |learner| (lane, learner)));
         learners.map(|(lane, learner)| {
@@ -335,13 +335,13 @@ impl AgentBatch {
         })
     }
 
-    /// Summary of the episode of simulator `index` so far, one summary per learner.
+    /// Return the summary of each learner's episode so far in simulator `index`.
     #[must_use]
     pub fn summary(&self, index: usize) -> Vec<Summary> {
         self.lanes[index].logs.iter().map(DecisionLog::summary).collect()
     }
 
-    /// The simulator `index`, if it was ever reset.
+    /// Return the simulator `index`, if it was ever reset.
     #[must_use]
     pub fn simulator(&self, index: usize) -> Option<&Simulator> {
         self.lanes[index].simulator.as_ref()

@@ -1,7 +1,7 @@
-//! What ends a simulation early: its memory limit, or an interrupt.
+//! Limits that end a simulation early: memory, and an interrupt.
 //!
-//! The event loop looks up every [`STRIDE`] packets or events, and counts bytes once per several looks. Neither touches
-//! the trajectory: a simulation that goes on has not noticed.
+//! The event loop checks them every [`STRIDE`] packets or events, and counts bytes once per several checks. A check
+//! does not affect the trajectory.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use ccgym_path::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use ccgym_run::recorder::Series;
 use ccgym_run::{RunSpec, Traces};
 
-/// Packets and events between two looks.
+/// Packets and events between two checks.
 pub const STRIDE: u32 = 256;
-/// Minimum number of looks between two counts of bytes; more with many flows, since every flow is counted.
-const LOOKS: usize = 64;
+/// Min number of checks between two counts of bytes; more with many flows, since every flow is counted.
+const CHECKS: usize = 64;
 
-/// Whether a simulation is to stop; asked now and then, from any thread.
+/// Returns true to stop a simulation; called at intervals, from any thread.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Bytes for people.
+/// Format bytes for users.
 pub fn bytes(count: u64) -> String {
     match count {
         0..=999 => format!("{count} B"),
@@ -29,12 +29,12 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// What a simulation holds, in bytes.
+/// Memory of a simulation, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Flows with nothing under way.
+    /// Flows without packets in flight.
     pub flows: usize,
-    /// Packets and acknowledgements in flight, those that wait in queues included, and what endpoints remember of them.
+    /// Packets and acknowledgements in flight or in queues, and the endpoints' records of them.
     pub in_flight: usize,
     /// Packet logs.
     pub packets: usize,
@@ -45,7 +45,7 @@ pub struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// All of it.
+    /// Return the sum.
     pub const fn total(&self) -> u64 {
         self.flows
             .saturating_add(self.in_flight)
@@ -74,39 +74,39 @@ impl fmt::Display for MemoryUse {
     }
 }
 
-/// Watches over one simulation.
+/// Checks the limits of one simulation.
 #[derive(Clone)]
 pub(crate) struct Guard {
     max: u64,
     interrupt: Option<Interrupt>,
-    /// Looks until bytes are counted.
-    looks: usize,
-    /// Why it has stopped, if it has.
+    /// Number of checks until bytes are counted.
+    checks: usize,
+    /// Reason of the stop.
     pub stopped: Option<SpecError>,
-    /// An allocation has failed.
+    /// True after a failed allocation.
     pub starved: bool,
 }
 
-/// Packets or events before the next count of bytes, where `flows` are counted.
+/// Return the packets or events before the next count of bytes, with `flows` flows.
 pub(crate) fn before_next_count(flows: usize) -> usize {
-    looks(flows) * STRIDE as usize
+    checks(flows) * STRIDE as usize
 }
 
-fn looks(flows: usize) -> usize {
-    LOOKS.max(flows / 16)
+fn checks(flows: usize) -> usize {
+    CHECKS.max(flows / 16)
 }
 
 impl Guard {
     pub fn new(max: u64) -> Self {
-        Self { max, interrupt: None, looks: 1, stopped: None, starved: false }
+        Self { max, interrupt: None, checks: 1, stopped: None, starved: false }
     }
 
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = Some(interrupt);
     }
 
-    /// Whether bytes are to be counted now; `None` once the simulation is to end.
-    pub fn look(&mut self, now: Timestamp, flows: usize) -> Option<bool> {
+    /// Return true if bytes must be counted now; `None` if the simulation must end.
+    pub fn check(&mut self, now: Timestamp, flows: usize) -> Option<bool> {
         if self.stopped.is_none() && self.interrupt.as_ref().is_some_and(|interrupt| interrupt()) {
             let found = format!("an interrupt at {} s of simulated time", now.as_secs_f64());
             self.stopped = Some(SpecError::of("run-abandoned", "simulation", found));
@@ -114,15 +114,15 @@ impl Guard {
         if self.stopped.is_some() {
             return None;
         }
-        self.looks -= 1;
-        let count = self.looks == 0 || self.starved;
+        self.checks -= 1;
+        let count = self.checks == 0 || self.starved;
         if count {
-            self.looks = looks(flows);
+            self.checks = checks(flows);
         }
         Some(count)
     }
 
-    /// Whether this may be held; otherwise the simulation is over.
+    /// True if this memory is allowed; otherwise the simulation is over.
     pub fn admit(&mut self, memory_use: &MemoryUse, now: Timestamp, end: Timestamp) -> bool {
         let when = || format!("at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
@@ -164,7 +164,7 @@ pub(crate) fn projected_link_events(spec: &RunSpec, traces: Traces<'_>) -> Resul
     Err(too_much(&memory_use, &when, spec.max_memory))
 }
 
-/// Delivery opportunities of the first link in each direction; infinite where there is none.
+/// Return the delivery opportunities of the first link in each direction; infinite if there is none.
 pub(crate) fn opportunities_of(spec: &RunSpec, traces: Traces<'_>) -> Vec<f64> {
     let first = |chain: &[ElementSpec]| {
         let link = chain.iter().find_map(|element| match element {
@@ -176,7 +176,7 @@ pub(crate) fn opportunities_of(spec: &RunSpec, traces: Traces<'_>) -> Vec<f64> {
     spec.directions().into_iter().map(|(_, elements)| first(elements)).collect()
 }
 
-/// Delivery opportunities within `duration`.
+/// Return the delivery opportunities within `duration`.
 fn opportunities(schedule: &ScheduleSpec, duration: TimeSpan, traces: Traces<'_>) -> f64 {
     match schedule {
         ScheduleSpec::Trace { name, once } => traces(name).map_or(0.0, |trace| {

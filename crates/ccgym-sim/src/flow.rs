@@ -1,4 +1,4 @@
-//! One flow: its two endpoints, its application, and the acknowledgements on their way home.
+//! One flow: its two endpoints, its application, and the acknowledgements on their way back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::inbox::Inbox;
 use crate::tournament::{Key, IDLE};
 
-/// What is on its way from a receiver to its sender. Feedback is shared by all copies of it, since a path may make some.
+/// A reply from a receiver to its sender. Copies of a feedback share it, since a path may duplicate.
 #[derive(Clone)]
 pub enum Reply {
     /// A plain acknowledgement.
@@ -33,7 +33,7 @@ impl Reply {
         }
     }
 
-    /// Wire bytes.
+    /// Return the wire bytes.
     pub(crate) fn size(&self) -> u32 {
         match self {
             Self::Ack(ack) => ack.size,
@@ -42,17 +42,17 @@ impl Reply {
     }
 }
 
-/// What is under way on a link.
+/// A packet or reply on a link.
 #[derive(Clone)]
 pub enum Parcel {
     /// Data, toward a receiver.
     Data(Packet),
-    /// A reply, toward a sender. Boxed, since it is larger than what is most often under way.
+    /// A reply, toward a sender. Boxed, since it is larger than the more frequent data.
     Reply(Box<Reply>),
 }
 
 impl Parcel {
-    /// What links see of it: its flow, wire bytes and ECN bits.
+    /// Return the fields that links read: flow, wire bytes and ECN bits.
     #[inline]
     pub(crate) fn header(&self) -> (u32, u32, Ecn) {
         match self {
@@ -61,7 +61,7 @@ impl Parcel {
         }
     }
 
-    /// Behind a link it has these ECN bits.
+    /// Set the ECN bits after a link.
     #[inline]
     pub(crate) fn mark(&mut self, ecn: Ecn) {
         if let Self::Data(packet) = self {
@@ -70,26 +70,26 @@ impl Parcel {
     }
 }
 
-/// Behind the last link of a route.
+/// Position behind the last link of a route.
 pub const ARRIVED: usize = usize::MAX;
-/// Behind a link that is not on the route.
+/// Position behind a link that is not on the route.
 const OFF_ROUTE: usize = usize::MAX - 1;
 
-/// The way of a flow's packets over the directions of links.
+/// The route of a flow's packets over the directions of links.
 #[derive(Clone)]
 pub struct FlowRoute {
-    /// The first that data enters.
+    /// First direction for data.
     pub(crate) there: usize,
-    /// The first that acknowledgements enter.
+    /// First direction for acknowledgements.
     pub(crate) back: usize,
-    /// By direction, which one comes next; [`ARRIVED`] behind the last.
+    /// Next direction by direction; [`ARRIVED`] behind the last.
     pub(crate) next: Box<[usize]>,
-    /// The one of the slowest link that data crosses; the first without any link.
+    /// Direction of the slowest link that data crosses; the first without any link.
     pub(crate) bottleneck: usize,
 }
 
 impl FlowRoute {
-    /// Over `route`; `capacities` has a number for each direction.
+    /// Make it from `route`; `capacities` has a number for each direction.
     pub(crate) fn new(route: &Route, capacities: &[f64]) -> Self {
         let mut next = vec![OFF_ROUTE; capacities.len()].into_boxed_slice();
         for way in [&route.there, &route.back] {
@@ -110,11 +110,11 @@ pub struct Flow {
     pub(crate) route: FlowRoute,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Of schemes with a part at the receiver.
+    /// Host of the scheme's receiver, if it has one.
     pub(crate) feedback_host: Option<Box<FeedbackHost>>,
-    /// What the receiver does that it must not.
+    /// The misbehavior of the receiver.
     pub(crate) misbehaving: Option<Box<MisbehavingReceiver>>,
-    /// The sender's host, where it is not always there.
+    /// The sender's host, if it has latency.
     pub(crate) host: Option<Box<Host>>,
     pub(crate) source: Source,
     pub(crate) start: Timestamp,
@@ -122,30 +122,31 @@ pub struct Flow {
     pub(crate) started: bool,
     pub(crate) mss: u32,
     pub(crate) header: u32,
-    /// Half of the flow's own propagation, which data pays before the receiver sees it.
+    /// Half of the flow's own propagation delay, added before the receiver.
     pub(crate) forward_extra: TimeSpan,
-    /// All of it, which is paid before the acknowledgement is back (see the crate text).
+    /// The whole, added before the acknowledgement is back (see the crate text).
     pub(crate) extra_rtt: TimeSpan,
-    /// Whether the receiver may act on its own (delayed acknowledgements, a half of the scheme's).
+    /// True if the receiver may act on its own (delayed acknowledgements, a scheme's receiver).
     pub(crate) receiver_timers: bool,
-    /// Whether packets and acknowledgements are carried through in one go: nothing on the path or at the receiver
-    /// needs an event of its own.
+    /// True if packets and acknowledgements are carried in one call: nothing on the path or at the receiver needs an
+    /// event of its own.
     pub(crate) eager: bool,
-    /// Whether the application acts on what is acknowledged, or ends.
+    /// True if the application reacts to acknowledged data, or ends.
     pub(crate) watched: bool,
-    /// What a greedy application may have written and is not yet acknowledged, if that is bounded.
+    /// Limit on the data that a greedy application may write ahead of acknowledgements, if there is one.
     pub(crate) buffer: Option<SendBuffer>,
     pub(crate) inbox: Inbox,
-    /// Feedback on its way home, in order of arrival.
+    /// Feedback on its way back, in order of arrival.
     pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,
-    /// Wire bytes that each flow of the run had delivered when this one decided last; empty before, and where it is alone.
+    /// Wire bytes that each flow of the run had delivered at this one's latest decision; empty before, and for a flow
+    /// alone.
     pub(crate) acked_at_decision: Vec<u64>,
 }
 
 impl Flow {
-    /// When this flow next has something to do, acknowledgements in order of scheduling, timers after them.
+    /// Return the next event of this flow: acknowledgements in order of scheduling, timers after them.
     #[inline]
     pub(crate) fn next_event(&self, index: u64) -> Key {
         if !self.started {
@@ -167,7 +168,7 @@ impl Flow {
         }
     }
 
-    /// When the host next gets to what is due. Its kernel, which is always there, makes connections.
+    /// Return the time at which the host handles the next event. Its kernel, without latency, makes connections.
     fn turn(&self, host: &Host) -> Timestamp {
         let (packet, first) = self.inbox.front().map_or((Timestamp::NEVER, 0), |(key, ack)| (key.0, ack.trigger));
         if first == HANDSHAKE {
@@ -177,7 +178,7 @@ impl Flow {
         host.turn(packet, self.sender.next_timeout().min(self.source.next_event()).min(self.stop))
     }
 
-    /// Whether the host has its turn at `now`, which begins then.
+    /// True if the host handles events at `now`.
     pub(crate) fn wake(&mut self, now: Timestamp) -> bool {
         let awake = !self.started || self.host.as_ref().is_none_or(|host| self.turn(host) <= now);
         if let Some(host) = self.host.as_mut().filter(|_| awake) {
@@ -186,19 +187,19 @@ impl Flow {
         awake
     }
 
-    /// Whether it is active, and its packets cross this direction of a link.
+    /// True if it is active, and its packets cross this direction of a link.
     pub(crate) fn shares(&self, direction: usize) -> bool {
         self.started && !self.sender.is_stopped() && self.route.next[direction] != OFF_ROUTE
     }
 
-    /// Bytes of what is in flight, and while that grows before `more` further packets.
+    /// Return the bytes in use, and needed for `more` further packets.
     pub(crate) fn held_bytes(&self, more: usize) -> usize {
         let host = self.feedback_host.as_ref().map_or(0, |host| host.held_bytes());
         let feedback: usize = self.feedback.iter().map(|(_, feedback)| feedback.held_bytes()).sum();
         self.inbox.held_bytes(more) + self.sender.held_bytes(more) + self.receiver.held_bytes() + host + feedback
     }
 
-    /// What `count` flows hold that are as this one is before it starts.
+    /// Return the memory of `count` flows like this one before its start.
     pub(crate) fn memory_use_of(&self, count: usize) -> MemoryUse {
         MemoryUse {
             flows: count.saturating_mul(self.held_bytes(0) + std::mem::size_of::<Self>()),
@@ -206,7 +207,7 @@ impl Flow {
         }
     }
 
-    /// Whether what is due now is that the pacer lets the next packet go, and nothing else.
+    /// True if only the pacer's next release is due now.
     #[inline]
     pub(crate) fn is_release_due(&self, now: Timestamp) -> bool {
         self.sender.is_release_due(now)
@@ -216,7 +217,7 @@ impl Flow {
             && !self.receiver_timers
     }
 
-    /// The receiver's next timer on the simulation's clock.
+    /// Return the receiver's next timer on the simulation's clock.
     pub(crate) fn receiver_due(&self) -> Timestamp {
         let due = match &self.feedback_host {
             Some(host) => host.next_timeout(),
@@ -229,25 +230,25 @@ impl Flow {
         }
     }
 
-    /// What the receiver's timer makes it send, on the simulation's clock.
+    /// Run the receiver's timer; returns what it sends. Times are on the simulation's clock.
     pub(crate) fn fire_receiver(&mut self, due: Timestamp) -> Option<Reply> {
         let now = due + self.forward_extra;
         match &mut self.feedback_host {
             Some(host) => host.on_timeout(&self.receiver, now).map(|feedback| Reply::Feedback(Arc::new(feedback))),
-            None => self.receiver.on_timeout(now).map(|ack| Reply::Ack(self.told(now, ack))),
+            None => self.receiver.on_timeout(now).map(|ack| Reply::Ack(self.falsified(now, ack))),
         }
     }
 
-    /// What the receiver says in place of an acknowledgement that leaves at `now`.
+    /// Return the acknowledgement that leaves at `now`, falsified by a misbehaving receiver.
     #[inline]
-    fn told(&mut self, now: Timestamp, honest: Ack) -> Ack {
+    fn falsified(&mut self, now: Timestamp, honest: Ack) -> Ack {
         match &mut self.misbehaving {
             None => honest,
             Some(misbehaving) => misbehaving.falsified(now, honest),
         }
     }
 
-    /// When the next feedback reaches the sender.
+    /// Return the time at which the next feedback reaches the sender.
     pub(crate) fn feedback_due(&self) -> Timestamp {
         self.feedback.front().map_or(Timestamp::NEVER, |(at, _)| *at)
     }

@@ -1,28 +1,28 @@
-//! The host of a sender: an event loop that is not always there when something is due.
+//! The host of a sender: an event loop with latency.
 
 use ccgym_core::{Rng, TimeSpan, Timestamp};
 use ccgym_run::HostSpec;
 
-/// When a sender's host gets to what is due.
+/// Decides when a sender's host handles events.
 ///
-/// A packet wakes a loop that sleeps, a timer does so late: timers of user space are rounded up, to milliseconds or by the
-/// kernel's slack, so the lateness is uniform. A busy loop looks at neither but at moments of its own, whatever comes: one in
-/// each period of `busy`, anywhere in its first half, so that they do not keep time with the link.
+/// A packet wakes a sleeping loop at once, a timer does so late: timers of user space are rounded up, to milliseconds
+/// or by the kernel's slack, so the lateness is uniform. A busy loop handles all events at times of its own: one in
+/// each period of `busy`, anywhere in its first half, so that it does not synchronize with the link.
 #[derive(Clone, Debug)]
 pub struct Host {
     wakeup: TimeSpan,
     busy: TimeSpan,
     /// Lateness of the next timer.
     late: TimeSpan,
-    /// Its latest turn.
+    /// Time of the latest event handling.
     awake: Timestamp,
     latenesses: Rng,
-    /// Root of its moments.
+    /// Seed of the busy loop's times.
     moments: u64,
 }
 
 impl Host {
-    /// The host of flow `flow`; `None` if it is there whenever something is due.
+    /// Make the host of flow `flow`; `None` if it handles all events at once.
     pub fn new(spec: &HostSpec, seed: u64, flow: u64) -> Option<Self> {
         let mut latenesses = Rng::stream(seed, "host", flow);
         let (moments, HostSpec { wakeup, busy, .. }) = (latenesses.next_u64(), *spec);
@@ -30,7 +30,8 @@ impl Host {
         (wakeup > TimeSpan::ZERO || busy > TimeSpan::ZERO).then_some(host)
     }
 
-    /// When it gets to a packet that arrives, or a timer that falls due, at these times (perhaps never).
+    /// Return the time at which it handles a packet that arrives, or a timer that expires, at these times (perhaps
+    /// never).
     pub fn turn(&self, packet: Timestamp, timer: Timestamp) -> Timestamp {
         let late = if timer > self.awake { self.late } else { TimeSpan::ZERO };
         let due = packet.min(timer.saturating_add(late)).max(self.awake);
@@ -44,7 +45,7 @@ impl Host {
         Timestamp(if this >= due.0 { this } else { moment(period + 1) })
     }
 
-    /// It has its turn at `now`.
+    /// Handle events at `now`.
     pub fn wake(&mut self, now: Timestamp) {
         self.awake = now;
         self.late = TimeSpan(self.latenesses.below(self.wakeup.0));

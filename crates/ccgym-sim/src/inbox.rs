@@ -26,7 +26,7 @@ fn blank(len: usize) -> Box<[(Key, Ack)]> {
 }
 
 impl Inbox {
-    /// The next acknowledgement.
+    /// Return the next acknowledgement.
     #[inline]
     pub fn front(&self) -> Option<&(Key, Ack)> {
         (self.head != self.tail).then(|| &self.slots[self.head & (self.slots.len() - 1)])
@@ -39,7 +39,7 @@ impl Inbox {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Append one; its key must not be smaller than those before. False if the memory for it cannot be had.
+    /// Append one; its key must not be smaller than those before. False if memory cannot be allocated.
     pub fn push(&mut self, key: Key, ack: &Ack) -> bool {
         let Some(slot) = self.vacant() else { return false };
         *slot = (key, *ack);
@@ -47,7 +47,7 @@ impl Inbox {
         true
     }
 
-    /// Where the next one goes; `None` if the memory for it cannot be had. It counts only after [`Inbox::commit`].
+    /// Return the slot of the next one; `None` if memory cannot be allocated. It counts only after [`Inbox::commit`].
     #[inline]
     pub fn vacant(&mut self) -> Option<&mut (Key, Ack)> {
         if self.tail.wrapping_sub(self.head) == self.slots.len() && !self.grow() {
@@ -57,7 +57,7 @@ impl Inbox {
         Some(&mut self.slots[self.tail & mask])
     }
 
-    /// Bytes that it takes, and while it grows before `more` further entries.
+    /// Return the bytes in use, and needed for `more` further entries.
     pub fn held_bytes(&self, more: usize) -> usize {
         let bytes = std::mem::size_of_val(&*self.slots);
         let full = self.tail.wrapping_sub(self.head) + more > self.slots.len();
@@ -68,13 +68,13 @@ impl Inbox {
         }
     }
 
-    /// What [`Inbox::vacant`] gave out has been filled in.
+    /// Count the slot that [`Inbox::vacant`] returned as filled.
     #[inline]
     pub fn commit(&mut self) {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Whether there is none.
+    /// True if there is no acknowledgement.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == self.tail

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::bounds::Interrupt;
 
-/// How often a thread that waits for the others asks whether to stop.
+/// Interval at which a waiting thread polls the interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Threads that share work, or the calling thread alone.
@@ -17,19 +17,20 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// `threads` of them (0: one per core; 1: the calling thread).
+    /// Make a pool of `threads` threads (0: one per core; 1: the calling thread).
     pub fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
         let threads =
             if threads == 1 { None } else { Some(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?) };
         Ok(Self { threads, interrupt: None })
     }
 
-    /// What the calling thread asks while it waits: signals reach it alone. The work must ask by itself.
+    /// Set the function that the calling thread polls while it waits, since only this thread gets signals. The work
+    /// must poll by itself.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = Some(interrupt);
     }
 
-    /// Do `f` with each item.
+    /// Call `f` with each item.
     pub fn for_each<T: Send>(&self, items: impl Iterator<Item = T>, f: impl Fn(T) + Sync + Send) {
         let Some(threads) = &self.threads else { return items.for_each(f) };
         let items: Vec<_> = items.collect();

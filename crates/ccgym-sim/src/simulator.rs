@@ -1,13 +1,13 @@
 //! The event loop.
 //!
-//! Most of a packet's life needs no event. A path element answers at arrival when the packet will leave it, so the
-//! simulator carries a packet through the whole path, the receiver and the way back in one go, and files the
-//! acknowledgement in the flow's inbox under the time at which it will be there. One event per packet remains: that
-//! acknowledgement. What an element cannot answer at arrival (an active queue manager, reordering) waits in the
-//! [`Pipeline`] of its direction. Both give the same result, since an element only ever sees packets in order of time.
+//! Most packets need only one event. A path element answers at arrival when the packet will leave it, so the simulator
+//! carries a packet through the whole path, the receiver and the way back in one call, and puts the acknowledgement
+//! into the flow's inbox with its time of arrival: the one event. A packet in an element that cannot answer at arrival
+//! (an active queue manager, reordering) waits in the [`Pipeline`] of its direction. Both give the same result, since
+//! an element only processes packets in order of time.
 //!
-//! Where packets of several origins meet on the way, because the path has several links or flows in both directions,
-//! each direction of a link is a [`Pipeline`], before which packets wait for their time.
+//! If packets of several origins meet on the way, because the path has several links or flows in both directions, each
+//! direction of a link is a [`Pipeline`], and packets wait before it for their time.
 
 use std::collections::VecDeque;
 
@@ -37,17 +37,17 @@ mod transmit;
 /// Makes the scheme of a flow.
 pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, SpecError>;
 
-/// Timers of each flow at one instant; with more of them time does not go on.
+/// Max timers of each flow at one instant; with more of them time does not advance.
 const MAX_TURNS: usize = 10_000;
 
-/// One simulation in progress. Cloning it snapshots everything.
+/// A simulation. A clone is a snapshot of everything.
 #[derive(Clone)]
 pub struct Simulator {
     now: Timestamp,
     end: Timestamp,
-    /// Each direction of each link ([`Route`] has their order); with each packet under way, its record in the log.
+    /// Each direction of each link ([`Route`] has their order), with each packet's record in the log.
     links: Vec<Pipeline<(Parcel, u32)>>,
-    /// Those in which packets may wait.
+    /// Directions in which packets may wait.
     waiting_links: Box<[usize]>,
     /// Names of the directions.
     names: Vec<String>,
@@ -62,14 +62,14 @@ pub struct Simulator {
     waiting: Option<usize>,
     truth: GroundTruthModel,
     hash: u64,
-    /// Packets and events until the next look at what may end the simulation; it ends at 0 of its own accord.
-    fuel: u32,
+    /// Packets and events until the next check of the limits; the simulation ends at 0.
+    budget: u32,
     guard: Guard,
-    /// When timers were last handled, and how often since then.
-    turned: Timestamp,
+    /// Time of the latest timers, and their number since then.
+    timers_at: Timestamp,
     turns: usize,
-    /// Bytes that are known from the start: the logs' opportunities.
-    foreseen: usize,
+    /// Bytes known at the start: the logs' opportunities.
+    projected: usize,
 }
 
 impl Simulator {
@@ -80,7 +80,7 @@ impl Simulator {
     pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SpecError> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
-        let foreseen = projected_link_events(spec, traces)?;
+        let projected = projected_link_events(spec, traces)?;
         let mut chains = spec.chains(traces)?;
         if spec.record.link_events {
             for chain in &mut chains {
@@ -148,8 +148,8 @@ impl Simulator {
         if let Some(stopped) = guard.stopped {
             return Err(stopped);
         }
-        // What several flows' receivers send by timers leaves in order of those, not of the data's departure. And what
-        // comes to a link by several ways comes in order of time, not of the call that carries it.
+        // Packets that several flows' receivers send by timers leave in order of those, not of the data's departure.
+        // And packets that reach a link by several ways arrive in order of time, not of the calls that carry them.
         let timers = flows.len() > 1 && flows.iter().any(|flow| flow.receiver_timers);
         let meeting = if spec.is_network() { 0 } else { 1 };
         for chain in chains.iter_mut().skip(meeting) {
@@ -168,7 +168,7 @@ impl Simulator {
         }
         let step = spec.record.series;
         let sampling = step.0 > 0;
-        // What is sampled: the links that data crosses, or, on a path without any, how its start stays empty.
+        // Sample the links that data crosses, or, on a path without any, the empty first one.
         let mut sampled: Vec<usize> = routes.iter().flat_map(|route| &route.there).copied().collect();
         sampled.sort_unstable();
         sampled.dedup();
@@ -193,39 +193,39 @@ impl Simulator {
             truth: GroundTruthModel::of(spec, &bottlenecks),
             flows,
             hash: 0xcbf2_9ce4_8422_2325,
-            fuel: 0,
+            budget: 0,
             guard,
-            turned: Timestamp::NEVER,
+            timers_at: Timestamp::NEVER,
             turns: 0,
-            foreseen,
+            projected,
         })
     }
 
-    /// The simulation's clock.
+    /// Return the simulation's clock.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// The end of the run.
+    /// Return the end of the run.
     #[must_use]
     pub const fn end(&self) -> Timestamp {
         self.end
     }
 
-    /// Number of flows.
+    /// Return the number of flows.
     #[must_use]
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// A hash over every acknowledgement so far: when it came, and what for.
+    /// Return a hash over the times and packets of all acknowledgements so far.
     #[must_use]
     pub const fn trajectory_hash(&self) -> u64 {
         self.hash
     }
 
-    /// The sender of a flow.
+    /// Return the sender of a flow.
     #[must_use]
     pub fn sender(&self, flow: usize) -> &Sender {
         &self.flows[flow].sender
@@ -239,8 +239,8 @@ impl Simulator {
         self.run_until(self.end)
     }
 
-    /// Run until `until` (at most the end), events at that very time included. A scheme that waits for a decision
-    /// from outside gets none: its last one holds.
+    /// Run until `until` (at most the end), including events at that time. A scheme that waits for a decision from
+    /// outside gets none: its last one stays valid.
     ///
     /// # Errors
     /// As [`Simulator::run_to_decision`].
@@ -251,20 +251,20 @@ impl Simulator {
         Ok(())
     }
 
-    /// As [`Simulator::run_until`], but stop where a scheme waits for a decision, and say which flow's. Give it through
-    /// [`Simulator::decide`], at once or never: without it the last decision holds.
+    /// As [`Simulator::run_until`], but stop when a scheme waits for a decision, and return its flow. Pass it to
+    /// [`Simulator::decide`], at once or never: without it the last decision stays valid.
     ///
     /// # Errors
-    /// It would hold more memory than it may, or was interrupted. Then it is over, and every later call says so again.
+    /// The memory limit, or an interrupt. Then the simulation is over, and every later call returns the error again.
     pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, SpecError> {
         if let Some(flow) = self.waiting {
             self.hold_decision(flow);
         }
         let until = until.min(self.end);
         loop {
-            if self.fuel == 0 {
+            if self.budget == 0 {
                 cold_path();
-                self.look()?;
+                self.check_limits()?;
             }
             if self.waiting.is_some() {
                 cold_path();
@@ -275,13 +275,13 @@ impl Simulator {
             if key.0 > until && other > until {
                 break;
             }
-            // Packets move before endpoints act on the same instant.
+            // Packets move before endpoints act at the same time.
             if other <= key.0 {
                 self.now = other;
                 self.handle_other(other);
             } else {
                 self.now = key.0;
-                // A flow that is alone runs on until something else is due. Where packets may wait on the path, what it
+                // A flow alone continues until another event is due. If packets may wait on the path, packets that it
                 // sends may be due before its own next event.
                 let alone = self.flows.len() == 1 && self.waiting_links.is_empty();
                 let limit = if alone { Timestamp(until.0.min(other.0 - 1)) } else { key.0 };
@@ -304,7 +304,7 @@ impl Simulator {
     #[cold]
     #[inline(never)]
     fn handle_other(&mut self, now: Timestamp) {
-        self.fuel = self.fuel.saturating_sub(1);
+        self.budget = self.budget.saturating_sub(1);
         if let Some(&link) = self.waiting_links.iter().find(|&&link| self.links[link].due() <= now) {
             self.links[link].step();
             self.drain(link);
@@ -313,7 +313,7 @@ impl Simulator {
         }
     }
 
-    /// Handle the event of flow `index` that is due now, and those that follow up to `limit`.
+    /// Handle the current event of flow `index`, and those that follow up to `limit`.
     fn handle_flow(&mut self, index: usize, limit: Timestamp) {
         loop {
             let now = self.now;
@@ -333,7 +333,7 @@ impl Simulator {
             }
             self.transmit(index);
             let key = self.flows[index].next_event(index as u64);
-            if key.0 > limit || limit == now || self.fuel == 0 {
+            if key.0 > limit || limit == now || self.budget == 0 {
                 self.tournament.update(index, key);
                 return;
             }
@@ -341,8 +341,8 @@ impl Simulator {
         }
     }
 
-    /// Something is due at flow `index`, whose host is not always there: its receiver acts at once. In a turn of the host
-    /// its sender takes all that has come, then what is due by time, and sends.
+    /// Handle an event of flow `index`, whose host has latency: its receiver acts at once. When the host wakes, its
+    /// sender processes all arrivals, then timers, and sends.
     #[cold]
     #[inline(never)]
     fn handle_turn(&mut self, index: usize) {
@@ -367,7 +367,7 @@ impl Simulator {
         self.reschedule(index);
     }
 
-    /// The acknowledgement that came first to flow `index`, or, if it is over by then, the end of its decision interval.
+    /// Process the first acknowledgement for flow `index`, or, if it is over by then, the end of its decision interval.
     #[inline(always)]
     fn take_ack(&mut self, index: usize) {
         let now = self.now;
@@ -375,7 +375,7 @@ impl Simulator {
         let Some((_, ack)) = flow.inbox.front() else { return };
         if flow.sender.is_interval_over(now) {
             cold_path();
-            self.fuel = self.fuel.saturating_sub(1);
+            self.budget = self.budget.saturating_sub(1);
             return flow.sender.end_interval(now);
         }
         self.hash = (self.hash ^ now.0 ^ ack.trigger.rotate_left(40)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -389,14 +389,14 @@ impl Simulator {
 
     #[inline(never)]
     fn handle_timers(&mut self, index: usize) {
-        self.fuel = self.fuel.saturating_sub(1);
+        self.budget = self.budget.saturating_sub(1);
         let now = self.now;
-        self.turns = if self.turned == now { self.turns + 1 } else { 0 };
-        self.turned = now;
+        self.turns = if self.timers_at == now { self.turns + 1 } else { 0 };
+        self.timers_at = now;
         if self.turns >= MAX_TURNS.saturating_mul(self.flows.len()) {
             let found = format!("timers without end at {} s of simulated time", now.as_secs_f64());
             self.guard.stopped = Some(SpecError::of("run-stalled", "time", found).expected("time to go on"));
-            self.fuel = 0;
+            self.budget = 0;
         }
         let flow = &mut self.flows[index];
         if !flow.started {
@@ -430,7 +430,7 @@ impl Simulator {
         }
         if flow.sender.next_timeout() <= now {
             flow.sender.on_timeout(now);
-            // Of an unreliable flow the last packets may be settled as lost.
+            // The last packets of an unreliable flow may be settled as lost.
             settled = true;
         }
         if settled && flow.watched {
@@ -442,7 +442,7 @@ impl Simulator {
         }
     }
 
-    /// Packets of flow `index` were settled: what that means for its application.
+    /// Tell the application of flow `index` about settled packets.
     fn settle(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];
@@ -458,7 +458,7 @@ impl Simulator {
         }
     }
 
-    /// If all flows of a group have answered, each gets its next request at the same time.
+    /// If all flows of a group have answered, send each its next request at the same time.
     fn ask_group(&mut self, group: u32) {
         let all = 0..self.flows.len();
         let mut members: Vec<usize> = Vec::new();
@@ -489,7 +489,7 @@ impl Simulator {
     }
 }
 
-/// Run one simulation from its description.
+/// Run a simulation from its description.
 ///
 /// # Errors
 /// As [`Simulator::new`].

@@ -2,7 +2,7 @@
 
 use ccgym_core::Timestamp;
 
-/// When, and in which order among equals: sequence numbers are given out as events are scheduled.
+/// Time, and order among equal times: sequence numbers are assigned as events are scheduled.
 pub type Key = (Timestamp, u64);
 
 /// No event.
@@ -19,7 +19,7 @@ pub struct Tournament {
 }
 
 impl Tournament {
-    /// `n` idle slots.
+    /// Make `n` idle slots.
     pub fn new(n: usize) -> Self {
         let leaves = n.next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
@@ -33,7 +33,7 @@ impl Tournament {
         t
     }
 
-    /// The earliest slot and its key.
+    /// Return the earliest slot and its key.
     #[inline]
     pub fn first(&self) -> (usize, Key) {
         let w = self.winners[1] as usize;

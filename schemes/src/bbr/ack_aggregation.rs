@@ -1,6 +1,5 @@
-//! Acknowledgement aggregation: how much more than the modeled bandwidth arrives acknowledged at once (Wi-Fi, cable,
-//! receive offload). The window grows by that much, so that the flow does not run dry while it waits for the next
-//! batch.
+//! Acknowledgement aggregation: the bytes acknowledged at once beyond the modeled bandwidth (Wi-Fi, cable, receive
+//! offload). The window grows by them, so that the flow can send while it waits for the next batch.
 
 use ccgym_core::{Rate, Timestamp};
 
@@ -8,37 +7,37 @@ use crate::bbr_model::ack_excess::AckExcess;
 
 /// Each of the two halves of the maximum filter lasts this many rounds.
 const HALF_WINDOW_ROUNDS: u32 = 5;
-/// An epoch ends at this many packets at the latest.
+/// Max packets of an epoch.
 const EPOCH_PACKETS: u64 = 0xF_FFFF;
 
 /// The estimator. Bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct AckAggregation {
     epoch: AckExcess,
-    /// Largest excess of the current and of the previous half window.
+    /// Max excess of the current and of the previous half window.
     excess: [u64; 2],
     current: usize,
     rounds: u32,
 }
 
 impl AckAggregation {
-    /// An estimator whose first epoch starts at `now`.
+    /// Make an estimator whose first epoch starts at `now`.
     pub const fn new(now: Timestamp) -> Self {
         Self { epoch: AckExcess::new(now), excess: [0; 2], current: 0, rounds: 0 }
     }
 
-    /// The largest excess of the last five to ten rounds.
+    /// Return the max excess of the last five to ten rounds.
     #[inline]
     pub fn max_excess(&self) -> u64 {
         self.excess[0].max(self.excess[1])
     }
 
-    /// Sending starts again after idle time: nothing could be acknowledged meanwhile.
+    /// Restart the epoch after idle time, in which nothing could be acknowledged.
     pub const fn restart_epoch(&mut self, now: Timestamp) {
         self.epoch.restart(now);
     }
 
-    /// `acked` bytes were acknowledged at `now`. `cwnd` bounds the excess: more cannot have been in flight.
+    /// Add `acked` bytes acknowledged at `now`. The excess is at most `cwnd`, the max in flight.
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, acked: u64, bandwidth: Rate, cwnd: u64, mss: u64, round_start: bool) {
         if round_start {
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_no_credit() {
+    fn idle_time_adds_no_excess() {
         let mut a = AckAggregation::new(Timestamp::ZERO);
         a.restart_epoch(Timestamp::from_millis(500));
         a.on_ack(Timestamp::from_millis(540), 2 * MSS, BANDWIDTH, 80 * MSS, MSS, false);

@@ -1,37 +1,37 @@
-//! The long-term (policer) model: a token-bucket policer passes bursts above its rate and then drops for long.
-//! Probing against it only buys loss, so where two loss-bounded intervals show the same rate, that rate is pinned.
+//! The long-term (policer) model: a token-bucket policer passes bursts above its rate and then drops packets for long.
+//! Probing then only causes loss, so if two loss-bounded intervals show the same rate, that rate is pinned.
 
 use ccgym_core::{Rate, Timestamp};
 
-/// An interval lasts at least this many rounds …
+/// Min rounds of an interval …
 const MIN_ROUNDS: u64 = 4;
-/// … and is abandoned after this many.
+/// … and max rounds.
 const MAX_ROUNDS: u64 = 4 * MIN_ROUNDS;
-/// Minimum loss of a policed interval, in 256ths of what was delivered.
+/// Min loss of a policed interval, in 256ths of the delivered bytes.
 const LOSS_256THS: u64 = 50;
 /// Two intervals agree within an eighth …
 const AGREE_RATIO: f64 = 0.125;
 /// … or within this rate.
 const AGREE_RATE: Rate = Rate(4_000);
-/// Rounds for which a pinned rate holds.
+/// Rounds for which a rate stays pinned.
 const PINNED_ROUNDS: u64 = 48;
-/// Shorter intervals are too short to measure.
+/// Min length of an interval, ns.
 const MIN_NANOS: u64 = 1_000_000;
 
-/// One acknowledgement as this model sees it.
+/// The fields of one acknowledgement that this model uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Sighting {
+pub struct PolicerSample {
     /// Now.
     pub now: Timestamp,
-    /// Bytes delivered over the flow's life.
+    /// Bytes delivered since the flow started.
     pub delivered: u64,
-    /// Bytes lost over the flow's life.
+    /// Bytes lost since the flow started.
     pub lost: u64,
-    /// Whether this acknowledgement revealed a loss.
+    /// True if this acknowledgement revealed a loss.
     pub new_loss: bool,
-    /// Whether a round began.
+    /// True if a round began.
     pub round_start: bool,
-    /// Whether the sample was application-limited.
+    /// True if the sample was application-limited.
     pub app_limited: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct LongTerm {
 }
 
 impl LongTerm {
-    /// The pinned rate, if there is one.
+    /// Return the pinned rate, if there is one.
     #[inline]
     pub const fn pinned(&self) -> Option<Rate> {
         if self.pinned {
@@ -58,12 +58,12 @@ impl LongTerm {
         }
     }
 
-    /// Forget everything.
+    /// Reset all state.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// A round passed in PROBE_BW with a pinned rate. Returns true when it is time to probe the path again.
+    /// Count a round in PROBE_BW with a pinned rate. Returns true when it is time to probe the path again.
     #[inline]
     pub fn on_pinned_round(&mut self) -> bool {
         self.rounds += 1;
@@ -74,22 +74,22 @@ impl LongTerm {
         true
     }
 
-    /// Watch one acknowledgement while no rate is pinned.
+    /// Update with an acknowledgement while no rate is pinned.
     #[inline]
-    pub fn watch(&mut self, seen: &Sighting) {
+    pub fn update(&mut self, sample: &PolicerSample) {
         if !self.sampling {
-            // An interval is bounded by losses: the bucket is empty at both ends.
-            if !seen.new_loss {
+            // Losses bound an interval: the bucket is empty at both ends.
+            if !sample.new_loss {
                 return;
             }
-            self.begin(seen);
+            self.begin(sample);
             self.sampling = true;
         }
-        if seen.app_limited {
+        if sample.app_limited {
             self.reset();
             return;
         }
-        if seen.round_start {
+        if sample.round_start {
             self.rounds += 1;
         }
         if self.rounds < MIN_ROUNDS {
@@ -99,22 +99,22 @@ impl LongTerm {
             self.reset();
             return;
         }
-        if seen.new_loss {
-            self.end(seen);
+        if sample.new_loss {
+            self.end(sample);
         }
     }
 
-    fn begin(&mut self, seen: &Sighting) {
+    fn begin(&mut self, sample: &PolicerSample) {
         self.rounds = 0;
-        self.start = seen.now;
-        self.start_delivered = seen.delivered;
-        self.start_lost = seen.lost;
+        self.start = sample.now;
+        self.start_delivered = sample.delivered;
+        self.start_lost = sample.lost;
     }
 
-    fn end(&mut self, seen: &Sighting) {
-        let lost = seen.lost - self.start_lost;
-        let delivered = seen.delivered - self.start_delivered;
-        let span = seen.now.since(self.start);
+    fn end(&mut self, sample: &PolicerSample) {
+        let lost = sample.lost - self.start_lost;
+        let delivered = sample.delivered - self.start_delivered;
+        let span = sample.now.since(self.start);
         if delivered == 0 || lost * 256 < LOSS_256THS * delivered || span.0 < MIN_NANOS {
             return;
         }
@@ -127,7 +127,7 @@ impl LongTerm {
             self.rounds = 0;
         } else {
             self.rate = rate;
-            self.begin(seen);
+            self.begin(sample);
         }
     }
 }
@@ -138,8 +138,8 @@ mod tests {
 
     const ROUND_MS: u64 = 100;
 
-    /// Rounds of 100 ms at `bytes` delivered each, one loss of `lost` bytes at the end of every `every`-th.
-    fn drive(model: &mut LongTerm, state: &mut Sighting, rounds: u64, every: u64, bytes: u64, lost: u64) {
+    /// Run rounds of 100 ms with `bytes` delivered each, and a loss of `lost` bytes at the end of every `every`-th.
+    fn drive(model: &mut LongTerm, state: &mut PolicerSample, rounds: u64, every: u64, bytes: u64, lost: u64) {
         for i in 1..=rounds {
             state.now = Timestamp(state.now.0 + ROUND_MS * 1_000_000);
             state.delivered += bytes;
@@ -151,12 +151,12 @@ mod tests {
             if model.pinned().is_some() {
                 return;
             }
-            model.watch(state);
+            model.update(state);
         }
     }
 
-    fn fresh() -> Sighting {
-        Sighting {
+    fn fresh() -> PolicerSample {
+        PolicerSample {
             now: Timestamp::ZERO,
             delivered: 0,
             lost: 0,
@@ -222,7 +222,7 @@ mod tests {
         drive(&mut model, &mut state, 1, 1, 10_000, 1_000);
         state.app_limited = true;
         state.new_loss = false;
-        model.watch(&state);
+        model.update(&state);
         assert!(!model.sampling);
     }
 

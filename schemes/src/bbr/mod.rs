@@ -1,12 +1,12 @@
 //! BBR version 1: Bottleneck Bandwidth and Round-trip propagation time (Cardwell et al., ACM Queue 2016), with the
 //! rules of Linux mainline (`net/ipv4/tcp_bbr.c`) and draft-cardwell-iccrg-bbr-congestion-control-00.
 //!
-//! One file per phase and per estimator; this one puts them in order. Every acknowledgement updates the model
-//! (bandwidth, propagation delay, aggregation, policer), moves the mode, and derives pacing rate and window from both.
+//! One file per phase and per estimator; this one calls them in order. Every acknowledgement updates the model
+//! (bandwidth, propagation delay, aggregation, policer), changes the mode, and sets pacing rate and window from both.
 //!
-//! Known differences from the kernel: gains are `f64` instead of 8-bit fractions (2.885 for 739/256), and packets
-//! that left the window but still wait in the pacer are taken as half a send quantum, since the exact departure time
-//! stays in the transport.
+//! Known differences from the kernel: gains are `f64` instead of 8-bit fractions (2.885 for 739/256), and packets that
+//! left the window but still wait in the pacer count as half a send quantum, since only the transport knows the exact
+//! departure time.
 
 mod ack_aggregation;
 mod long_term;
@@ -30,31 +30,31 @@ use crate::bbr_model::rounds::Rounds;
 use crate::bbr_model::{capabilities, window, MIN_WINDOW};
 use crate::filters::aged_min::AgedMin;
 use ack_aggregation::AckAggregation;
-use long_term::{LongTerm, Sighting};
+use long_term::{LongTerm, PolicerSample};
 pub use parameters::{BbrParameters, ENTRY};
 use probe_bw::{Cycle, PhaseFacts};
 use recovery::{Recovery, RecoveryFacts};
 
-/// Before this many packets are delivered the window grows whatever the model says (Linux `TCP_INIT_CWND`).
+/// Delivered packets before which the window grows regardless of the model (Linux `TCP_INIT_CWND`).
 const FIRST_FLIGHT: u64 = 10;
-/// Acknowledgement aggregation adds at most this much time's worth of bandwidth to the window.
+/// Max addition for acknowledgement aggregation to the window, as time at the bandwidth.
 const MAX_AGGREGATION: TimeSpan = TimeSpan::from_millis(100);
 
-/// What the flow is doing.
+/// Modes of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Doubling the rate until the pipe is full.
     Startup,
-    /// Emptying the queue that start-up built, at the inverse of its gain, until one bandwidth-delay product is left.
+    /// Emptying the queue of STARTUP, at the inverse of its gain, until one BDP is left.
     Drain,
     /// Cycling the gain around the estimated bandwidth.
     ProbeBw,
-    /// Emptying the pipe to see the propagation delay.
+    /// Emptying the pipe to measure the propagation delay.
     ProbeRtt,
 }
 
 impl Mode {
-    /// What the draft calls it.
+    /// Return the name in the draft.
     const fn name(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
@@ -64,7 +64,7 @@ impl Mode {
         }
     }
 
-    /// Whether `next` may follow (the state machine of Linux `tcp_bbr.c`).
+    /// True if `next` may follow (the state machine of Linux `tcp_bbr.c`).
     const fn may_become(self, next: Self) -> bool {
         match next {
             Self::Startup => matches!(self, Self::ProbeRtt),
@@ -91,9 +91,9 @@ pub struct Bbr {
     aggregation: AckAggregation,
     long_term: LongTerm,
     rounds: Rounds,
-    /// Bytes lost over the flow's life.
+    /// Bytes lost since the flow started.
     lost: u64,
-    /// Bytes delivered over the flow's life, as last heard.
+    /// Bytes delivered since the flow started, at the latest event.
     delivered: u64,
 
     // Modes.
@@ -110,7 +110,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// A flow that has yet to be given its context.
+    /// Make a flow; `init` gives it its context.
     pub fn new(parameters: BbrParameters) -> Self {
         Self {
             parameters,
@@ -137,13 +137,13 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth in force: a pinned policer rate goes before the filter.
+    /// Return the current bandwidth: a pinned policer rate has priority over the filter.
     #[inline]
     fn modeled_bandwidth(&self) -> Rate {
         self.long_term.pinned().unwrap_or(self.bandwidth.get())
     }
 
-    /// `gain` bandwidth-delay products in whole packets; the initial window while RTprop is unknown.
+    /// Return `gain` BDPs in whole packets; the initial window while RTprop is unknown.
     #[inline]
     fn bdp_packets(&self, bandwidth: Rate, gain: f64) -> u64 {
         if !self.rtprop.is_known() {
@@ -152,21 +152,21 @@ impl Bbr {
         (product(bandwidth, self.rtprop.get(), gain) / self.mss as f64).ceil() as u64
     }
 
-    /// `packets` with the quantization budget, in bytes.
+    /// Return `packets` with the quantization budget, in bytes.
     #[inline]
     fn with_budget(&self, packets: u64) -> u64 {
         let probing_up = self.mode == Mode::ProbeBw && self.cycle.probing_up();
         pacing::quantized(packets, self.quantum, probing_up) * self.mss
     }
 
-    /// In flight that keeps the pipe full `gain` times, bytes.
+    /// Return the bytes in flight that keep the pipe full `gain` times.
     #[inline]
     fn flight_target(&self, gain: f64) -> u64 {
         self.with_budget(self.bdp_packets(self.bandwidth.get(), gain))
     }
 
-    /// Bytes that will be in the network when the pacer lets the next packet go: on average half a quantum's time
-    /// from now. A probe wants the quantum then sent to count.
+    /// Return the bytes in the network when the pacer releases the next packet: on average half a quantum's time from
+    /// now. A probe includes the quantum sent then.
     #[inline]
     fn in_network(&self, in_flight: u64) -> u64 {
         let half_quantum = self.quantum * self.mss / 2;
@@ -196,7 +196,7 @@ impl Bbr {
             }
             return;
         }
-        self.long_term.watch(&Sighting {
+        self.long_term.update(&PolicerSample {
             now,
             delivered: self.delivered,
             lost: self.lost,
@@ -236,7 +236,7 @@ impl Bbr {
 
     // --- modes -------------------------------------------------------------------------------------------------
 
-    /// Tests and debug builds check that the transition is allowed.
+    /// Set the mode; tests and debug builds check that the transition is allowed.
     fn transition_to(&mut self, mode: Mode) {
         let allowed = !cfg!(any(test, debug_assertions)) || self.mode.may_become(mode);
         assert!(allowed, "BBR went from {:?} to {mode:?}", self.mode);
@@ -304,7 +304,7 @@ impl Bbr {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (p.startup_gain, p.startup_gain),
             Mode::Drain => (1.0 / p.startup_gain, p.startup_gain),
-            // A policer answers a probe with loss only.
+            // Behind a policer a probe only causes loss.
             Mode::ProbeBw if self.long_term.pinned().is_some() => (1.0, p.cwnd_gain),
             Mode::ProbeBw => (self.cycle.gain(), p.cwnd_gain),
             Mode::ProbeRtt => (1.0, 1.0),
@@ -357,15 +357,15 @@ impl Bbr {
         }
     }
 
-    /// Window for acknowledgement aggregation, packets; steady state only.
+    /// Return the addition for acknowledgement aggregation, packets; steady state only.
     #[inline]
     fn extra_acked(&self) -> u64 {
         if !self.full_pipe.reached() || self.parameters.extra_acked_gain <= 0.0 {
             return 0;
         }
-        let most = self.modeled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
+        let max_bytes = self.modeled_bandwidth().0 as f64 * MAX_AGGREGATION.0 as f64 / 8e9;
         let excess = self.aggregation.max_excess() as f64 * self.parameters.extra_acked_gain;
-        excess.min(most) as u64 / self.mss
+        excess.min(max_bytes) as u64 / self.mss
     }
 }
 
@@ -385,7 +385,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_handshake(&mut self, now: Timestamp, rtt_sample: TimeSpan) {
-        // The kernel starts its filter and its first pacing rate from the handshake's round trip (`bbr_init`).
+        // The kernel starts its filter and its first pacing rate from the handshake's RTT (`bbr_init`).
         self.rtprop.update(now, Some(rtt_sample), false, TimeSpan::MAX);
         self.pace_by_rtt(Some(rtt_sample));
     }
@@ -396,7 +396,7 @@ impl CongestionControl for Bbr {
         if event.entered_recovery {
             self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
         }
-        // Losses that a timer found reach the model with the next acknowledgement, as the kernel's do.
+        // Losses that a timer detected reach the model with the next acknowledgement, as in the kernel.
         if event.acked_packets == 0 {
             return;
         }
@@ -412,10 +412,11 @@ impl CongestionControl for Bbr {
         self.lost += event.lost.iter().map(|p| p.bytes).sum::<u64>();
         self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
         self.recovery.on_timeout();
-        // Nothing is in flight any more; from one packet the window returns to the model's with what is acknowledged.
+        // Nothing is in flight any more; from one packet the window grows back to the model's with each
+        // acknowledgement.
         self.cwnd = self.mss;
         self.full_pipe.on_timeout();
-        // A timeout ends a round, and is a loss to the policer model.
+        // A timeout ends a round, and counts as a loss in the policer model.
         self.rounds.ended = true;
         if self.parameters.long_term {
             self.watch_policer(event.now, true, false);

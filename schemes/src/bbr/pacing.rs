@@ -1,19 +1,19 @@
-//! Bursts: how much to send back to back.
+//! The size of bursts sent back to back.
 
 use ccgym_core::Rate;
 
 /// A burst lasts about 1/1024 s at the pacing rate (`sk_pacing_shift` of 10).
 const BURST_SHIFT: u32 = 10;
-/// Below this rate one packet at a time.
+/// Rate below which packets leave one by one.
 const SINGLE_PACKET_BELOW: Rate = Rate(1_200_000);
-/// Most bytes in a burst: one 64 KiB segmentation-offload frame less Linux' room for headers.
+/// Max bytes in a burst: one 64 KiB segmentation-offload frame less Linux' room for headers.
 const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
-/// Most packets in a burst.
+/// Max packets in a burst.
 const MAX_BURST_PACKETS: u64 = 127;
 /// IPv4, TCP and timestamp headers: Linux counts a burst in payload, the window here in wire bytes.
 const HEADER_BYTES: u64 = 52;
 
-/// Packets that leave back to back at `rate`: about a millisecond's worth, at least two (one on slow links).
+/// Return the packets that leave back to back at `rate`: about a millisecond's worth, at least two (one on slow links).
 pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
     let payload = mss.saturating_sub(HEADER_BYTES).max(1);
     let bytes = ((rate.0 / 8) >> BURST_SHIFT).min(MAX_BURST_BYTES);
@@ -21,8 +21,8 @@ pub fn quantum_packets(rate: Rate, mss: u64) -> u64 {
     (bytes / payload).clamp(min, MAX_BURST_PACKETS)
 }
 
-/// `packets` plus room for bursts in the making at sender, path and receiver: three quanta, rounded up to even
-/// (delayed acknowledgements come in pairs), and two more while probing so that even a tiny pipe sees more.
+/// Return `packets` plus room for bursts at sender, path and receiver: three quanta, rounded up to even (delayed
+/// acknowledgements come in pairs), and two more while probing so that even a tiny pipe has more in flight.
 #[inline]
 pub const fn quantized(packets: u64, quantum: u64, probing_up: bool) -> u64 {
     let packets = (packets + 3 * quantum + 1) & !1;

@@ -1,4 +1,4 @@
-//! The registry entry and what may be set from outside. Defaults are Linux mainline's (`net/ipv4/tcp_bbr.c`).
+//! The registry entry and its parameters. Defaults are Linux mainline's (`net/ipv4/tcp_bbr.c`).
 
 use ccgym_core::TimeSpan;
 
@@ -63,13 +63,13 @@ pub struct BbrParameters {
     pub pacing_margin: f64,
     /// Length of the bandwidth filter, packet-timed rounds.
     pub bw_window: u64,
-    /// Age of the RTprop estimate that calls for PROBE_RTT.
+    /// Age of the RTprop estimate after which PROBE_RTT begins.
     pub probe_rtt_interval: TimeSpan,
     /// Minimum time at the minimum window; zero turns PROBE_RTT off.
     pub probe_rtt_duration: TimeSpan,
-    /// Whether to detect policers.
+    /// True to detect policers.
     pub long_term: bool,
-    /// First phase of each PROBE_BW; `None` draws one.
+    /// First phase of each PROBE_BW; `None`: random.
     pub initial_phase: Option<u8>,
     /// Weight of acknowledgement aggregation in the window.
     pub extra_acked_gain: f64,
@@ -85,7 +85,7 @@ impl From<&Parameters> for BbrParameters {
             probe_rtt_interval: TimeSpan::from_secs_f64(p.number("probe_rtt_interval")),
             probe_rtt_duration: TimeSpan::from_secs_f64(p.number("probe_rtt_duration") / 1e3),
             long_term: p.flag("long_term"),
-            // "random" is the only word; all else are numbers.
+            // "random" is the only word; all others are numbers.
             initial_phase: p.word("initial_phase").parse().ok(),
             extra_acked_gain: p.number("extra_acked_gain"),
         }

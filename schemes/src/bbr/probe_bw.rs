@@ -1,4 +1,4 @@
-//! PROBE_BW: cycle the pacing gain to look for more bandwidth and to drain what the look left behind.
+//! PROBE_BW: cycle the pacing gain to look for more bandwidth and then drain the queue of the probe.
 
 use ccgym_core::{Rng, TimeSpan, Timestamp};
 
@@ -6,18 +6,18 @@ use ccgym_core::{Rng, TimeSpan, Timestamp};
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// The phase that probes.
 const PROBE_UP: u8 = 0;
-/// The phase that drains; never the first, since nothing was probed before it.
+/// The phase that drains; never the first, since no probe precedes it.
 const PROBE_DOWN: u8 = 1;
 
 /// Position in the gain cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    /// 0–7.
+    /// Phase, 0–7.
     pub phase: u8,
     since: Timestamp,
 }
 
-/// What the end of a phase depends on. Sizes in bytes.
+/// Inputs to the end of a phase. Sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseFacts {
     /// Now.
@@ -26,11 +26,11 @@ pub struct PhaseFacts {
     pub rtprop: TimeSpan,
     /// Bytes in the network before this acknowledgement.
     pub in_network: u64,
-    /// In flight that the probing phase wants to see.
+    /// In flight at which the probing phase ends.
     pub probe_target: u64,
-    /// In flight that the draining phase wants to see.
+    /// In flight at which the draining phase ends.
     pub drain_target: u64,
-    /// Whether this acknowledgement revealed a loss.
+    /// True if this acknowledgement revealed a loss.
     pub lost: bool,
 }
 
@@ -44,13 +44,13 @@ impl Cycle {
         *self = Self { phase: phase % GAINS.len() as u8, since: now };
     }
 
-    /// Whether this is the probing phase.
+    /// True in the probing phase.
     #[inline]
     pub const fn probing_up(&self) -> bool {
         self.phase == PROBE_UP
     }
 
-    /// The phase's pacing gain.
+    /// Return the phase's pacing gain.
     #[inline]
     pub const fn gain(&self) -> f64 {
         GAINS[self.phase as usize]
@@ -61,7 +61,7 @@ impl Cycle {
     pub fn advance(&mut self, facts: &PhaseFacts) {
         let lasted = facts.now.since(self.since) > facts.rtprop;
         let over = match self.phase {
-            // A probe must have had its effect: the extra in flight, or a loss where the buffer cannot hold it.
+            // A probe must take effect first: more in flight, or a loss if the buffer cannot hold it.
             PROBE_UP => lasted && (facts.lost || facts.in_network >= facts.probe_target),
             // A drain is over as soon as the queue is gone.
             PROBE_DOWN => lasted || facts.in_network <= facts.drain_target,

@@ -1,11 +1,11 @@
-//! The window under loss: packet conservation for one round, then what the model says, then what it was before.
+//! The window under loss: packet conservation for one round, then the model's window, then the window before the loss.
 //!
-//! BBR v1 does not take loss as a congestion signal. It only calms the window for a round, in case the loss came from a
-//! full buffer.
+//! BBR v1 does not take loss as a congestion signal. It limits the window for a round, in case a full buffer caused the
+//! loss.
 
 use crate::bbr_model::window::PriorWindow;
 
-/// Losses leave at least this many packets, as they do for every scheme here (the kernel: one).
+/// Min window after losses, packets, as for every scheme here (the kernel: one).
 const MIN_CONSERVED: u64 = 2;
 
 /// Congestion state of the flow, as the transport keeps it.
@@ -18,7 +18,7 @@ enum State {
     Loss,
 }
 
-/// One acknowledgement as recovery sees it. Sizes in bytes.
+/// The fields of one acknowledgement that recovery uses. Sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryFacts {
     /// Newly acknowledged.
@@ -27,26 +27,26 @@ pub struct RecoveryFacts {
     pub lost: u64,
     /// In flight after both.
     pub in_flight: u64,
-    /// Whether a recovery episode begins here.
+    /// True if a recovery episode begins here.
     pub entered: bool,
-    /// Whether the flow is in recovery.
+    /// True if the flow is in recovery.
     pub in_recovery: bool,
     /// Size of one packet.
     pub mss: u64,
 }
 
-/// What recovery decided.
+/// Decision of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The window, bytes.
     pub cwnd: u64,
-    /// Whether this is final; otherwise the model goes on from it.
+    /// True if the window is final; otherwise the model changes it further.
     pub conserved: bool,
-    /// Whether a round of its own starts with this acknowledgement.
+    /// True if a new round starts with this acknowledgement.
     pub starts_round: bool,
 }
 
-/// Recovery's memory.
+/// State of recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     state: State,
@@ -56,23 +56,23 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// An episode, or PROBE_RTT, is about to cut the window.
+    /// Save the window before an episode, or PROBE_RTT, reduces it.
     pub fn save(&mut self, cwnd: u64, in_probe_rtt: bool) {
         self.prior.save(cwnd, self.state != State::Open || in_probe_rtt);
     }
 
-    /// A packet-timed round has passed: conservation has done its work.
+    /// End the packet conservation after a packet-timed round.
     #[inline]
     pub const fn on_round(&mut self) {
         self.conserving = false;
     }
 
-    /// The retransmission timer expired.
+    /// Handle an expired retransmission timer.
     pub const fn on_timeout(&mut self) {
         self.state = State::Loss;
     }
 
-    /// The window after one acknowledgement, before the model has its say.
+    /// Return the window after one acknowledgement, before the model's changes.
     #[inline]
     pub fn on_ack(&mut self, mut cwnd: u64, facts: &RecoveryFacts) -> Verdict {
         let before = self.state;
@@ -125,23 +125,23 @@ mod tests {
         let v = r.on_ack(80 * MSS, &facts(1, 0, 79, false));
         assert_eq!(v, Verdict { cwnd: 80 * MSS, conserved: false, starts_round: false });
 
-        // Entry: window = in flight + acknowledged, whatever it was.
+        // Entry: window = in flight + acknowledged, at any window before.
         r.save(80 * MSS, false);
         let v = r.on_ack(80 * MSS, &facts(1, 3, 76, true));
         assert_eq!(v, Verdict { cwnd: 77 * MSS, conserved: true, starts_round: true });
 
-        // Within the round: one in for each one out; a loss takes its own share.
+        // Within the round: one in for each one out; a loss reduces the window by its size.
         let v = r.on_ack(77 * MSS, &facts(1, 0, 76, true));
         assert_eq!(v, Verdict { cwnd: 77 * MSS, conserved: true, starts_round: false });
         let v = r.on_ack(77 * MSS, &facts(1, 2, 73, true));
         assert_eq!(v, Verdict { cwnd: 75 * MSS, conserved: true, starts_round: false });
 
-        // Next round: the model goes on from here.
+        // Next round: the model continues from here.
         r.on_round();
         let v = r.on_ack(75 * MSS, &facts(1, 0, 74, true));
         assert_eq!(v, Verdict { cwnd: 75 * MSS, conserved: false, starts_round: false });
 
-        // Exit: what it was before.
+        // Exit: the window before the episode.
         let v = r.on_ack(76 * MSS, &facts(1, 0, 75, false));
         assert_eq!(v, Verdict { cwnd: 80 * MSS, conserved: false, starts_round: false });
     }
@@ -162,7 +162,7 @@ mod tests {
         r.on_ack(80 * MSS, &facts(1, 1, 78, true));
         r.save(40 * MSS, false);
         assert_eq!(r.prior.restore(0), 80 * MSS);
-        // PROBE_RTT with its four packets must not spoil it either.
+        // PROBE_RTT with its four packets must not replace it either.
         let mut r = Recovery::default();
         r.save(80 * MSS, false);
         r.save(4 * MSS, true);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_restores_when_it_is_repaired() {
+    fn timeout_restores_after_recovery() {
         let mut r = Recovery::default();
         r.save(80 * MSS, false);
         r.on_timeout();

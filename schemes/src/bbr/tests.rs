@@ -1,4 +1,4 @@
-//! The whole machine on a path of 12 Mbit/s and 40 ms (40 packets), or against hand-built events.
+//! The whole state machine on a path of 12 Mbit/s and 40 ms (40 packets), or with hand-made events.
 
 use ccgym_core::{Rate, TimeSpan};
 use serde_json::json;
@@ -6,19 +6,20 @@ use serde_json::json;
 use crate::testing::{MockTransport, TestEvent, MSS};
 
 const RTT: TimeSpan = TimeSpan::from_millis(40);
-/// One packet takes this long at the bottleneck.
+/// Time of one packet at the bottleneck.
 const SERVICE: TimeSpan = TimeSpan::from_millis(1);
 const STARTUP: &str = "Startup";
 const DRAIN: &str = "Drain";
 const PROBE_BW: &str = "ProbeBW";
 const PROBE_RTT: &str = "ProbeRTT";
 
-/// The host ignores pacing, so acknowledgements come in batches that no path would make: they are not measured here.
+/// Make a host. It ignores pacing, so acknowledgements come in batches that no path would cause: their estimator is
+/// off.
 fn host() -> MockTransport {
     MockTransport::of("bbr", &json!({"extra_acked_gain": 0.0}))
 }
 
-/// A flow that has filled its pipe and cycles.
+/// Make a flow in PROBE_BW.
 fn cruising() -> MockTransport {
     let mut h = host();
     while h.scheme.state() != DRAIN {
@@ -26,7 +27,7 @@ fn cruising() -> MockTransport {
         h.ack_after(RTT);
         assert!(h.now.as_millis() < 3_000, "start-up must end");
     }
-    // The host ignores pacing, so the queue is drained by hand.
+    // The host ignores pacing, so the test drains the queue.
     h.play(TestEvent { acked: h.packets_in_flight() - 45, ..TestEvent::default() });
     assert_eq!(h.scheme.state(), PROBE_BW);
     h
@@ -39,7 +40,7 @@ fn paces_the_first_window_over_a_millisecond_then_over_the_round_trip() {
     // 2.885 · 10 packets / 1 ms · 0.99.
     assert_eq!(h.scheme.control().pacing_rate, Rate::from_mbps(2.885 * 120.0 * 0.99));
     h.ack_after(RTT);
-    // The same window over 40 ms. The bandwidth sample of one packet says less, and the rate does not fall to it.
+    // The same window over 40 ms. The bandwidth sample of one packet is lower, and the rate does not fall to it.
     assert_eq!(h.scheme.control().pacing_rate, Rate::from_mbps(2.885 * 3.0 * 0.99));
 }
 
@@ -55,7 +56,7 @@ fn startup_doubles_per_round_and_leaves_three_flat_rounds_after_filling() {
     assert_eq!(&windows[..3], &[10.0, 20.0, 40.0]);
     assert!((h.observable("btl_bw_mbps") - 12.0).abs() < 0.24, "{:?}", h.scheme.observables());
     assert_eq!(h.observable("full_pipe"), 1.0);
-    // 10, 20, 40 and 80 packets, then three flat rounds, whose ends are seen within the next.
+    // 10, 20, 40 and 80 packets, then three flat rounds, whose ends are detected within the next.
     assert!((7..=9).contains(&windows.len()), "{windows:?}");
     // Before the pipe is full the window is bounded by 2.885 products, rounded, plus three quanta.
     assert!(windows.iter().all(|&w| w <= 2.885 * 41.0 + 10.0), "{windows:?}");
@@ -71,7 +72,7 @@ fn drain_paces_below_the_bandwidth_until_the_queue_is_gone() {
     assert_eq!(h.scheme.state(), DRAIN);
     assert!((h.observable("pacing_gain") - 1.0 / 2.885).abs() < 1e-12);
     assert_eq!(h.observable("cwnd_gain"), 2.885);
-    // The host ignores pacing, so the flight is emptied by hand: down to one product and its budget.
+    // The host ignores pacing, so the test empties the flight, down to one BDP and its budget.
     let mut clone = h.clone();
     clone.play(TestEvent { acked: clone.packets_in_flight() - 60, ..TestEvent::default() });
     assert_eq!(clone.scheme.state(), DRAIN);
@@ -111,7 +112,7 @@ fn gains_cycle() {
     assert!(seen.windows(2).all(|w| w[1] == (w[0] + 1) % 8), "{seen:?}");
 }
 
-/// Acknowledge at the path's pace until `mode` is reached; the time it took.
+/// Acknowledge at the path's rate until `mode` is reached; returns the time until then.
 fn run_until(h: &mut MockTransport, mode: &str, limit_ms: u64) -> TimeSpan {
     let start = h.now;
     while h.scheme.state() != mode {
@@ -139,23 +140,23 @@ fn probes_the_round_trip_every_ten_seconds_for_at_least_200_ms() {
 }
 
 #[test]
-fn probing_the_round_trip_does_not_spoil_the_bandwidth() {
-    // With 5 ms a PROBE_RTT lasts forty rounds, four bandwidth filters long.
+fn probe_rtt_keeps_the_bandwidth() {
+    // With 5 ms a PROBE_RTT lasts forty rounds, four times the bandwidth filter.
     let rtt = TimeSpan::from_millis(5);
     let service = TimeSpan::from_micros(100);
     let mut h = host();
-    let mut least: f64 = f64::MAX;
+    let mut min_bandwidth: f64 = f64::MAX;
     let mut probes = 0;
     while h.now.as_millis() < 11_000 {
         h.advance(service);
         h.ack_after(rtt);
         if h.scheme.state() == PROBE_RTT {
             probes += 1;
-            least = least.min(h.observable("btl_bw_mbps"));
+            min_bandwidth = min_bandwidth.min(h.observable("btl_bw_mbps"));
         }
     }
     assert!(probes > 0);
-    assert!(least > 0.98 * 120.0, "{least}");
+    assert!(min_bandwidth > 0.98 * 120.0, "{min_bandwidth}");
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn loss_conserves_packets_for_a_round_and_leaves_the_rate() {
     let flight = h.packets_in_flight();
     h.play(TestEvent { lost: 5, acked: 1, ..TestEvent::default() });
     assert!(h.in_recovery());
-    // In flight plus acknowledged: what was lost is not replaced.
+    // In flight plus acknowledged: lost packets are not replaced.
     assert_eq!(h.window(), flight as f64 - 5.0);
     assert!(h.scheme.control().pacing_rate.0 as f64 >= 0.7 * rate.0 as f64, "only the cycle may change the rate");
     while h.in_recovery() {
@@ -202,7 +203,7 @@ fn idle_restart_paces_at_the_bandwidth() {
     h.idle(TimeSpan::from_millis(12_000));
     let rate = h.scheme.control().pacing_rate.as_mbps();
     assert!((rate - 0.99 * h.observable("btl_bw_mbps")).abs() < 1e-3, "{rate}");
-    // RTprop is old, but sending again comes first.
+    // RTprop is old, but the restart comes first.
     h.ack_after(RTT);
     assert_eq!(h.scheme.state(), PROBE_BW);
 }
@@ -212,7 +213,7 @@ fn application_limited_samples_raise_but_never_lower() {
     let mut h = cruising();
     let before = h.observable("btl_bw_mbps");
     for _ in 0..30 {
-        // Half of the path's rate, by choice of the application.
+        // Half of the path's rate, limited by the application.
         h.app_limit();
         for _ in 0..10 {
             h.advance(TimeSpan::from_millis(4));

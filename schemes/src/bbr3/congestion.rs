@@ -1,5 +1,5 @@
-//! The short-term model: what the last round delivered, and the bounds that follow from loss while the flow is not
-//! probing (draft, "When not Probing for Bandwidth"). Bounds last until the next probe.
+//! The short-term model: bytes delivered in the last round, and the bounds after losses while the flow is not probing
+//! (draft, "When not Probing for Bandwidth"). Bounds last until the next probe.
 
 use ccgym_core::Rate;
 
@@ -12,15 +12,15 @@ const NO_RATE_BOUND: Rate = Rate(UNBOUNDED);
 /// The signals of the current round and the bounds. Bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortTerm {
-    /// Largest delivery rate of the round.
+    /// Max delivery rate of the round.
     rate_latest: Rate,
-    /// Most delivered within the flight of one packet in the round.
+    /// Max bytes delivered within the flight of one packet in the round.
     pub delivered_latest: u64,
-    /// Rounds that a loss restarts.
+    /// The current round; a loss restarts it.
     pub round: Rounds,
-    /// Whether a loss was noted in the round.
+    /// True if a loss was noted in the round.
     pub loss_in_round: bool,
-    /// Bound of the rate; [`UNBOUNDED`] where there is none.
+    /// Bound of the rate; [`UNBOUNDED`] if there is none.
     pub rate: Rate,
     /// Bound of the window.
     pub in_flight: u64,
@@ -39,10 +39,10 @@ impl Default for ShortTerm {
     }
 }
 
-/// One sample as this model sees it.
+/// The fields of one sample that this model uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
-    /// Its rate.
+    /// Delivery rate.
     pub rate: Rate,
     /// Bytes delivered within the flight of its packet.
     pub delivered: u64,
@@ -51,7 +51,7 @@ pub struct Delivery {
 }
 
 impl ShortTerm {
-    /// A packet was lost. The first of a round begins a new one: what was sent before says nothing of the answer to it.
+    /// Note a loss. The first of a round begins a new one: packets sent before do not show the reaction to it.
     pub const fn note_loss(&mut self, delivered: u64) {
         if !self.loss_in_round {
             self.round.restart(delivered);
@@ -59,7 +59,7 @@ impl ShortTerm {
         self.loss_in_round = true;
     }
 
-    /// At the start of an acknowledgement.
+    /// Update at the start of an acknowledgement.
     #[inline]
     pub fn observe(&mut self, sample: &Delivery, delivered: u64) {
         self.rate_latest = self.rate_latest.max(sample.rate);
@@ -67,7 +67,7 @@ impl ShortTerm {
         self.round.on_sample(sample.prior_delivered, delivered);
     }
 
-    /// At the end of an acknowledgement: the next round begins with its sample.
+    /// Update at the end of an acknowledgement: the next round begins with its sample.
     #[inline]
     pub const fn advance(&mut self, sample: &Delivery) {
         if self.round.ended {
@@ -76,8 +76,8 @@ impl ShortTerm {
         }
     }
 
-    /// A round with loss outside a probe: from the bounds in force, or from `max_rate` and `cwnd`, go toward what was
-    /// delivered, at most by the factor `beta`.
+    /// Tighten the bounds after a round with loss outside a probe: from the current bounds, or `max_rate` and `cwnd`,
+    /// to the delivered values, by the factor `beta` at most.
     pub fn tighten(&mut self, max_rate: Rate, cwnd: u64, beta: f64) {
         if self.rate == NO_RATE_BOUND {
             self.rate = max_rate;
@@ -89,14 +89,14 @@ impl ShortTerm {
         self.in_flight = self.delivered_latest.max((self.in_flight as f64 * beta) as u64);
     }
 
-    /// Forget the round's signals.
+    /// Reset the round's signals.
     pub const fn reset_signals(&mut self) {
         self.loss_in_round = false;
         self.rate_latest = Rate::ZERO;
         self.delivered_latest = 0;
     }
 
-    /// Drop the bounds.
+    /// Remove the bounds.
     pub const fn unbind(&mut self) {
         self.rate = NO_RATE_BOUND;
         self.in_flight = UNBOUNDED;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_round_goes_on_from_the_first() {
+    fn a_second_round_continues_from_the_first() {
         let mut model = ShortTerm::default();
         model.tighten(MAX, 100_000, 0.7);
         model.tighten(MAX, 100_000, 0.7);

@@ -1,4 +1,4 @@
-//! From the model to pacing rate, quantum and window (draft, "Updating Control Parameters").
+//! Computes pacing rate, quantum and window from the model (draft, "Updating Control Parameters").
 
 use ccgym_core::{AckEvent, Rate};
 
@@ -7,23 +7,23 @@ use super::Bbr3;
 use crate::bbr_model::bandwidth::product;
 use crate::bbr_model::{window, MIN_WINDOW};
 
-/// A quantum lasts this long at the pacing rate. Milliseconds.
+/// Duration of a quantum at the pacing rate, ms.
 const QUANTUM_MS: u64 = 1;
 /// Bounds of a quantum: packets and bytes.
 const MIN_QUANTUM_PACKETS: u64 = 2;
 const MAX_QUANTUM_BYTES: u64 = 64 * 1024;
 /// Quanta that the offloads of sender and receiver hold (draft, "TCP Offload Budget").
 const OFFLOAD_QUANTA: u64 = 3;
-/// What PROBE_UP adds, so that even a tiny pipe sees more. Packets.
+/// Addition in PROBE_UP, so that even a tiny pipe has more in flight. Packets.
 const PROBE_UP_EXTRA: u64 = 2;
 
-/// Bytes that leave back to back at `rate`.
+/// Return the bytes that leave back to back at `rate`.
 pub(super) fn quantum(rate: Rate, mss: u64) -> u64 {
     (rate.0 / 8 * QUANTUM_MS / 1000).min(MAX_QUANTUM_BYTES).max(MIN_QUANTUM_PACKETS * mss)
 }
 
 impl Bbr3 {
-    /// Gains of pacing and of the window in the present state.
+    /// Return the gains of pacing and of the window in the current state.
     pub(super) fn gains(&self) -> (f64, f64) {
         let p = &self.parameters;
         match self.state {
@@ -42,7 +42,7 @@ impl Bbr3 {
         }
     }
 
-    /// `gain` bandwidth-delay products of `bandwidth`; the initial window while the round trip is unknown.
+    /// Return `gain` BDPs at `bandwidth`; the initial window while the RTT is unknown.
     pub(super) fn products_of(&self, bandwidth: Rate, gain: f64) -> u64 {
         match self.min_rtt.get() {
             None => self.initial_window,
@@ -50,19 +50,19 @@ impl Bbr3 {
         }
     }
 
-    /// `gain` products of the bandwidth in force.
+    /// Return `gain` BDPs at the current bandwidth.
     pub(super) fn products(&self, gain: f64) -> u64 {
         self.products_of(self.bandwidth, gain)
     }
 
-    /// At least what offloads and delayed acknowledgements hold.
+    /// Raise `bytes` to the min that offloads and delayed acknowledgements need.
     pub(super) fn with_budget(&self, bytes: u64) -> u64 {
         let floor = (OFFLOAD_QUANTA * self.quantum).max(MIN_WINDOW * self.mss);
         let extra = if self.state == State::ProbeUp { PROBE_UP_EXTRA * self.mss } else { 0 };
         bytes.max(floor) + extra
     }
 
-    /// What should be in flight: a product, unless congestion cut the window below it.
+    /// Return the target in flight: a BDP, or the window if congestion reduced it below that.
     pub(super) fn target_in_flight(&self) -> u64 {
         self.products(1.0).min(self.cwnd)
     }
@@ -77,9 +77,9 @@ impl Bbr3 {
 
     pub(super) fn set_cwnd(&mut self, event: &AckEvent<'_>) {
         let (_, gain) = self.gains();
-        let most = self.with_budget(self.products(gain) + self.extra_acked());
+        let max_window = self.with_budget(self.products(gain) + self.extra_acked());
         let early = event.delivered < self.initial_window;
-        let cwnd = window::toward(most, self.cwnd, event.acked_bytes, self.full_pipe_once, early);
+        let cwnd = window::toward(max_window, self.cwnd, event.acked_bytes, self.full_pipe_once, early);
         self.cwnd = cwnd.max(MIN_WINDOW * self.mss);
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());

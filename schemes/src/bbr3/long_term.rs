@@ -1,17 +1,17 @@
-//! The long-term bound of what may be in flight: set where a probe met too much loss, raised by probes that do not
+//! The long-term bound of the bytes in flight: set when a probe causes too much loss, raised by probes that do not
 //! (draft, "Probing for Bandwidth In ProbeBW").
 
 use super::congestion::UNBOUNDED;
 
-/// The slope doubles each round, this often at most.
+/// Max number of times that the slope doubles, once per round.
 const MAX_DOUBLINGS: u32 = 30;
 
-/// The bound, and how fast a probe raises it. Bytes.
+/// The bound, and its growth in a probe. Bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LongTerm {
-    /// [`UNBOUNDED`] until a probe met too much loss.
+    /// The bound; [`UNBOUNDED`] before the first probe with too much loss.
     pub bound: u64,
-    /// Rounds in which the present probe has raised it.
+    /// Rounds in which the current probe has raised it.
     rounds: u32,
     /// Bytes to be acknowledged per packet of growth.
     acked_per_packet: u64,
@@ -26,7 +26,7 @@ impl Default for LongTerm {
 }
 
 impl LongTerm {
-    /// The bound less `share` of it, one packet at least; not below `min`.
+    /// Return the bound less `share` of it, at least one packet; not below `min`.
     pub fn with_headroom(&self, share: f64, mss: u64, min: u64) -> u64 {
         if self.bound == UNBOUNDED {
             return UNBOUNDED;
@@ -35,25 +35,25 @@ impl LongTerm {
         self.bound.saturating_sub(headroom).max(min)
     }
 
-    /// A probe is being prepared.
+    /// Prepare a probe.
     pub const fn prepare(&mut self) {
         self.rounds = 0;
         self.acked = 0;
     }
 
-    /// The probe is over.
+    /// End the probe.
     pub const fn stop(&mut self) {
         self.acked_per_packet = UNBOUNDED;
     }
 
-    /// Another round of the probe: 1, 2, 4, … packets of growth, spread over a window.
+    /// Begin another round of the probe: 1, 2, 4, … packets of growth, spread over a window.
     pub fn steepen(&mut self, cwnd: u64, mss: u64) {
         let packets = 1u64 << self.rounds;
         self.rounds = (self.rounds + 1).min(MAX_DOUBLINGS);
         self.acked_per_packet = (cwnd / packets).max(mss);
     }
 
-    /// `acked` bytes were acknowledged while the bound held the probe back.
+    /// Add `acked` bytes acknowledged while the bound limited the probe.
     pub fn grow(&mut self, acked: u64, mss: u64) {
         self.acked = self.acked.saturating_add(acked);
         if self.acked >= self.acked_per_packet {
@@ -64,14 +64,15 @@ impl LongTerm {
     }
 }
 
-/// Whether `lost` bytes of `in_flight` are more than `threshold` tolerates.
+/// True if `lost` bytes of `in_flight` exceed `threshold`.
 #[inline]
 pub fn too_high(lost: u64, in_flight: u64, threshold: f64) -> bool {
     lost as f64 > in_flight as f64 * threshold
 }
 
-/// In flight at which the losses passed `threshold`: somewhere within the packet of `bytes` that was sent as the last of
-/// `in_flight`, of which `lost` were lost by then. Where they had passed it before, what preceded the packet.
+/// Return the bytes in flight at which the losses exceeded `threshold`: a point within the packet of `bytes`, the last
+/// sent of `in_flight`, with `lost` bytes lost by then. If they had exceeded it before, the bytes in flight before the
+/// packet.
 pub fn in_flight_at_loss(in_flight: u64, bytes: u64, lost: u64, threshold: f64) -> u64 {
     let before = in_flight.saturating_sub(bytes) as f64;
     let lost_before = lost.saturating_sub(bytes) as f64;

@@ -1,5 +1,4 @@
-//! The minimum round trip, over ten seconds, and its younger copy of five seconds that calls for PROBE_RTT (draft,
-//! "ProbeRTT Logic").
+//! The min RTT over ten seconds, and a second one over five seconds that starts PROBE_RTT (draft, "ProbeRTT Logic").
 
 use ccgym_core::{TimeSpan, Timestamp};
 
@@ -14,18 +13,18 @@ pub struct MinRtt {
 }
 
 impl MinRtt {
-    /// Nothing measured; ages from `now`.
+    /// Make filters without a sample; ages count from `now`.
     pub const fn new(now: Timestamp) -> Self {
         Self { value: TimeSpan::MAX, stamp: now, recent: AgedMin::new(now) }
     }
 
-    /// The handshake's round trip is the first estimate.
+    /// Take the handshake's RTT as the first estimate.
     pub const fn start(&mut self, now: Timestamp, rtt: TimeSpan) {
         self.value = rtt;
         self.stamp = now;
     }
 
-    /// The estimate, if there is one.
+    /// Return the estimate, if there is one.
     #[inline]
     pub const fn get(&self) -> Option<TimeSpan> {
         if self.value.0 == TimeSpan::MAX.0 {
@@ -35,7 +34,7 @@ impl MinRtt {
         }
     }
 
-    /// Take a sample; returns whether the younger minimum was older than `interval`, so that PROBE_RTT is due.
+    /// Add a sample; returns true if the shorter filter's min was older than `interval`, so that PROBE_RTT is due.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, interval: TimeSpan, window: TimeSpan) -> bool {
         let due = self.recent.update(now, sample, false, interval);
@@ -46,7 +45,7 @@ impl MinRtt {
         due
     }
 
-    /// PROBE_RTT has just looked: the next one is due an interval from now.
+    /// Restart the interval after a PROBE_RTT.
     pub const fn renew(&mut self, now: Timestamp) {
         self.recent.renew(now);
     }
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn renewing_puts_the_next_look_off() {
+    fn renewing_delays_the_next_probe_rtt() {
         let mut min = MinRtt::new(Timestamp::ZERO);
         let five = TimeSpan::from_millis(5_000);
         min.renew(Timestamp::from_millis(6_000));

@@ -1,8 +1,8 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026, and the corrections in its repository up to 2026-08-03).
 //!
-//! Version 1 takes loss for noise; version 3 adds two bounds to the model. A probe for bandwidth that meets too much
-//! loss sets the long-term bound of what may be in flight; loss at other times sets the short-term bounds of rate and
-//! window, until the next probe. One file per part of the model; this one puts them in the draft's order.
+//! Version 1 ignores loss; version 3 adds two bounds to the model. A probe for bandwidth with too much loss sets the
+//! long-term bound of the bytes in flight; loss at other times sets the short-term bounds of rate and window, until the
+//! next probe. One file per part of the model; this one calls them in the draft's order.
 //!
 //! ECN is left out, as in the draft. Known differences: see `docs/schemes/bbr3.md`.
 
@@ -42,12 +42,12 @@ use send_history::SendHistory;
 use startup_loss::LossRanges;
 use state::{AckPhase, State};
 
-/// Age at which a sample leaves the bandwidth filter: it holds the present cycle and the one before.
+/// Age at which a sample leaves the bandwidth filter: it holds the current cycle and the previous one.
 const BANDWIDTH_CYCLES: u64 = 1;
-/// DRAIN ends after this many rounds at the latest.
+/// Max rounds of DRAIN.
 const MAX_DRAIN_ROUNDS: u64 = 3;
 
-/// What one acknowledgement tells (the draft's `RS`). All zero where it tells nothing.
+/// Measurements of one acknowledgement (the draft's `RS`); zero without a rate sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     delivery: Delivery,
@@ -66,7 +66,7 @@ pub struct Bbr3 {
 
     // The model.
     max_bandwidth: MaxBandwidth,
-    /// The bandwidth in force: the filter's, bounded by the short-term model.
+    /// The current bandwidth: the filter's, bounded by the short-term model.
     bandwidth: Rate,
     min_rtt: MinRtt,
     short_term: ShortTerm,
@@ -75,14 +75,14 @@ pub struct Bbr3 {
     extra_acked: MaxOfRounds,
     extra_acked_in_startup: MaxOfRounds,
     history: SendHistory,
-    /// Bytes delivered over the flow's life, as last heard.
+    /// Bytes delivered since the flow started, at the latest event.
     delivered: u64,
 
     rounds: Rounds,
 
     // States.
     full_pipe: FullPipe,
-    /// Whether the pipe was ever full.
+    /// True once the pipe was full.
     full_pipe_once: bool,
     loss_ranges: LossRanges,
     drain_start_round: u64,
@@ -95,10 +95,10 @@ pub struct Bbr3 {
     cycle_start: Timestamp,
     probe_wait: TimeSpan,
     rounds_since_probe: u64,
-    /// Whether losses are of packets that a probe sent, and it was not answered yet.
+    /// True while losses are of packets of a probe that has no result yet.
     samples_answer_probe: bool,
     previous_probe_too_high: bool,
-    /// The latest probe stopped where the one before met its losses.
+    /// True if the latest probe stopped at the level of the previous losses.
     previous_probe_cautious: bool,
 
     // Recovery.
@@ -114,7 +114,7 @@ pub struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// A flow that has yet to be given its context.
+    /// Make a flow; `init` gives it its context.
     pub fn new(parameters: Bbr3Parameters) -> Self {
         Self {
             parameters,
@@ -156,7 +156,8 @@ impl Bbr3 {
         }
     }
 
-    /// Acknowledgement aggregation, bytes. Start-up remembers a round of it, for its rate is still growing.
+    /// Return the bytes of acknowledgement aggregation. STARTUP uses the max of one round, since its rate is still
+    /// growing.
     fn extra_acked(&self) -> u64 {
         if self.full_pipe_once {
             self.extra_acked.get()
@@ -211,7 +212,7 @@ impl Bbr3 {
 
     // --- states ------------------------------------------------------------------------------------------------
 
-    /// Tests and debug builds check that the transition is allowed.
+    /// Set the state; tests and debug builds check that the transition is allowed.
     fn transition_to(&mut self, state: State) {
         let allowed = !cfg!(any(test, debug_assertions)) || self.state.may_become(state);
         assert!(allowed, "BBRv3 went from {:?} to {state:?}", self.state);
@@ -256,7 +257,7 @@ impl Bbr3 {
         self.restore_cwnd();
         self.short_term.unbind();
         if self.full_pipe_once {
-            // In flight is below a product already.
+            // In flight is below a BDP already.
             self.start_down(now);
             self.start_cruise();
         } else {
@@ -303,7 +304,7 @@ impl CongestionControl for Bbr3 {
         let was_in_recovery = self.in_recovery;
         self.in_recovery = event.in_recovery;
         self.after_timeout &= event.in_recovery && !event.entered_recovery;
-        // Losses that a timer found reach the rest of the model with the next acknowledgement.
+        // Losses that a timer detected reach the rest of the model with the next acknowledgement.
         if event.acked_packets == 0 {
             return;
         }
@@ -342,12 +343,13 @@ impl CongestionControl for Bbr3 {
         for packet in event.lost {
             self.on_lost_packet(event.now, packet);
         }
-        // Nothing is in flight any more; from one packet the window returns to the model's with what is acknowledged.
+        // Nothing is in flight any more; from one packet the window grows back to the model's with each
+        // acknowledgement.
         self.cwnd = self.mss;
     }
 
     fn on_spurious_loss(&mut self, event: &SpuriousLossEvent) {
-        // A REFILL that begins now lasts until what leaves from now on arrives.
+        // A REFILL that begins now lasts until packets sent from now on arrive.
         self.delivered = event.delivered;
         self.undo_losses();
     }

@@ -1,4 +1,4 @@
-//! The registry entry and what may be set from outside. Defaults are the draft's.
+//! The registry entry and its parameters. Defaults are the draft's.
 
 use ccgym_core::TimeSpan;
 
@@ -31,7 +31,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             probe_rtt_cwnd_gain: number(0.5, (0.01, 1.0), "BDP");
             /// Share of lost bytes per round above which a probe was too high.
             loss_threshold: number(0.02, (0.0, 1.0), "");
-            /// What is left of the short-term bounds after a round with loss, at least.
+            /// Min factor on the short-term bounds after a round with loss.
             beta: number(0.7, (0.1, 1.0), "");
             /// Share of the long-term bound that PROBE_CRUISE leaves to other flows.
             headroom: number(0.15, (0.0, 0.9), "");
@@ -43,9 +43,9 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             probe_rtt_duration: number(200.0, (0.0, 10_000.0), "ms");
             /// Minimum time from one PROBE_DOWN to the next probe.
             probe_wait: number(2.0, (0.0, 1e6), "s");
-            /// Most that chance adds to it.
+            /// Max random addition to it.
             probe_wait_spread: number(1.0, (0.0, 1e6), "s");
-            /// Most rounds to the next probe: Reno needs as many as its window has packets.
+            /// Max rounds to the next probe: Reno needs as many as its window has packets.
             probe_wait_rounds: integer(63, (1, 1_000_000), "rounds");
             /// Length of the maximum filter of acknowledgement aggregation.
             extra_acked_window: integer(10, (1, 1000), "rounds");

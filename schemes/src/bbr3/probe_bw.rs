@@ -11,7 +11,7 @@ impl Bbr3 {
     pub(super) fn start_down(&mut self, now: Timestamp) {
         self.short_term.reset_signals();
         self.long_term.stop();
-        // Flows that share a bottleneck probe at different times.
+        // Flows that share a bottleneck must probe at different times.
         self.rounds_since_probe = self.rng.below(2);
         let seconds = self.parameters.probe_wait + self.parameters.probe_wait_spread * self.rng.uniform();
         self.probe_wait = TimeSpan::from_secs_f64(seconds);
@@ -42,7 +42,7 @@ impl Bbr3 {
         self.long_term.steepen(self.cwnd, self.mss);
     }
 
-    /// One acknowledgement in the steady state.
+    /// Process one acknowledgement in the steady state.
     pub(super) fn update_cycle(&mut self, event: &AckEvent<'_>, sample: &Sample) {
         if !self.full_pipe_once || self.adapt_long_term(event, sample) {
             return;
@@ -72,7 +72,7 @@ impl Bbr3 {
         }
     }
 
-    /// Whether to probe: by the clock, or after as many rounds as Reno needs to grow by its window.
+    /// True if it is time to probe: by the clock, or after as many rounds as Reno needs to grow by its window.
     fn is_time_to_probe(&self, now: Timestamp) -> bool {
         let reno_rounds = self.target_in_flight() / self.mss;
         now.since(self.cycle_start) > self.probe_wait
@@ -85,20 +85,20 @@ impl Bbr3 {
     }
 
     fn is_time_to_go_down(&mut self, event: &AckEvent<'_>, sample: &Sample) -> bool {
-        // After a probe that went too high the next one stops where that one met its losses.
+        // After a probe with too much loss the next one stops at the level of that loss.
         if self.previous_probe_too_high && event.in_flight >= self.long_term.bound {
             self.previous_probe_cautious = true;
             return true;
         }
         if event.cwnd_limited && self.cwnd >= self.long_term.bound {
-            // Flat because the bound holds the probe back: no verdict about the path.
+            // Flat because the bound limits the probe: this shows nothing of the path.
             self.full_pipe.restart(sample.delivery.rate);
             return false;
         }
         self.full_pipe.reached()
     }
 
-    /// Follow the acknowledgements of the probe and move the long-term bound. Returns whether it changed the state.
+    /// Follow the acknowledgements of the probe and change the long-term bound. Returns true if it changed the state.
     fn adapt_long_term(&mut self, event: &AckEvent<'_>, sample: &Sample) -> bool {
         if self.ack_phase == AckPhase::Starting && self.rounds.ended {
             self.ack_phase = AckPhase::Feedback;
@@ -138,14 +138,14 @@ impl Bbr3 {
         }
     }
 
-    /// A packet of the probe was lost with `in_flight` bytes out, and losses passed the threshold there.
+    /// Handle a lost packet of the probe, sent with `in_flight` bytes out, where losses exceeded the threshold.
     pub(super) fn on_probe_too_high(&mut self, now: Timestamp, in_flight: u64, app_limited: bool) {
         self.previous_probe_too_high = true;
-        // One answer per probe.
+        // One reaction per probe.
         self.samples_answer_probe = false;
         if !app_limited {
-            let least = (self.target_in_flight() as f64 * self.parameters.beta) as u64;
-            self.long_term.bound = in_flight.max(least);
+            let min_bound = (self.target_in_flight() as f64 * self.parameters.beta) as u64;
+            self.long_term.bound = in_flight.max(min_bound);
         }
         if self.state == State::ProbeUp {
             self.undo.state = Some(State::ProbeUp);

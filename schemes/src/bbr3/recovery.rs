@@ -1,5 +1,5 @@
-//! Losses: what they tell of a probe, when they end STARTUP, and how to go back when they prove to be none (draft,
-//! "Updating the Model Upon Packet Loss" and "Updating the Model Upon Detecting a Spurious Loss Recovery").
+//! Losses: their meaning for a probe, the end of STARTUP, and the undo if they were spurious (draft, "Updating the
+//! Model Upon Packet Loss" and "Updating the Model Upon Detecting a Spurious Loss Recovery").
 
 use ccgym_core::congestion_control::LostPacket;
 use ccgym_core::{Rate, Timestamp};
@@ -8,7 +8,7 @@ use super::long_term::{in_flight_at_loss, too_high};
 use super::state::State;
 use super::{Bbr3, Sample};
 
-/// What to return to when an episode of loss proves to be none.
+/// State to restore if an episode of loss was spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     /// The state that the losses ended.
@@ -19,7 +19,7 @@ pub(super) struct Undo {
 }
 
 impl Bbr3 {
-    /// An episode, or PROBE_RTT, is about to cut the window.
+    /// Save the window before an episode, or PROBE_RTT, reduces it.
     pub(super) fn save_cwnd(&mut self) {
         self.prior_cwnd.save(self.cwnd, self.in_recovery || self.state == State::ProbeRtt);
     }
@@ -28,7 +28,7 @@ impl Bbr3 {
         self.cwnd = self.prior_cwnd.restore(self.cwnd);
     }
 
-    /// An episode of loss begins. It may prove to be none.
+    /// Save the state at the start of an episode, which may be spurious.
     pub(super) fn save_for_undo(&mut self) {
         self.save_cwnd();
         self.undo = Undo {
@@ -55,7 +55,7 @@ impl Bbr3 {
         }
     }
 
-    /// Losses in STARTUP over a full round of fast recovery. It began with the first of them, and so did the round.
+    /// Check losses in STARTUP over a full round of fast recovery, which began with the first of them.
     pub(super) fn check_startup_loss(&mut self, sample: &Sample, loss_in_round: bool) {
         if !self.short_term.round.ended {
             return;
@@ -71,7 +71,7 @@ impl Bbr3 {
         self.long_term.bound = self.products(1.0).max(self.short_term.delivered_latest);
     }
 
-    /// The losses of the latest episode were none: go back to what they ended.
+    /// Restore the state before the latest episode, whose losses were spurious.
     pub(super) fn undo_losses(&mut self) {
         self.restore_cwnd();
         self.short_term.loss_in_round = false;

@@ -1,20 +1,20 @@
-//! What was true when a packet left: bytes lost until then, and whether the application held sending back. A lost packet
-//! does not carry it, so the changes are kept instead.
+//! The state at the departure of each packet: bytes lost until then, and whether the application limited sending. A
+//! lost packet does not carry it, so the changes are stored instead.
 
 use std::collections::VecDeque;
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// Changes kept. What was sent before the oldest one is judged by it.
+/// Max number of stored changes. The oldest one is used for packets sent before it.
 const MAX_CHANGES: usize = 512;
 
 /// The state of the flow from a time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Then {
     at: Timestamp,
-    /// Bytes lost over the flow's life.
+    /// Bytes lost since the flow started.
     pub lost: u64,
-    /// Whether what left was limited by the application.
+    /// True if the application limits sending.
     pub app_limited: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Then {
 #[derive(Clone, Debug)]
 pub struct SendHistory {
     changes: VecDeque<Then>,
-    /// Delivered bytes at which the application's limit no longer shows.
+    /// Delivered bytes at which the application's limit ends.
     limited_until: u64,
 }
 
@@ -33,19 +33,19 @@ impl Default for SendHistory {
 }
 
 impl SendHistory {
-    /// The state in force.
+    /// Return the current state.
     pub fn now(&self) -> Then {
         self.changes.back().copied().unwrap_or_default()
     }
 
-    /// The state in which a packet left at `sent`.
+    /// Return the state in which a packet left at `sent`.
     pub fn at(&self, sent: Timestamp) -> Then {
         let later = self.changes.partition_point(|change| change.at <= sent);
         self.changes.get(later.saturating_sub(1)).copied().unwrap_or_default()
     }
 
     fn push(&mut self, change: Then) {
-        // Time runs on; a mark may be a nanosecond ahead.
+        // A mark may be a nanosecond ahead of the clock.
         let at = change.at.max(self.now().at);
         let change = Then { at, ..change };
         match self.changes.back_mut() {
@@ -57,14 +57,14 @@ impl SendHistory {
         }
     }
 
-    /// `bytes` were declared lost. What leaves now leaves after that.
+    /// Add `bytes` declared lost; packets sent from now on leave after that.
     pub fn on_lost(&mut self, now: Timestamp, bytes: u64) {
         let last = self.now();
         self.push(Then { at: now, lost: last.lost + bytes, ..last });
     }
 
-    /// The application ran dry with `in_flight` bytes out and `delivered` arrived: what leaves from the next nanosecond on
-    /// is limited by it.
+    /// Note that the application had no data, with `in_flight` bytes out and `delivered` arrived: packets sent from the
+    /// next nanosecond on are limited by it.
     pub fn on_app_limited(&mut self, now: Timestamp, delivered: u64, in_flight: u64) {
         self.limited_until = (delivered + in_flight).max(1);
         if !self.now().app_limited {
@@ -72,7 +72,7 @@ impl SendHistory {
         }
     }
 
-    /// `delivered` bytes have arrived over the flow's life.
+    /// Update with `delivered` bytes since the flow started.
     #[inline]
     pub fn on_delivered(&mut self, now: Timestamp, delivered: u64) {
         if self.limited_until != 0 && delivered > self.limited_until {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_judged_by_what_was_lost_when_it_left() {
+    fn the_state_of_a_packet_is_that_of_its_departure() {
         let mut history = SendHistory::default();
         history.on_lost(at(10), 1500);
         history.on_lost(at(10), 1500);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_begins_after_the_mark_and_ends_with_the_bubble() {
+    fn the_limit_begins_after_the_mark_and_ends_when_its_packets_arrive() {
         let mut history = SendHistory::default();
         history.on_app_limited(at(10), 1000, 500);
         history.on_delivered(at(20), 1500);

@@ -1,10 +1,10 @@
-//! Losses that end STARTUP: many separate ones over a full round, and more than the threshold of what was in flight
-//! (draft, "Exiting Startup Based on Packet Loss").
+//! Losses that end STARTUP: many separate ones over a full round, and a larger share of the bytes in flight than the
+//! threshold (draft, "Exiting Startup Based on Packet Loss").
 
 use ccgym_core::congestion_control::LostPacket;
 use ccgym_core::PacketNumber;
 
-/// Separate ranges of lost packets that it takes (draft, `BBRStartupFullLossCnt`).
+/// Min separate ranges of lost packets (draft, `BBRStartupFullLossCnt`).
 const ENOUGH_RANGES: u32 = 6;
 
 /// The separate ranges of packets lost in a round.
@@ -15,7 +15,7 @@ pub struct LossRanges {
 }
 
 impl LossRanges {
-    /// Another packet was lost. Packets come sorted within an event.
+    /// Add a lost packet. Packets are sorted within an event.
     pub fn note(&mut self, packet: &LostPacket) {
         let continues = self.last.is_some_and(|last| last + 1 == packet.number);
         if !continues {
@@ -24,12 +24,12 @@ impl LossRanges {
         self.last = Some(packet.number);
     }
 
-    /// A new round.
+    /// Begin a new round.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether there were enough of them.
+    /// True if there are enough ranges.
     pub const fn enough(&self) -> bool {
         self.count >= ENOUGH_RANGES
     }

@@ -1,4 +1,4 @@
-//! What the flow is doing, and what its acknowledgements mean.
+//! States of the flow, and phases of its acknowledgements.
 
 /// The states of the draft's diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,20 +7,20 @@ pub enum State {
     Startup,
     /// Emptying the queue that start-up built.
     Drain,
-    /// Emptying the queue that a probe built, down to the headroom.
+    /// Emptying the queue of a probe, down to the headroom.
     ProbeDown,
     /// Sending at the bandwidth, with headroom left for others.
     ProbeCruise,
-    /// Filling the pipe for a round, so that the probe to come starts from a full one.
+    /// Filling the pipe for a round, so that the next probe starts from a full one.
     ProbeRefill,
     /// Sending faster to find more bandwidth.
     ProbeUp,
-    /// Emptying the pipe to see the propagation delay.
+    /// Emptying the pipe to measure the propagation delay.
     ProbeRtt,
 }
 
 impl State {
-    /// What the draft calls it.
+    /// Return the name in the draft.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// Whether `next` may follow: the draft's diagram, and the returns after losses that proved wrong.
+    /// True if `next` may follow: the draft's diagram, and the returns after spurious losses.
     pub const fn may_become(self, next: Self) -> bool {
         match next {
             Self::Startup => !matches!(self, Self::Startup),
@@ -46,28 +46,28 @@ impl State {
         }
     }
 
-    /// Whether it is one of the four of PROBE_BW.
+    /// True in the four states of PROBE_BW.
     pub const fn in_probe_bw(self) -> bool {
         matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)
     }
 
-    /// Whether losses are taken for the answer to a probe.
+    /// True if losses count as the result of a probe.
     pub const fn probing(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
     }
 }
 
-/// What arriving acknowledgements tell about the probe.
+/// Relation of arriving acknowledgements to the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPhase {
-    /// Nothing.
+    /// No probe.
     Idle,
     /// The pipe is being filled.
     Refilling,
-    /// The probe has begun, but they are still for what was sent before it.
+    /// The probe has begun, but the packets acknowledged were sent before it.
     Starting,
-    /// They answer the probe.
+    /// They are for packets of the probe.
     Feedback,
-    /// The probe is over, but they still answer it.
+    /// The probe is over, but they are still for its packets.
     Stopping,
 }

@@ -1,5 +1,5 @@
-//! Formulas of the machine as a whole, and its transitions against hand-built events, on a path of 12 Mbit/s and 40 ms
-//! (40 packets). What it does on paths is in `crates/ccgym-sim/tests/behavior/expectations_bbr3.rs`.
+//! Formulas of the state machine, and its transitions with hand-made events, on a path of 12 Mbit/s and 40 ms (40
+//! packets). Its behavior on paths is in `crates/ccgym-sim/tests/behavior/expectations_bbr3.rs`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::registry::Parameters;
 use crate::testing::{context, MockTransport, TestEvent, MSS};
 
 const RTT: TimeSpan = TimeSpan::from_millis(40);
-/// One packet takes this long at the bottleneck.
+/// Time of one packet at the bottleneck.
 const SERVICE: TimeSpan = TimeSpan::from_millis(1);
 const STATES: [State; 7] = [
     State::Startup,
@@ -25,7 +25,7 @@ const STATES: [State; 7] = [
     State::ProbeRtt,
 ];
 
-/// A flow that knows 12 Mbit/s and 40 ms, so a product of 40 packets, and has filled its pipe.
+/// Make a flow that knows 12 Mbit/s and 40 ms, a BDP of 40 packets, and has filled its pipe.
 fn model() -> Bbr3 {
     let parameters = Parameters::resolve(&ENTRY.info, &serde_json::Map::new()).unwrap();
     let mut flow = Bbr3::new(Bbr3Parameters::from(&parameters));
@@ -42,7 +42,7 @@ fn host() -> MockTransport {
     MockTransport::of("bbr3", &json!({}))
 }
 
-/// Acknowledge at the path's pace until `state` is reached. The host ignores pacing: queues are emptied by hand.
+/// Acknowledge at the path's rate until `state` is reached. The host ignores pacing: the test empties queues.
 fn until(h: &mut MockTransport, state: State) {
     let start = h.now;
     while h.scheme.state() != state.name() {
@@ -57,7 +57,7 @@ fn until(h: &mut MockTransport, state: State) {
     }
 }
 
-/// Whatever happens to both versions, their states follow each other as their diagrams say: `transition_to` asserts that.
+/// At random events the states of both versions follow their diagrams: `transition_to` asserts that.
 #[test]
 fn states_follow_each_other_as_allowed() {
     for (scheme, states) in [("bbr", 4), ("bbr3", STATES.len())] {
@@ -85,7 +85,7 @@ fn states_follow_each_other_as_allowed() {
 }
 
 #[test]
-fn a_transition_that_the_draft_does_not_know_is_noticed() {
+fn a_transition_that_is_not_in_the_draft_panics() {
     for state in [State::ProbeUp, State::Drain, State::ProbeRefill] {
         let mut flow = model();
         flow.state = State::ProbeRtt;
@@ -126,14 +126,14 @@ fn window_caps_of_each_state() {
             flow.state = state;
             flow.long_term.bound = 50 * MSS;
             flow.short_term.in_flight = short_term * MSS;
-            // An acknowledgement that leaves the state as it is.
+            // An acknowledgement that keeps the state.
             flow.set_cwnd(&acknowledgement(&host));
             assert_eq!(flow.cwnd / MSS, cap, "{state:?}, {short_term}");
         }
     }
 }
 
-/// Nothing but one packet acknowledged.
+/// Return an acknowledgement of one packet.
 fn acknowledgement(host: &MockTransport) -> ccgym_core::AckEvent<'_> {
     let of = crate::testing::acknowledgement(host.now, 1, &host.rtt);
     ccgym_core::AckEvent { prior_in_flight: 40 * MSS, in_flight: 39 * MSS, delivered: 1_000 * MSS, ..of }
@@ -183,7 +183,7 @@ fn a_probe_that_was_too_high_sets_the_bound() {
         assert_eq!(flow.long_term.bound, bound.map_or(UNBOUNDED, |packets| packets * MSS));
         assert_eq!(flow.undo.state, Some(State::ProbeUp));
     }
-    // In REFILL the bound is set, but the state goes on.
+    // In REFILL the bound is set, but the state stays.
     let mut flow = model();
     flow.state = State::ProbeRefill;
     flow.on_probe_too_high(Timestamp::ZERO, 50 * MSS, false);
@@ -191,8 +191,8 @@ fn a_probe_that_was_too_high_sets_the_bound() {
 }
 
 #[test]
-fn an_episode_that_was_none_is_undone() {
-    // State that the losses ended, state now, and the state after.
+fn a_spurious_episode_is_undone() {
+    // State before the losses, current state, and the state after.
     for (ended, now, after) in [
         (Some(State::Startup), State::Drain, State::Startup),
         (Some(State::Startup), State::ProbeRtt, State::ProbeRtt),
@@ -232,7 +232,7 @@ fn the_cycle_in_order() {
         until(&mut h, state);
         seen.push(h.now);
     }
-    // The wait began with the PROBE_DOWN that passed into PROBE_CRUISE at once; rounds come fast without pacing.
+    // The wait began with the PROBE_DOWN, which ended at once; rounds are short without pacing.
     assert!(seen.windows(2).all(|pair| pair[0] <= pair[1]));
     // PROBE_REFILL lasts one round.
     let refill = seen[3].since(seen[2]).as_millis_f64();

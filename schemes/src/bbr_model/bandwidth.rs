@@ -1,28 +1,28 @@
-//! The bottleneck's bandwidth: the largest delivery rate of a window, and the product with the round trip.
+//! The bottleneck bandwidth: the max delivery rate of a window, and the BDP.
 
 use ccgym_core::rate_sampler::RateSample;
 use ccgym_core::{Rate, TimeSpan};
 
 use crate::filters::max_of_rounds::MaxOfRounds;
 
-/// The rate of one sample. Floating point, since a 128-bit division per acknowledgement would be slow.
+/// Return the rate of one sample. Floating point, since a 128-bit division per acknowledgement would be slow.
 #[inline]
 pub fn delivery_rate(sample: &RateSample) -> Rate {
     Rate((sample.delivered as f64 * 8e9 / sample.interval.0.max(1) as f64) as u64)
 }
 
-/// `gain` products of `bandwidth` and `rtt`, bytes.
+/// Return `gain` BDPs of `bandwidth` and `rtt`, bytes.
 #[inline]
 pub fn product(bandwidth: Rate, rtt: TimeSpan, gain: f64) -> f64 {
     bandwidth.0 as f64 * rtt.0 as f64 / 8e9 * gain
 }
 
-/// The filter. Time is whatever counter the caller passes.
+/// The filter. The caller chooses the unit of time.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxBandwidth(MaxOfRounds);
 
 impl MaxBandwidth {
-    /// A sample counts while its age is at most `window`.
+    /// Make a filter in which a sample counts while its age is at most `window`.
     pub const fn new(window: u64) -> Self {
         Self(MaxOfRounds::new(window))
     }
@@ -32,7 +32,7 @@ impl MaxBandwidth {
         Rate(self.0.get())
     }
 
-    /// Take a sample. A `limited` one is a lower bound: it counts only where it says more than is known.
+    /// Add a sample. A `limited` one is a lower bound: it counts only if it exceeds the max.
     #[inline]
     pub fn update(&mut self, now: u64, rate: Rate, limited: bool) {
         if rate > Rate::ZERO && (!limited || rate >= self.get()) {

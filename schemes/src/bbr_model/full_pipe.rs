@@ -1,7 +1,7 @@
-//! Whether sending faster still delivers more.
+//! Detects a full pipe: sending faster no longer delivers more.
 //!
-//! The pipe is full when the bandwidth grew by less than a quarter over three rounds: three, because a receiver's window
-//! or a burst of cross traffic can flatten one (draft-cardwell-iccrg-bbr, §4.3.2).
+//! The pipe is full when the bandwidth grew by less than a quarter over three rounds: three, because a receiver's
+//! window or a burst of cross traffic can flatten one (draft-cardwell-iccrg-bbr, §4.3.2).
 
 use ccgym_core::Rate;
 
@@ -19,13 +19,13 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether the pipe is full. Stays true until [`FullPipe::restart`].
+    /// True if the pipe is full, until [`FullPipe::restart`].
     #[inline]
     pub const fn reached(&self) -> bool {
         self.reached
     }
 
-    /// Judge the round that just ended. Application-limited rounds say nothing about the pipe.
+    /// Update at the end of a round. Application-limited rounds do not count.
     #[inline]
     pub fn on_round(&mut self, bandwidth: Rate, app_limited: bool) {
         if self.reached || app_limited {
@@ -40,17 +40,17 @@ impl FullPipe {
         }
     }
 
-    /// Look for growth over `baseline` afresh.
+    /// Restart with `baseline`.
     pub fn restart(&mut self, baseline: Rate) {
         *self = Self { baseline, ..Self::default() };
     }
 
-    /// A timeout: what was measured before says little about the path now.
+    /// Restart after a timeout: earlier measurements may not describe the path any more.
     pub const fn on_timeout(&mut self) {
         self.baseline = Rate::ZERO;
     }
 
-    /// The loss was none: measure growth afresh, with three new rounds.
+    /// Restart after a spurious loss: measure growth again over three new rounds.
     pub const fn on_spurious_loss(&mut self) {
         self.baseline = Rate::ZERO;
         self.flat_rounds = 0;

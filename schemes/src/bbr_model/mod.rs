@@ -1,5 +1,5 @@
-//! What the versions of BBR share: the filters of bandwidth and round trip, rounds, the detector of a full pipe, the excess
-//! of aggregated acknowledgements, PROBE_RTT, pacing and the movement of the window.
+//! Parts that the versions of BBR share: the filters of bandwidth and RTT, rounds, the detector of a full pipe, the
+//! excess of aggregated acknowledgements, PROBE_RTT, pacing and the movement of the window.
 
 use ccgym_core::congestion_control::Capabilities;
 
@@ -13,7 +13,7 @@ pub mod probe_rtt;
 pub mod rounds;
 pub mod window;
 
-/// Minimum window: enough to keep acknowledgements coming in pairs. Packets.
+/// Min window, packets: enough to keep acknowledgements coming in pairs.
 pub const MIN_WINDOW: u64 = 4;
 
 pub const PACING_MARGIN: Parameter = Parameter::number(
@@ -24,7 +24,7 @@ pub const PACING_MARGIN: Parameter = Parameter::number(
     "Share of the modeled rate at which to pace, so that a standing queue drains.",
 );
 
-/// The model lives on rate samples and acts through pacing.
+/// Return the capabilities: the model needs rate samples and pacing.
 pub fn capabilities() -> Capabilities {
     Capabilities { prr: false, rate_samples: true, pacing_required: true, ..Capabilities::default() }
 }

@@ -2,16 +2,16 @@
 
 use ccgym_core::{Rate, TimeSpan};
 
-/// Assumed round trip when none was measured.
+/// Assumed RTT before the first sample.
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
 
-/// The pacing rate in force. Methods that may change it return whether they did.
+/// The current pacing rate. Methods that may change it return true if they did.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacing {
     rate: Rate,
     /// Share of the modeled rate at which to pace.
     margin: f64,
-    /// Whether the first rate rests on a measured round trip.
+    /// True if the first rate is based on a measured RTT.
     measured: bool,
 }
 
@@ -25,21 +25,21 @@ impl Pacing {
         self.rate
     }
 
-    /// Whether [`Pacing::start`] waits for a round trip.
+    /// True if [`Pacing::start`] waits for an RTT.
     #[inline]
     pub const fn awaits_rtt(&self) -> bool {
         !self.measured
     }
 
-    /// Before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
+    /// Set the rate before the first bandwidth sample: `gain` windows of `cwnd` bytes per `srtt`, 1 ms if unknown.
     pub fn start(&mut self, cwnd: u64, srtt: Option<TimeSpan>, gain: f64) -> bool {
         self.measured = srtt.is_some();
         let srtt = srtt.unwrap_or(NOMINAL_RTT);
         self.set(Rate((cwnd as f64 * 8e9 / srtt.0.max(1_000) as f64 * gain) as u64))
     }
 
-    /// `gain` times `bandwidth`, less the margin. Before the pipe is full the rate never falls: an early sample is a poor
-    /// one.
+    /// Set the rate to `gain` times `bandwidth`, less the margin. Before the pipe is full it never falls: early samples
+    /// are too low.
     #[inline]
     pub fn follow(&mut self, bandwidth: Rate, gain: f64, full_pipe: bool) -> bool {
         // A rate of zero would mean no pacing.
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn never_falls_before_the_pipe_is_full() {
         let mut pacing = Pacing::new(0.99);
-        // Bandwidth in Mbit/s, gain, whether the pipe is full, rate, whether it changes.
+        // Bandwidth in Mbit/s, gain, full pipe, rate, rate changed.
         for (mbps, gain, full, expected, changes) in [
             (10.0, 2.0, false, 19.8, true),
             (5.0, 2.0, false, 19.8, false),

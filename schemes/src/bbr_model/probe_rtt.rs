@@ -1,28 +1,28 @@
-//! PROBE_RTT: a while with little in flight, so that the queue empties and the propagation delay shows.
+//! PROBE_RTT: a time with few packets in flight, so that the queue empties and the propagation delay can be measured.
 
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
-/// What an acknowledgement in the mode leads to.
+/// Effect of an acknowledgement in the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     Waiting,
-    /// The reduced window has just been reached: a round of its own begins.
+    /// The reduced window has just been reached: a new round begins.
     RoundBegins,
     /// Time and round are over.
     Done,
 }
 
-/// When to enter the mode, and the progress of one stay in it.
+/// Entry conditions of the mode, and its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeRtt {
-    /// Minimum time at the reduced window; zero turns the mode off.
+    /// Min time at the reduced window; zero turns the mode off.
     duration: TimeSpan,
-    /// Sending restarts after idle time, which emptied the queue as the mode would have.
+    /// True if sending restarts after idle time, which emptied the queue as the mode would have.
     pub idle_restart: bool,
-    /// When the time at the reduced window is up, once it has begun.
+    /// End of the time at the reduced window, once it has begun.
     until: Option<Timestamp>,
     round_done: bool,
-    /// Delivered counts (first, last) stamped on packets that this mode held back; their rate is a lower bound.
+    /// Delivered counts (first, last) stamped on packets that this mode limited; their rate is a lower bound.
     limited: Option<(u64, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl ProbeRtt {
         Self { duration, idle_restart: false, until: None, round_done: false, limited: None }
     }
 
-    /// Whether to enter the mode, the minimum round trip having `expired`.
+    /// True if the mode must begin; `expired`: the min RTT is too old.
     #[inline]
     pub const fn is_due(&self, expired: bool) -> bool {
         expired && self.duration.0 > 0 && !self.idle_restart
@@ -43,8 +43,8 @@ impl ProbeRtt {
         self.round_done = false;
     }
 
-    /// Everything sent from now (`delivered` bytes) until what is in flight now is delivered was limited by this
-    /// mode rather than by the path.
+    /// Mark as limited by this mode all packets sent from now (`delivered` bytes) until the packets now in flight are
+    /// delivered.
     fn mark_limited(&mut self, delivered: u64, in_flight: u64) {
         let last = delivered + in_flight;
         self.limited = match self.limited {
@@ -53,7 +53,7 @@ impl ProbeRtt {
         };
     }
 
-    /// Whether a packet stamped `prior_delivered` left under that limit.
+    /// True if a packet stamped `prior_delivered` left under that limit.
     #[inline]
     pub const fn was_limited(&self, prior_delivered: u64) -> bool {
         match self.limited {
@@ -62,7 +62,7 @@ impl ProbeRtt {
         }
     }
 
-    /// One acknowledgement in this mode, whose window is `window` bytes; `round_ended` is whether it ended a round.
+    /// Process one acknowledgement in this mode, whose window is `window` bytes; `round_ended`: it ended a round.
     pub fn on_ack(&mut self, event: &AckEvent<'_>, window: u64, round_ended: bool) -> Progress {
         self.mark_limited(event.delivered, event.in_flight);
         self.advance(event.now, event.in_flight <= window, round_ended)
@@ -85,7 +85,7 @@ impl ProbeRtt {
         }
     }
 
-    /// Whether the time is over: after an idle period there is no round to wait for.
+    /// True if the time is over: after an idle period there is no round to wait for.
     pub fn time_is_up(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| now > until)
     }
@@ -101,7 +101,7 @@ mod tests {
     fn needs_both_time_and_a_round_at_the_reduced_window() {
         use Progress::{Done, RoundBegins, Waiting};
         let mut probe = ProbeRtt::new(DURATION);
-        // Time in ms, whether the window is reached, whether a round ended, and what follows.
+        // Time in ms, window reached, round ended, and the progress.
         let time_first = [
             (0, false, true, Waiting),
             (1000, false, true, Waiting),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn due_unless_off_or_idle_time_took_its_place() {
+    fn due_unless_off_or_replaced_by_idle_time() {
         let mut probe = ProbeRtt::new(DURATION);
         assert!(probe.is_due(true) && !probe.is_due(false));
         assert!(!ProbeRtt::new(TimeSpan::ZERO).is_due(true));
@@ -142,7 +142,7 @@ mod tests {
         for (prior_delivered, limited) in [(999, false), (1000, true), (1800, true), (1801, false)] {
             assert_eq!(probe.was_limited(prior_delivered), limited, "{prior_delivered}");
         }
-        // A later PROBE_RTT forgets the first.
+        // A later PROBE_RTT replaces the mark of the first.
         probe.mark_limited(50_000, 100);
         assert!(!probe.was_limited(1500) && probe.was_limited(50_000));
     }

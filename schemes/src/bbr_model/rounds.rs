@@ -1,24 +1,24 @@
 //! Packet-timed rounds: one ends with the acknowledgement of a packet that left after it began.
 
-/// The rounds passed and the one that runs.
+/// Number of rounds, and the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
-    /// Rounds passed.
+    /// Number of completed rounds.
     pub count: u64,
-    /// Whether the latest acknowledgement ended one.
+    /// True if the latest acknowledgement ended a round.
     pub ended: bool,
-    /// Delivered count that an acknowledged packet must have been stamped with to end it.
+    /// The round ends with a packet whose stamped delivered count is at least this.
     ends_at: u64,
 }
 
 impl Rounds {
-    /// A round begins now, with `delivered` bytes arrived.
+    /// Begin a round now, with `delivered` bytes arrived.
     pub const fn restart(&mut self, delivered: u64) {
         self.ends_at = delivered;
     }
 
-    /// A packet that left when `prior_delivered` bytes had arrived is acknowledged now that `delivered` have. Returns
-    /// whether this ends the round.
+    /// Process an acknowledgement, with `delivered` bytes arrived now, of a packet that left when `prior_delivered`
+    /// had. Returns true if it ends the round.
     #[inline]
     pub fn on_sample(&mut self, prior_delivered: u64, delivered: u64) -> bool {
         self.ended = prior_delivered >= self.ends_at;

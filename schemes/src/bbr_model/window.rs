@@ -1,7 +1,7 @@
-//! The window as the model moves it, and what it was before something cut it.
+//! The window that follows the model, and its value before a reduction.
 
-/// The window after an acknowledgement of `acked` bytes: it grows by no more than that toward `target`, and falls to it at
-/// once. Before the pipe is full it does not fall, and `early`, while next to nothing is known, it grows past the target.
+/// Return the window after an acknowledgement of `acked` bytes: it grows toward `target` by at most that, and falls to
+/// it at once. Before the pipe is full it does not fall, and `early` in the flow it may grow past the target.
 #[inline]
 pub fn toward(target: u64, cwnd: u64, acked: u64, full_pipe: bool, early: bool) -> u64 {
     if full_pipe {
@@ -13,17 +13,17 @@ pub fn toward(target: u64, cwnd: u64, acked: u64, full_pipe: bool, early: bool) 
     }
 }
 
-/// The window to return to after a recovery or PROBE_RTT. Bytes.
+/// The window to restore after a recovery or PROBE_RTT. Bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PriorWindow(u64);
 
 impl PriorWindow {
-    /// Remember `cwnd` before something cuts it. While it is cut already, the largest of nested cuts counts.
+    /// Save `cwnd` before a reduction. If it is reduced already, the max of nested saves counts.
     pub fn save(&mut self, cwnd: u64, is_cut: bool) {
         self.0 = if is_cut { self.0.max(cwnd) } else { cwnd };
     }
 
-    /// `cwnd`, or what it was if that is more.
+    /// Return the max of `cwnd` and the saved window.
     #[inline]
     pub fn restore(self, cwnd: u64) -> u64 {
         self.0.max(cwnd)

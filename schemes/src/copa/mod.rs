@@ -26,8 +26,8 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// pantheon: the rules of genericCC, which Pantheon runs. paper: the published ones.
             mode: choice(&["pantheon", "paper"]);
-            /// Inverse of the queue that the flow aims for; 0 takes the mode's own: 0.1 in pantheon (reports before
-            /// March 2020: 0.5), 0.5 in paper.
+            /// Inverse of the target queue; 0 takes the mode's own: 0.1 in pantheon (reports before March 2020: 0.5),
+            /// 0.5 in paper.
             delta: number(0.0, (0.0, 10.0), "1/packets");
             /// auto: lower delta while others keep the queue full. off: never.
             competitive: choice(&["auto", "off"]);
@@ -44,7 +44,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// Assumed round trip when none was measured: the first window leaves nearly at once.
+/// Assumed RTT before the first sample: the initial window leaves nearly at once.
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(1);
-/// Windows below this many packets would starve the flow of acknowledgements.
+/// Min window, packets: a smaller one would leave the flow without acknowledgements.
 const MIN_WINDOW: f64 = 2.0;

@@ -1,8 +1,8 @@
-//! Copa as genericCC behaves (revision d0153f8, `do_ss:auto:δ`), which is what Pantheon's reports measured. From a
-//! description of its behavior; no line of it is here.
+//! Copa as genericCC behaves (revision d0153f8, `do_ss:auto:δ`), the program in Pantheon's reports. Written from a
+//! description of its behavior; none of its code is here.
 //!
-//! Differences that the transport imposes: packets have the path's size (1440 B there); the first window leaves at
-//! once, since no handshake has measured a round trip yet.
+//! Differences that the transport causes: packets have the path's size (1440 B there); the initial window leaves at
+//! once, since no handshake has measured an RTT yet.
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeSpan, TimeoutEvent, Timestamp};
@@ -11,11 +11,11 @@ use super::rtt_window::RttWindow;
 use super::MIN_WINDOW;
 use crate::pacing;
 
-/// First window, packets, and packets per round trip until it has proved itself.
+/// Initial window, packets, and packets per RTT at first.
 const PROBE_PACKETS: u64 = 10;
-/// A packet leaves every half standing round trip over W.
+/// A packet leaves every half standing RTT over W.
 const PACING_GAIN: f64 = 2.0;
-/// Without an acknowledgement for this long the flow begins again.
+/// Time without an acknowledgement after which the flow restarts.
 const SILENCE: TimeSpan = TimeSpan::from_millis(2_000);
 /// Loss above this share …
 const HEAVY_LOSS: f64 = 0.3;
@@ -30,7 +30,7 @@ struct UpdateAmount {
     value: f64,
     /// Stored direction: +1 or −1.
     direction: i64,
-    /// Upward less downward steps since the last judgment.
+    /// Upward less downward steps since the last update.
     net: i64,
     judged: Timestamp,
 }
@@ -40,7 +40,7 @@ impl UpdateAmount {
         Self { value: 1.0, direction: 1, net: 0, judged: now }
     }
 
-    /// The amount for a step at `now`.
+    /// Return the amount for a step at `now`.
     #[inline]
     fn on_ack(&mut self, now: Timestamp, round_trip: TimeSpan, window_delta: f64) -> f64 {
         if now.since(self.judged) > round_trip {
@@ -61,16 +61,16 @@ impl UpdateAmount {
     }
 }
 
-/// δ and what moves it.
+/// δ and its changes.
 #[derive(Clone, Copy, Debug)]
 struct Delta {
     default: f64,
     value: f64,
     competitive: bool,
     loss_sensitive: bool,
-    /// When a loss last doubled it.
+    /// Time at which a loss last doubled it.
     doubled: Option<Timestamp>,
-    /// When it was last lowered, or the default mode's.
+    /// Time at which it was last reduced or reset.
     updated: Timestamp,
 }
 
@@ -93,7 +93,7 @@ impl Delta {
         }
     }
 
-    /// An acknowledgement with a gap before it: each one doubles, however soon after the last.
+    /// Double δ at an acknowledgement with a gap before it, each time.
     fn on_loss(&mut self, now: Timestamp) {
         if self.loss_sensitive {
             self.value = (self.value * 2.0).min(self.default);
@@ -105,7 +105,7 @@ impl Delta {
     }
 }
 
-/// Loss over at least two round trips.
+/// Detects heavy loss over at least two round trips.
 #[derive(Clone, Copy, Debug)]
 struct HeavyLoss {
     since: Timestamp,
@@ -118,7 +118,7 @@ impl HeavyLoss {
         Self { since: now, packets: 0, lost: 0 }
     }
 
-    /// Count; whether the interval just ended with heavy loss.
+    /// Count packets; true if an interval has just ended with heavy loss.
     #[inline]
     fn on_ack(&mut self, now: Timestamp, round_trip: TimeSpan, acked: u64, lost: u64) -> bool {
         self.packets += acked + lost;
@@ -143,14 +143,14 @@ pub struct PantheonCopa {
     amount: UpdateAmount,
     delta: Delta,
     heavy_loss: HeavyLoss,
-    /// One past the largest number acknowledged.
+    /// One past the largest acknowledged packet number.
     acked_end: u64,
     last_ack: Timestamp,
     control: Control,
 }
 
 impl PantheonCopa {
-    /// A flow with the default mode's `delta`, that may be `competitive`.
+    /// Make a flow with the default mode's `delta`; `competitive` allows the competitive mode.
     pub fn new(delta: f64, competitive: bool) -> Self {
         Self {
             mss: 1,
@@ -167,7 +167,7 @@ impl PantheonCopa {
         }
     }
 
-    /// Forget the path and begin again.
+    /// Forget the path and restart.
     fn restart(&mut self, now: Timestamp) {
         let acked_end = self.acked_end;
         *self = Self { mss: self.mss, acked_end, ..Self::new(self.delta.default, self.delta.competitive) };
@@ -178,7 +178,7 @@ impl PantheonCopa {
         self.decide(0);
     }
 
-    /// RTT_standing/(d_q·δ) packets; without a queue no window is too large.
+    /// Return RTT_standing/(d_q·δ) packets; without a queue no window is too large.
     #[inline]
     fn target(&self) -> f64 {
         let queueing = self.rtts.queueing().0 as f64 * self.delta.value;
@@ -189,7 +189,7 @@ impl PantheonCopa {
         }
     }
 
-    /// One acknowledged packet.
+    /// Take one step for an acknowledged packet.
     #[inline]
     fn steer(&mut self, now: Timestamp) {
         let target = self.target();
@@ -210,9 +210,9 @@ impl PantheonCopa {
         self.window = self.window.max(MIN_WINDOW);
     }
 
-    /// The send gate counts packet numbers beyond the largest acknowledged one, so gaps free the window at once:
-    /// what the transport still holds in flight below it (`held` bytes) comes on top. It lets one packet more than the
-    /// window be there after the first acknowledgement.
+    /// Set window and pacing rate. The send gate counts packet numbers beyond the largest acknowledged one, so gaps
+    /// free the window at once; packets that the transport still counts in flight below it (`held` bytes) are added.
+    /// After the first acknowledgement one packet more than the window may be in flight.
     fn decide(&mut self, held: u64) {
         let more = u64::from(self.acked > 0);
         self.control.cwnd = (self.window.ceil() as u64 + more) * self.mss + held;
@@ -251,7 +251,7 @@ impl CongestionControl for PantheonCopa {
                 self.steer(now);
             }
         }
-        // Every gap in what arrived is a loss at once; reordering is not tolerated.
+        // Every gap in the packet numbers is a loss at once; reordering is not tolerated.
         let end = event.largest_acked + 1;
         let lost = end.saturating_sub(self.acked_end).saturating_sub(event.acked_packets);
         self.acked_end = self.acked_end.max(end);
@@ -266,7 +266,7 @@ impl CongestionControl for PantheonCopa {
     }
 
     fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
-        // No rule for it: only silence counts. But nothing is in flight any more.
+        // The program reacts to silence only, but nothing is in flight any more.
         self.decide(0);
     }
 
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(h.window(), 10.0);
         for _ in 0..19 {
             h.ack_after(ms(40));
-            // One packet more may be on its way.
+            // One packet more may be in flight.
             assert_eq!((h.observable("cwnd_packets"), h.window()), (10.0, 11.0));
             // Ten packets per round trip: 3 Mbit/s.
             assert_eq!(h.scheme.control().pacing_rate.0, 3_000_000);
@@ -332,9 +332,9 @@ mod tests {
         assert_eq!(h.observable("cwnd_packets"), 23.0);
     }
 
-    /// The window grows whether or not it is what limits the flow.
+    /// The window grows whether or not it limits the flow.
     #[test]
-    fn grows_while_the_application_is_silent() {
+    fn grows_while_application_limited() {
         let mut h = host();
         for _ in 0..40 {
             h.ack_after(ms(40));
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn update_amount_rules() {
-        // (value, stored direction, net steps, W·δ) → (value, direction), judged after more than a round trip.
+        // (value, stored direction, net steps, W·δ) → (value, direction), updated after more than a round trip.
         for (name, (value, direction, net, window_delta), expected) in [
             ("same sign doubles", (2.0, 1, 5, 100.0), (4.0, 1)),
             ("the integer part only", (3.7, 1, 5, 100.0), (6.0, 1)),
@@ -446,7 +446,7 @@ mod tests {
         copa.window = 20.0;
         copa.decide(3 * MSS);
         assert_eq!(copa.control().cwnd, 23 * MSS);
-        // The host reports a loss and 5 acknowledgements: the gap counts, and nothing below is held.
+        // The host reports a loss and 5 acknowledgements: the gap counts, and nothing below it is in flight.
         h.play(TestEvent { lost: 2, acked: 5, ..TestEvent::default() });
         assert_eq!(h.window(), h.observable("cwnd_packets").ceil() + 1.0);
     }
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_begins_again() {
+    fn silence_restarts_the_flow() {
         let mut h = host();
         for _ in 0..200 {
             h.ack_after(ms(40));

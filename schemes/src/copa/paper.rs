@@ -1,8 +1,8 @@
 //! Copa as published (NSDI 2018, §2 and §3).
 //!
-//! What the paper leaves open and is ours: a timeout restarts from two packets in slow start; a step is at most one
-//! packet per acknowledged packet; 1/δ grows at the end of a round trip without loss; the five full round trips that
-//! make the flow compete do not count on its way down from an overshoot of its own (see `Competition`).
+//! Choices where the paper is silent: a timeout restarts from two packets in slow start; a step is at most one packet
+//! per acknowledged packet; 1/δ grows at the end of a round trip without loss; the five full round trips that start the
+//! competition do not count while the window falls from an overshoot (see `Competition`).
 
 use ccgym_core::congestion_control::{Capabilities, Observables};
 use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, TimeoutEvent, Timestamp};
@@ -12,26 +12,26 @@ use super::velocity::{Direction, Velocity};
 use super::MIN_WINDOW;
 use crate::pacing;
 
-/// Pacing at twice the window per round trip keeps bursts from looking like a queue (§2.1).
+/// Pacing at two windows per RTT keeps bursts from looking like a queue (§2.1).
 const PACING_GAIN: f64 = 2.0;
-/// Round trips without a nearly empty queue after which others must be filling it (§2.2).
+/// Round trips without a nearly empty queue after which other flows must be filling it (§2.2).
 const FULL_ROUNDS: u64 = 5;
 
-/// Competition with buffer-filling flows: 1/δ by additive increase and multiplicative decrease, as TCP moves its
-/// window (§2.2).
+/// Competition with buffer-filling flows: 1/δ by additive increase and multiplicative decrease, like TCP's window
+/// (§2.2).
 ///
-/// A queue that stays for five round trips is laid to others because in equilibrium a flow's own does not. After
-/// slow start, or after velocity carried the window past the target, its own queue does stay longer on large
+/// A queue that stays for five round trips is attributed to other flows, since in equilibrium a flow's own queue does
+/// not. After slow start, or after velocity carried the window past the target, its own queue does stay longer on large
 /// pipes: the count waits until the window has come down to the target.
 #[derive(Clone, Copy, Debug)]
 struct Competition {
     enabled: bool,
     active: bool,
-    /// 1/δ of the default mode, and its minimum in competition.
+    /// 1/δ of the default mode, and min in competition.
     default_inverse: f64,
     inverse: f64,
     last_empty: Timestamp,
-    /// On the way down from an overshoot.
+    /// True while the window falls from an overshoot.
     overshot: bool,
     round_began: Timestamp,
     lost_in_round: bool,
@@ -63,7 +63,7 @@ impl Competition {
         1.0 / self.inverse
     }
 
-    /// Choose the mode, and move 1/δ once per round trip.
+    /// Choose the mode, and change 1/δ once per round trip.
     #[inline]
     fn on_ack(&mut self, now: Timestamp, rtts: &RttWindow, window: f64) {
         if !self.enabled {
@@ -90,7 +90,7 @@ impl Competition {
         }
     }
 
-    /// Losses were found: halve once per round trip, which begins with them.
+    /// Halve 1/δ at a loss, once per round trip.
     fn on_loss(&mut self, now: Timestamp) {
         if self.active && !self.lost_in_round {
             self.inverse = (self.inverse / 2.0).max(self.default_inverse);
@@ -113,7 +113,7 @@ pub struct PaperCopa {
 }
 
 impl PaperCopa {
-    /// A flow with the default mode's `delta`, that may be `competitive`.
+    /// Make a flow with the default mode's `delta`; `competitive` allows the competitive mode.
     pub fn new(delta: f64, competitive: bool) -> Self {
         Self {
             mss: 1,
@@ -126,7 +126,7 @@ impl PaperCopa {
         }
     }
 
-    /// Whether the current rate W/RTT_standing is at most the target rate 1/(δ·d_q).
+    /// True if the current rate W/RTT_standing is at most the target rate 1/(δ·d_q).
     #[inline]
     fn below_target(&self) -> bool {
         let wanted = self.window * self.competition.delta() * self.rtts.queueing().0 as f64;
@@ -161,11 +161,11 @@ impl PaperCopa {
             self.window -= step;
             if self.window <= MIN_WINDOW {
                 self.window = MIN_WINDOW;
-                // What does not move has no speed.
+                // At the min window the velocity restarts.
                 self.velocity.restart(event.now, self.window);
             }
         } else if event.cwnd_limited {
-            // A window that the application does not use says nothing about the path.
+            // A window that the application does not use shows nothing of the path.
             self.window += step;
         }
     }
@@ -213,7 +213,7 @@ impl CongestionControl for PaperCopa {
     }
 
     fn on_idle_restart(&mut self, now: Timestamp) {
-        // The time without packets was no time with a full queue, nor did the window move.
+        // Idle time does not count as time with a full queue, and the window did not change.
         self.competition.last_empty = now;
         self.velocity.restart(now, self.window);
     }
@@ -248,7 +248,7 @@ mod tests {
         MockTransport::of("copa", &json!({"mode": "paper"}))
     }
 
-    /// A flow past slow start, with RTT_min 40 ms.
+    /// Make a flow past slow start, with RTT_min 40 ms.
     fn steady() -> MockTransport {
         let mut h = host();
         h.ack_round(ms(40), TimeSpan::ZERO);
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn paces_at_twice_the_window_per_standing_round_trip() {
         let mut h = host();
-        // Nothing measured: as if it were 1 ms.
+        // No RTT sample: 1 ms is assumed.
         assert_eq!(h.scheme.control().pacing_rate.0, 240_000_000);
         h.ack_after(ms(40));
         // 11 packets of 12 kbit, twice, per 40 ms.
@@ -287,7 +287,7 @@ mod tests {
         // (round trip with RTT_min 40 ms, direction): W·δ·d_q against RTT_standing.
         for (rtt, up) in [(41, true), (60, false)] {
             let mut h = steady();
-            // Settle the standing value, then watch one acknowledgement.
+            // Let the standing RTT settle, then check one acknowledgement.
             let mut last = h.observable("cwnd_packets");
             let mut step = 0.0;
             for _ in 0..200 {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn equilibrium_queue_is_one_over_delta() {
-        // At W = BDP + q the target is met where q = 1/δ packets: rate 1 packet/ms, d_q = 2 ms.
+        // At W = BDP + q the target is met if q = 1/δ packets: rate 1 packet/ms, d_q = 2 ms.
         let mut copa = PaperCopa::new(0.5, false);
         copa.rtts.update(Timestamp::ZERO, ms(40));
         copa.rtts.update(Timestamp::from_millis(100), ms(42));
@@ -333,7 +333,7 @@ mod tests {
             h.ack_after(ms(80));
             assert!(h.now.since(start) < ms(2_000), "must compete");
         }
-        // 80 ms with a minimum of 40 is never nearly empty. The window comes down from slow start before that counts.
+        // 80 ms with a min of 40 is never nearly empty. The count starts when the window has come down from slow start.
         let took = h.now.since(start).as_millis_f64();
         assert!((200.0..1200.0).contains(&took), "{took}");
         // Additive increase of 1/δ: one per round trip.
@@ -349,14 +349,14 @@ mod tests {
         h.play(TestEvent { lost: 1, acked: 1, ..TestEvent::default() });
         let halved = 1.0 / h.observable("delta");
         assert!((halved - (inverse / 2.0).max(2.0)).abs() < 1e-9, "{inverse} {halved}");
-        // The queue empties: everything sent from now on takes 40 ms again.
+        // The queue empties: the RTT is 40 ms again.
         h.ack_round(ms(40), TimeSpan::ZERO);
         h.ack_round(ms(40), TimeSpan::ZERO);
         assert_eq!((h.observable("competitive"), h.observable("delta")), (0.0, 0.5));
     }
 
     #[test]
-    fn the_way_down_from_an_overshoot_does_not_count() {
+    fn rounds_after_an_overshoot_do_not_count() {
         let mut rtts = RttWindow::new(3, 0);
         rtts.update(Timestamp::ZERO, ms(40));
         let mut c = Competition::new(0.5, true);
@@ -379,9 +379,9 @@ mod tests {
     }
 
     #[test]
-    fn at_the_floor_there_is_no_speed() {
+    fn at_the_min_window_velocity_is_one() {
         let mut h = steady();
-        // Until just before the minimum of 40 ms is forgotten.
+        // Until just before the filter drops the min of 40 ms.
         while h.now < Timestamp::from_millis(9_000) {
             h.ack_after(ms(400));
             assert!(h.observable("cwnd_packets") >= 2.0);
@@ -403,7 +403,7 @@ mod tests {
         c.on_ack(start, &rtts, 80.0);
         c.on_loss(start + ms(10));
         assert_eq!(c.inverse, 8.0);
-        // The round trip with the loss does not grow; the next one does.
+        // The round trip with the loss adds no growth; the next one does.
         c.on_ack(start + round_trip, &rtts, 80.0);
         assert_eq!(c.inverse, 8.0);
         c.on_ack(start + round_trip + round_trip, &rtts, 80.0);

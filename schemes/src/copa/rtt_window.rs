@@ -1,34 +1,34 @@
-//! What Copa knows of the round trip: its propagation part, its standing part, and how it swings.
+//! RTT filters of Copa: propagation delay, standing RTT, and its variation.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
 use super::NOMINAL_RTT;
 use crate::filters::windowed::{WindowedMax, WindowedMin};
 
-/// Propagation delay is the minimum over at least this long (Copa §2.2).
+/// Min length of the filter for the propagation delay (Copa §2.2).
 const MIN_WINDOW: TimeSpan = TimeSpan::from_millis(10_000);
-/// The swing is observed over this many round trips (Copa §2.2).
+/// Round trips over which the variation is measured (Copa §2.2).
 const SWING_ROUNDS: u64 = 4;
-/// Part of the swing below which the queue counts as nearly empty, 1/10 (Copa §2.2).
+/// Part of the variation below which the queue counts as nearly empty, 1/10 (Copa §2.2).
 const NEARLY_EMPTY: u64 = 10;
-/// Part of the swing that is its bottom, 1/4 (ours).
+/// Bottom part of the variation, 1/4 (ours).
 const BOTTOM_OF_SWING: u64 = 4;
-/// Below this many packets of the flow's own in the queue, one is meant (ours).
+/// Own packets in the queue below which they count as one packet (ours).
 const OWN_PACKETS: f64 = 1.5;
 
 /// Round-trip filters of one flow. Nanoseconds inside.
 #[derive(Clone, Debug)]
 pub struct RttWindow {
-    /// New samples weigh 1/2^shift in the smoothed value.
+    /// Weight of a new sample in the smoothed value, as 1/2^shift.
     shift: u32,
-    /// The minimum's window is at least this many minima long.
+    /// Min length of the filter for the minimum, in minima.
     min_rounds: u64,
     /// Zero before the first sample.
     pub smoothed: TimeSpan,
     pub latest: TimeSpan,
-    /// Propagation round trip.
+    /// Propagation RTT.
     pub min: TimeSpan,
-    /// Round trip without the jitter of acknowledgements: the minimum over half a smoothed round trip.
+    /// RTT without jitter of acknowledgements: the min over half a smoothed RTT.
     pub standing: TimeSpan,
     swing_min: u64,
     swing_max: u64,
@@ -39,7 +39,7 @@ pub struct RttWindow {
 }
 
 impl RttWindow {
-    /// Filters without a sample.
+    /// Make filters without a sample.
     pub fn new(shift: u32, min_rounds: u64) -> Self {
         Self {
             shift,
@@ -57,7 +57,7 @@ impl RttWindow {
         }
     }
 
-    /// Take one sample.
+    /// Add a sample.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: TimeSpan) {
         let rtt = sample.0.max(1);
@@ -77,12 +77,12 @@ impl RttWindow {
         self.swing_max = self.swing_max_filter.update(now, rtt, swing);
     }
 
-    /// Whether there was a sample.
+    /// True after the first sample.
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.smoothed.0 != 0
     }
-    /// Round trip to pace by: the standing one, 1 ms before the first sample.
+    /// Return the RTT to pace by: the standing one, 1 ms before the first sample.
     #[inline]
     pub const fn pacing_basis(&self) -> TimeSpan {
         if self.is_known() {
@@ -91,16 +91,16 @@ impl RttWindow {
             NOMINAL_RTT
         }
     }
-    /// Queueing delay d_q.
+    /// Return the queueing delay d_q.
     #[inline]
     pub const fn queueing(&self) -> TimeSpan {
         TimeSpan(self.standing.0.saturating_sub(self.min.0))
     }
-    /// Whether the queue is nearly empty now: d_q is below a tenth of the swing. Without any queue it is.
+    /// True if the queue is nearly empty now: d_q is below a tenth of the variation, or zero.
     ///
-    /// Packets are whole: around δ = 0.5 a tenth of the swing is half a packet, and a flow alone would miss an empty
-    /// queue every few cycles. So one packet of its own in the queue (`window`·d_q/RTT, rounded) is empty, too, but
-    /// only near the bottom of the swing: a flow starved by others also has no more.
+    /// Packets are whole: around δ = 0.5 a tenth of the variation is half a packet, and a flow alone would miss an
+    /// empty queue every few cycles. So one own packet in the queue (`window`·d_q/RTT, rounded) counts as empty, too,
+    /// but only near the bottom of the variation: a flow that others starve has no more than one either.
     #[inline]
     pub fn nearly_empty(&self, window: f64) -> bool {
         if below_tenth(self.standing.0, self.min.0, self.swing_max) {
@@ -110,7 +110,7 @@ impl RttWindow {
         queueing * BOTTOM_OF_SWING <= self.swing_max.saturating_sub(self.min.0)
             && queueing as f64 * window < OWN_PACKETS * self.standing.0 as f64
     }
-    /// Whether the queue was nearly empty within the last four smoothed round trips.
+    /// True if the queue was nearly empty within the last four smoothed RTTs.
     #[inline]
     pub const fn was_nearly_empty(&self) -> bool {
         below_tenth(self.swing_min, self.min.0, self.swing_max)
@@ -138,7 +138,7 @@ mod tests {
     fn standing_is_the_minimum_of_half_a_round_trip() {
         let w = after(&[(0, 40), (10, 48), (15, 44)]);
         assert_eq!((w.min, w.standing), (TimeSpan::from_millis(40), TimeSpan::from_millis(40)));
-        // The 40 of time 0 leaves the window of about 20 ms.
+        // The 40 of time 0 leaves the filter of about 20 ms.
         let w = after(&[(0, 40), (10, 48), (15, 44), (25, 50)]);
         assert_eq!(w.standing, TimeSpan::from_millis(44));
         assert_eq!(w.queueing(), TimeSpan::from_millis(4));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_empty_is_a_tenth_of_the_swing() {
+    fn nearly_empty_is_a_tenth_of_the_variation() {
         for (rtt, min, max, expected) in [
             (40, 40, 40, true),  // no queue at all
             (41, 40, 60, true),  // 1 of 20
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_of_its_own_is_empty_near_the_bottom() {
-        // Milliseconds: standing, minimum, maximum of the swing; packets: window.
+    fn one_own_packet_counts_as_empty_near_the_bottom() {
+        // Milliseconds: standing RTT, min, max; packets: window.
         for (standing, max, window, expected) in [
             (42, 46, 42.0, true),  // one packet of 42 at 1 ms each
             (43, 46, 42.0, false), // two

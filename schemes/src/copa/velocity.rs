@@ -1,11 +1,11 @@
-//! Velocity (Copa §2.1, §3): how fast the window moves once its direction is beyond doubt.
+//! Velocity (Copa §2.1, §3): the window moves faster while its direction does not change.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
 /// Round trips in the same direction before doubling begins: in equilibrium the direction changes after 2.5.
 const STEADY_ROUNDS: u32 = 3;
 
-/// Where the window is going.
+/// Direction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Growing.
@@ -19,7 +19,7 @@ pub enum Direction {
 pub struct Velocity {
     pub value: f64,
     direction: Option<Direction>,
-    /// Times in a row that a round trip went the way of the one before.
+    /// Number of round trips in the same direction as the one before.
     repeated: u32,
     round_began: Timestamp,
     window_then: f64,
@@ -32,12 +32,12 @@ impl Default for Velocity {
 }
 
 impl Velocity {
-    /// Start afresh at `now` with `window`.
+    /// Restart at `now` with `window`.
     pub fn restart(&mut self, now: Timestamp, window: f64) {
         *self = Self { round_began: now, window_then: window, ..Self::default() };
     }
 
-    /// Once per round trip: compare the window with the one a round trip ago.
+    /// Compare the window with the one a round trip ago, once per round trip.
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, round_trip: TimeSpan, window: f64) {
         if now.since(self.round_began) < round_trip {
@@ -56,8 +56,8 @@ impl Velocity {
         self.window_then = window;
     }
 
-    /// The next step goes in `direction`: against the flow's own, speed is given up at once and not only when the
-    /// round trip is over (as mvfst does), or a fast window would shoot back by as much.
+    /// Take a step in `direction`. A step against the flow's own direction resets the velocity at once, not at the end
+    /// of the round trip (as in mvfst): a fast window would overshoot by as much.
     #[inline]
     pub fn step(&mut self, direction: Direction) {
         if self.value > 1.0 && self.direction != Some(direction) {
@@ -78,7 +78,7 @@ mod tests {
 
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
-    /// v after each round trip with these windows.
+    /// Return v after each round trip with these windows.
     fn course(windows: &[f64]) -> Vec<f64> {
         let mut v = Velocity::default();
         v.restart(Timestamp::ZERO, 10.0);

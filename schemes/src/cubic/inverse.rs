@@ -1,22 +1,22 @@
-//! The inverse of the window, ahead of time.
+//! The inverse of the window, computed in advance.
 
 use ccgym_core::cold_path;
 
-/// 1/window, divided when the window is known and not when it is needed: the next acknowledgement does not wait.
+/// 1/window, computed when the window changes, so that the next acknowledgement need not divide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inverse {
-    /// Of which window, in packets.
+    /// The window that it belongs to, packets.
     pub(super) window: f64,
     inverse: f64,
 }
 
 impl Inverse {
-    /// Of `window`, which becomes known now.
+    /// Compute it for `window`.
     #[inline]
     pub(super) fn of_window(window: f64) -> Self {
         Self { window, inverse: 1.0 / window }
     }
-    /// 1/`window`: the stored one if it is of this window.
+    /// Return 1/`window`: the stored value if it belongs to this window.
     #[inline]
     pub(super) fn of(self, window: f64) -> f64 {
         if self.window == window {

@@ -33,7 +33,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             fast_convergence: flag(true);
             /// Never grow slower than Reno would; auto: on, except in mode ns3.
             tcp_friendliness: choice(&["auto", "on", "off"]);
-            /// How slow start may end before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
+            /// Detector that ends slow start before a loss; auto: hystart++ in mode rfc, else hystart with that stack's
             /// constants.
             start_up: choice(&["auto", "none", "hystart++", "hystart"]);
             /// Pace at 1.25 windows per round trip (2 in slow start) instead of sending on acknowledgements.
@@ -46,22 +46,22 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Cubic::new(p))),
 };
 
-/// Fewest packets in the window after a loss.
+/// Min window after a loss, packets.
 const MIN_WINDOW: f64 = 2.0;
-/// Most growth toward the target per round trip (RFC 9438 §4.2).
+/// Max growth toward the target per round trip (RFC 9438 §4.2).
 const TARGET_LIMIT: f64 = 1.5;
 const SECS_PER_NANO: f64 = 1e-9;
-/// Linux: an unchanged window looks at the clock again after this.
+/// Linux: min time between two updates of an unchanged window.
 const LINUX_UPDATE_INTERVAL: TimeSpan = TimeSpan(1_000_000_000 / 32);
-/// Delay samples this soon after an epoch began are discarded: they still show the queue of before the cut.
+/// Delay samples this soon after the start of an epoch are discarded: they show the queue from before the reduction.
 const LINUX_DISCARD: TimeSpan = TimeSpan::from_millis(1000);
 const NS3_DISCARD: TimeSpan = TimeSpan::from_millis(10);
-/// Counted growth: at most one packet per this many acknowledged while no maximum is known.
+/// Counted growth: max packets acknowledged per packet of growth while no maximum is known.
 const COUNT_WITHOUT_MAXIMUM: u64 = 20;
-/// Counted growth: at least this many acknowledged per packet.
+/// Counted growth: min packets acknowledged per packet of growth.
 const COUNT_MIN: u64 = 2;
 
-/// Integers of this size are exact either way; the signed conversion is one instruction, the unsigned several.
+/// Convert an integer, exact at this size; a signed conversion is one instruction, an unsigned one several.
 #[inline]
 const fn float(value: u64) -> f64 {
     value as i64 as f64
@@ -74,17 +74,17 @@ enum Mode {
     Ns3,
 }
 
-/// What a spurious loss restores (RFC 9438 §4.9), in packets and seconds.
+/// State that a spurious loss restores (RFC 9438 §4.9), in packets and seconds.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// cwnd; a whole number in the counted modes.
     window: f64,
     ssthresh: f64,
-    /// W_max as remembered at the last loss; zero: none, the next epoch starts at its own window.
+    /// W_max of the last loss; zero if none: the next epoch starts at its own window.
     w_max: f64,
-    /// cwnd_prior: the window just before the last cut, or when slow start ended without one.
+    /// cwnd_prior: the window before the last reduction, or at the end of a slow start without loss.
     prior: f64,
-    /// Start of the epoch, without time spent application-limited; `NEVER` until congestion avoidance begins.
+    /// Start of the epoch, shifted by the application-limited time; `NEVER` before congestion avoidance.
     epoch: Timestamp,
     /// K.
     k: f64,
@@ -96,13 +96,13 @@ struct State {
     counted: Counted,
 }
 
-/// Growth by counting acknowledgements: one packet per `every` acknowledged.
+/// Growth by counting: one packet per `every` acknowledged packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     every: u64,
-    /// Acknowledged since the last growth.
+    /// Packets acknowledged since the last growth.
     credit: u64,
-    /// Acknowledged since the last step of W_est.
+    /// Packets acknowledged since the last step of W_est.
     friendly_credit: u64,
     updated: Timestamp,
     updated_at_window: f64,
@@ -124,11 +124,11 @@ pub struct Cubic {
     /// mss, for conversions.
     bytes_per_packet: f64,
     state: State,
-    /// The state before the latest cut.
+    /// The state before the latest reduction.
     before: Option<State>,
     reductions: Reductions,
     slow_start: SlowStart,
-    /// The counted modes keep delays of their own.
+    /// Delay in the counted modes.
     delay: Option<TimeSpan>,
     delay_min: TimeSpan,
     ns3_delay: Ns3Delay,
@@ -155,7 +155,7 @@ impl Cubic {
             ("hystart", Mode::Ns3) => SlowStart::HyStart(HyStart::ns3()),
             _ => SlowStart::by_name(start_up, paced),
         };
-        // Linux keeps both constants in 1/1024.
+        // Linux stores both constants in 1/1024.
         let stored = |value: f64| if mode == Mode::Linux { (value * 1024.0).round() / 1024.0 } else { value };
         let beta = stored(p.number("beta"));
         Self {
@@ -200,14 +200,14 @@ impl Cubic {
         self.state.window < self.state.ssthresh
     }
 
-    /// Go on with a window of so many packets, which is the plateau of a new epoch, and this slow-start threshold.
+    /// Continue with a window of `window` packets, the plateau of a new epoch, and this ssthresh, packets.
     pub(crate) fn resume(&mut self, window: f64, ssthresh: f64) {
         self.state = State { window, ssthresh, w_max: window, prior: window, epoch: Timestamp::NEVER, ..self.state };
         self.before = None;
         self.publish(TimeSpan::ZERO);
     }
 
-    /// Bytes in packets: whole ones in the counted modes.
+    /// Convert bytes to packets: whole ones in the counted modes.
     fn packets(&self, bytes: u64) -> f64 {
         match self.mode {
             Mode::Rfc => bytes as f64 / self.mss as f64,
@@ -215,7 +215,7 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 §4.6 and §4.7. `flight` is what was in the network, in bytes.
+    /// Reduce the window (RFC 9438 §4.6 and §4.7). `flight` are the bytes in flight.
     fn reduce(&mut self, flight: u64) {
         self.before = Some(self.state);
         let flight = self.packets(flight);
@@ -223,7 +223,8 @@ impl Cubic {
         let window = s.window;
         s.prior = window;
         s.w_max = if self.fast_convergence && window < s.w_max { window * (1.0 + self.beta) / 2.0 } else { window };
-        // The RFC cuts what was in flight, Linux and ns-3 the window; they differ if it was not used in full.
+        // The RFC reduces the packets in flight, Linux and ns-3 the window; they differ if the window was not used in
+        // full.
         s.ssthresh = match self.mode {
             Mode::Rfc => flight.min(window) * self.beta,
             Mode::Linux | Mode::Ns3 => {
@@ -237,7 +238,8 @@ impl Cubic {
         self.slow_start.on_congestion();
     }
 
-    /// First acknowledgement in congestion avoidance: RFC 9438 §4.2 and, without a maximum, §4.8 and §4.10.
+    /// Begin an epoch at the first acknowledgement in congestion avoidance (RFC 9438 §4.2; without a maximum §4.8,
+    /// §4.10).
     #[cold]
     fn begin_epoch(&mut self, now: Timestamp) {
         let s = &mut self.state;
@@ -253,7 +255,7 @@ impl Cubic {
         }
     }
 
-    /// RFC 9438 §4.2 to §4.5, for `acked` packets.
+    /// Grow by the rules of RFC 9438 §4.2 to §4.5, for `acked` packets.
     #[inline]
     fn grow(&mut self, now: Timestamp, srtt: TimeSpan, acked: f64) {
         let s = &mut self.state;
@@ -276,7 +278,7 @@ impl Cubic {
         self.set_window(window + (ahead * share).max(0.0).min((TARGET_LIMIT - 1.0) * acked));
     }
 
-    /// The window in packets, in bytes, and its inverse for the next acknowledgement.
+    /// Set the window in packets, in bytes, and its inverse for the next acknowledgement.
     #[inline]
     fn set_window(&mut self, window: f64) {
         self.state.window = window;
@@ -284,7 +286,7 @@ impl Cubic {
         self.state.inverse = Inverse::of_window(window);
     }
 
-    /// Growth in whole packets: the target becomes a count of acknowledgements per packet.
+    /// Grow in whole packets: the target becomes a number of acknowledgements per packet.
     fn grow_counted(&mut self, now: Timestamp, acked: u64) {
         let linux = self.mode == Mode::Linux;
         self.state.counted.friendly_credit += acked;
@@ -345,8 +347,8 @@ impl Cubic {
         s.counted.every = every.max(COUNT_MIN);
     }
 
-    /// Keep the delay that slow start and the counted modes judge by. Linux takes samples as they are, ns-3 its
-    /// smoothed value and none in recovery.
+    /// Keep the delay for HyStart and the counted modes. Linux takes raw samples; ns-3 its smoothed value, and none in
+    /// recovery.
     #[inline]
     fn observe_delay(&mut self, event: &AckEvent<'_>) {
         self.delay = event.rtt_sample;
@@ -388,7 +390,7 @@ impl Cubic {
                 let s = &mut self.state;
                 let growth = step.growth as f64 / self.mss as f64;
                 if self.mode == Mode::Ns3 {
-                    // ns-3 grows past the threshold and leaves congestion avoidance to the next acknowledgement.
+                    // ns-3 grows past ssthresh and enters congestion avoidance with the next acknowledgement.
                     s.window += growth;
                     return;
                 }
@@ -397,7 +399,7 @@ impl Cubic {
                     s.window += growth;
                     return;
                 }
-                // What the threshold cut off counts for congestion avoidance (Linux `tcp_slow_start`).
+                // The growth beyond ssthresh counts for congestion avoidance (Linux `tcp_slow_start`).
                 s.window = s.ssthresh;
                 acked_bytes = ((growth - room) * self.mss as f64) as u64;
             } else {
@@ -427,7 +429,7 @@ impl Cubic {
     #[inline]
     fn publish(&mut self, srtt: TimeSpan) {
         if self.state.inverse.window != self.state.window {
-            // Changed by other ways than growth along the curve.
+            // The window was changed by something else than growth along the curve.
             cold_path();
             self.set_window(self.state.window);
         }
@@ -472,7 +474,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        // RFC 5681 §3.1: the threshold is set at the first expiry only.
+        // RFC 5681 §3.1: only the first expiry sets ssthresh.
         if event.count <= 1 || self.mode == Mode::Ns3 {
             self.reduce(event.prior_in_flight);
         }
@@ -495,7 +497,7 @@ impl CongestionControl for Cubic {
         let Some(before) = self.before.take() else { return };
         let (window, ssthresh) = (self.state.window, self.state.ssthresh);
         if self.mode == Mode::Rfc {
-            // RFC 9438 §4.9: everything, so that the curve goes on where it was.
+            // RFC 9438 §4.9: restore all state, so that the curve continues.
             self.state = before;
         }
         self.state.window = window.max(before.window);
@@ -503,15 +505,15 @@ impl CongestionControl for Cubic {
         self.cwnd = (self.state.window * self.mss as f64) as u64;
     }
 
-    /// The curve stays: epoch, plateau and K are those of the last loss, and the new window goes toward it. Below the
-    /// threshold that is slow start.
+    /// The curve stays: epoch, plateau and K are those of the last loss, and the new window grows toward it, below
+    /// ssthresh in slow start.
     #[inline]
     fn control(&self) -> Control {
         Control { pacing_rate: self.pacing_rate, ..Control::window(self.cwnd) }
     }
 
     fn ssthresh(&self) -> Option<u64> {
-        // A cast from infinity saturates: no threshold yet.
+        // A cast from infinity saturates: ssthresh is not set yet.
         Some((self.state.ssthresh * self.mss as f64) as u64)
     }
 

@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 fn host(packets: u64, params: &Value) -> MockTransport {
     MockTransport::with_window("cubic", packets, params)
 }
-/// A loss at a window of `packets` and the recovery after it: an epoch has begun.
+/// Make a flow after a loss at a window of `packets` and its recovery: an epoch has begun.
 fn after_loss(packets: u64, rtt: TimeSpan, params: &Value) -> MockTransport {
     let mut host = host(packets, params);
     host.lose_and_recover(rtt);
@@ -27,8 +27,8 @@ fn time_to_the_plateau() {
     }
 }
 
-/// RFC 9438 §4.2 equation 1: W_cubic(t) = C(t−K)³ + W_max. Half way to K the window has climbed 7/8 of the cut;
-/// at K it has returned.
+/// RFC 9438 §4.2 equation 1: W_cubic(t) = C(t−K)³ + W_max. At K/2 the window has grown by 7/8 of the reduction; at K it
+/// equals W_max.
 #[test]
 fn curve() {
     for mode in ["rfc", "linux", "ns3"] {
@@ -59,7 +59,7 @@ fn decrease() {
     }
 }
 
-/// RFC 9438 §4.7: a loss below the last maximum remembers (1+β)/2 of the window.
+/// RFC 9438 §4.7: after a loss below the last maximum, W_max is (1+β)/2 of the window.
 #[test]
 fn fast_convergence() {
     for (on, expected) in [(true, 70.0 * 1.7 / 2.0), (false, 70.0)] {
@@ -71,8 +71,8 @@ fn fast_convergence() {
     }
 }
 
-/// RFC 9438 §4.3: W_est rises by α = 3(1−β)/(1+β) = 0.5294 per round trip, by 1 once it reaches cwnd_prior. A
-/// round trip of 1 ms keeps the cubic function out of the way.
+/// RFC 9438 §4.3: W_est rises by α = 3(1−β)/(1+β) = 0.5294 per round trip, by 1 once it reaches cwnd_prior. With an RTT
+/// of 1 ms the cubic function has no effect.
 #[test]
 fn reno_friendly_slope() {
     let mut host = after_loss(100, ms(1), &json!({}));
@@ -92,7 +92,7 @@ fn reno_friendly_slope() {
 #[test]
 fn reno_friendly_slope_in_linux() {
     let mut host = after_loss(200, ms(10), &json!({"mode": "linux", "c": 0.02}));
-    // Whole packets follow W_est by one or two: leave out the beginning.
+    // Whole packets follow W_est by one or two: ignore the first rounds.
     let mut before = 0.0;
     for i in 0..90 {
         if i == 15 {
@@ -118,8 +118,8 @@ fn growth_is_limited() {
     }
 }
 
-/// A window set from outside: the curve and the threshold stay, so that below the threshold it slow-starts, below the curve
-/// it grows by up to half a window per round trip, and above it hardly at all (`bictcp_update`: one packet in 100 windows).
+/// A window set from outside keeps the curve and ssthresh: below ssthresh it slow-starts, below the curve it grows by
+/// up to half a window per round trip, above it by one packet in 100 windows (`bictcp_update`).
 #[test]
 fn goes_on_from_a_window_set_from_outside() {
     let params = json!({"mode": "linux", "tcp_friendliness": "off", "start_up": "none"});
@@ -143,7 +143,7 @@ fn goes_on_from_a_window_set_from_outside() {
     assert_eq!((host.window(), state(&host)), (400.0, before));
 }
 
-/// RFC 9438 §5.8: the clock of the epoch stands while the application limits sending.
+/// RFC 9438 §5.8: the clock of the epoch stops while the application limits sending.
 #[test]
 fn application_limited_time_does_not_count() {
     let mut host = after_loss(100, ms(40), &json!({}));
@@ -158,7 +158,7 @@ fn application_limited_time_does_not_count() {
     assert!(host.window() < held + 4.0, "{held} → {}", host.window());
 }
 
-/// RFC 9438 §4.9: the curve goes on where it was.
+/// RFC 9438 §4.9: the curve continues as before the loss.
 #[test]
 fn spurious_loss_is_undone() {
     let mut host = after_loss(100, ms(40), &json!({}));
@@ -195,12 +195,12 @@ fn timeout() {
     }
 }
 
-/// Without a maximum the stacks add a packet per 20 acknowledged or faster: here exactly, since t is small.
+/// Without a maximum Linux and ns-3 add a packet per 20 acknowledged, or more: here exactly 20, since t is small.
 #[test]
 fn count_without_a_maximum() {
     let mut host = host(100, &json!({"mode": "ns3"}));
     host.ack_round(ms(40), TimeSpan::ZERO);
-    // A rise of the delay far above twice the smallest ends slow start (HyStart).
+    // A delay far above twice the minimum ends slow start (HyStart).
     while host.observable("slow_start_phase") < 4.0 {
         host.ack_after(ms(200));
     }
@@ -232,7 +232,7 @@ fn marks_reduce_once_per_window() {
     close(host.window(), 70.0, 0.01);
 }
 
-/// Another scheme goes on as Cubic: its window is the plateau, with slow start only up to a larger threshold.
+/// Another scheme continues as Cubic: its window is the plateau; it slow-starts only below a larger ssthresh.
 #[test]
 fn resumed_it_is_on_its_plateau() {
     let parameters =

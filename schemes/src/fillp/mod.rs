@@ -1,6 +1,6 @@
-//! FillP (github.com/fillthepipe/fill-the-pipe d6da145; its rules were read from the program, which has no source): the receiver
-//! measures the rate of each 20 ms, and the sender paces at the largest of its latest 21 reports. What is in flight has a cap of
-//! that rate times the minimum round trip and one interval. FillP-Sheep (`fillp_sheep`) gives way sooner.
+//! FillP (github.com/fillthepipe/fill-the-pipe d6da145; its rules were derived from the program, which has no source):
+//! the receiver measures the rate of each 20 ms, and the sender paces at the max of its latest 21 reports. In flight is
+//! limited to that rate times the min RTT and one interval. FillP-Sheep (`fillp_sheep`) backs off sooner.
 
 pub mod tack;
 #[cfg(test)]
@@ -26,23 +26,23 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         role: Role::OnRequest,
         status: Status::Reconstructed,
         implementation: "",
-        // The mean of what `FILLED` says, with 12 bytes of its own and 28 of UDP and IP.
+        // The mean of `FILLED`, with 12 bytes of its own and 28 of UDP and IP.
         transport: Transport { mss: 1143, header: 40, ..Transport::UDP },
         ..SchemeInfo::DEFAULT
     },
     build: |_, _| Ok(Box::new(Fillp::new(Rules::FILLP))),
 };
 
-/// What FillP and FillP-Sheep do differently.
+/// Differences of FillP and FillP-Sheep.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Minimum round trips that a smoothed one may last before the rate backs off.
+    /// Smoothed RTT, in min RTTs, above which the rate backs off.
     backoff_rtt: f64,
-    /// Share of an interval's packets that may be lost before it does.
+    /// Share of lost packets in an interval above which the rate backs off.
     backoff_loss: f64,
-    /// In PROBE_BW a report counts as the mean of it and the one before.
+    /// True if a report in PROBE_BW counts as the mean of it and the one before.
     averaged: bool,
-    /// Time between two stays in PROBE_RTT.
+    /// Time between two PROBE_RTT.
     probe_rtt_interval: TimeSpan,
 }
 
@@ -57,35 +57,35 @@ impl Rules {
         Self { backoff_rtt: 5.0, backoff_loss: 0.3, averaged: true, probe_rtt_interval: TimeSpan::from_millis(10_000) };
 }
 
-/// Rates, bits per second: before anything was heard, and at least.
+/// Initial and min rate, bits per second.
 const INITIAL_RATE: f64 = 2e6;
 const MIN_RATE: f64 = 350e3;
-/// STARTUP sends so many times the largest report.
+/// Rate in STARTUP, as a multiple of the largest report.
 const STARTUP_GAIN: f64 = 3.0;
-/// A mean of two reports that is larger by more than this factor is growth.
+/// Ratio of two successive means of reports above which the rate is growing.
 const GROWTH: f64 = 1.25;
-/// Reports without growth, and handshake's round trips that a smoothed one lasts, after which STARTUP ends.
+/// Number of reports without growth, and smoothed RTT in RTTs of the handshake, above which STARTUP ends.
 const FLAT_REPORTS: u32 = 6;
 const STARTUP_RTT: f64 = 5.0;
-/// DRAIN lasts so many reports at most, at this part of the rate.
+/// Max reports in DRAIN, and its gain.
 const DRAIN_REPORTS: u32 = 3;
 const DRAIN_GAIN: f64 = 0.25;
-/// Reports that the largest is taken of, and the one in the middle, from the largest.
+/// Number of reports for the max, and rank of the middle one, from the largest.
 const REPORTS: usize = 21;
 const MIDDLE: usize = 13;
-/// The largest, where the rate backs off and the middle one is less than this part of it; else the middle one.
+/// If the rate backs off and the middle report is less than this part of the max, the max counts, else the middle one.
 const OUTLIER: f64 = 0.2;
 const BACKOFF_GAIN: f64 = 0.9;
-/// Gains of PROBE_BW, one per report, from a place that is drawn.
+/// Gains of PROBE_BW, one per report, from a random place.
 const SLOTS: usize = 16;
 const GAINS: [f64; 3] = [1.25, 1.25, 0.5];
-/// The minimum round trip is that of this time.
+/// Length of the filter for the min RTT.
 const MIN_RTT_WINDOW: TimeSpan = TimeSpan::from_millis(10_000);
 const MIN_PROBE_RTT: TimeSpan = TimeSpan::from_millis(200);
-/// Packets that may be in flight in any case.
+/// Min packets that may be in flight.
 const MIN_FLIGHT: u64 = 5;
-/// The program counts packets. Its client writes 8000 bytes at a time, which leave in six packets of 1300 and one of 200: a packet
-/// holds this part of a full one.
+/// The program counts packets. Its client writes 8000 bytes at a time, which leave in six packets of 1300 and one of
+/// 200: the mean packet is this part of a full one.
 const FILLED: f64 = 8000.0 / (7.0 * 1300.0);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,32 +96,32 @@ enum State {
     ProbeRtt,
 }
 
-/// The sending half. Rates are bits per second, round trips seconds.
+/// The sender. Rates are bits per second, RTTs seconds.
 #[derive(Clone)]
 pub struct Fillp {
     rules: Rules,
     mss: u64,
     state: State,
-    /// When it began.
+    /// Start of the state.
     since: Timestamp,
     rate: f64,
-    /// What came with the acknowledgement that follows.
+    /// Report that came with the acknowledgement that follows.
     report: Option<Report>,
     /// The latest report, and the latest mean of two.
     reported: f64,
     mean: f64,
-    /// The largest report of STARTUP, and how many reports did not grow.
+    /// The largest report of STARTUP, and number of reports without growth.
     best: f64,
     flat: u32,
     lossy: bool,
     drained: u32,
     /// The latest reports, the newest last.
     reports: VecDeque<f64>,
-    /// Place in the gains; whether all were gone through once.
+    /// Place in the gains; true after one full cycle.
     slot: usize,
     first_slot: usize,
     cycled: bool,
-    /// Round trip of the handshake or else the first one, smoothed, and minimum.
+    /// RTT of the handshake or else the first one, smoothed, and min.
     first_rtt: f64,
     srtt: f64,
     min_rtt: f64,
@@ -130,11 +130,11 @@ pub struct Fillp {
     /// Packets acknowledged and lost since the latest report.
     acked: u64,
     lost: u64,
-    /// Until then nothing leaves: more was in flight than the cap.
+    /// Time until which nothing leaves, since more was in flight than the cap.
     paused_until: Timestamp,
-    /// The retransmission timer expired, and nothing was heard since.
+    /// True if the retransmission timer expired, and nothing has arrived since.
     silent: bool,
-    /// The application had nothing to send since the latest report.
+    /// True if the application had nothing to send since the latest report.
     app_limited: bool,
 }
 
@@ -179,12 +179,12 @@ impl Fillp {
         self.since = now;
     }
 
-    /// The largest of the latest reports.
+    /// Return the largest of the latest reports.
     fn largest(&self) -> f64 {
         self.reports.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Bytes that may be in flight.
+    /// Return the max bytes in flight.
     fn cap(&self) -> u64 {
         let rate = match self.state {
             State::Startup => self.rate.max(STARTUP_GAIN * self.reported),
@@ -194,7 +194,7 @@ impl Fillp {
         ((rate.max(INITIAL_RATE) * time / 8.0) as u64).max(MIN_FLIGHT * self.mss)
     }
 
-    /// Bytes beyond the cap, as full packets.
+    /// Return the bytes beyond the cap, as full packets.
     fn excess(&self) -> u64 {
         ((self.in_flight as f64 / FILLED) as u64).saturating_sub(self.cap())
     }
@@ -206,13 +206,14 @@ impl Fillp {
         }
         self.srtt += (rtt - self.srtt) / 8.0;
         if self.state != State::Drain {
-            // The receiver tells the handshake's with each report, and the smaller one counts: a queue never becomes the path's.
+            // Each report has the receiver's RTT of the handshake, and the smaller one counts: a queue never becomes
+            // part of it.
             let lately = TimeSpan(self.min_filter.update(now, sample.0, MIN_RTT_WINDOW)).as_secs_f64();
             self.min_rtt = lately.min(self.first_rtt);
         }
     }
 
-    /// The receiver reported a rate.
+    /// Process a rate report.
     fn on_report(&mut self, now: Timestamp, reported: f64) {
         let excess = self.excess();
         let holds = match self.state {
@@ -228,7 +229,7 @@ impl Fillp {
         };
         self.reported = reported;
         (self.acked, self.lost) = (0, 0);
-        // Instead of what is too much, nothing leaves.
+        // A pause removes the excess.
         self.paused_until = if holds && excess > 0 {
             now + TimeSpan::from_secs_f64(excess as f64 * 8.0 / self.rate)
         } else {
@@ -236,7 +237,7 @@ impl Fillp {
         };
     }
 
-    /// STARTUP; whether the rate grew.
+    /// Run STARTUP; returns true if the rate grew.
     fn grow(&mut self, now: Timestamp, reported: f64) -> bool {
         self.best = self.best.max(reported);
         let floor = if self.reported == 0.0 { INITIAL_RATE } else { MIN_RATE };
@@ -419,7 +420,7 @@ impl ReceiverSide for Fillp {
     }
 }
 
-/// Where the gains that are not 1 begin.
+/// Draw the place of the gains that are not 1.
 fn first_slot(rng: &mut Rng) -> usize {
     rng.below(SLOTS as u64 - 2) as usize
 }

@@ -1,27 +1,27 @@
-//! TACK (Li et al., SIGCOMM 2020): the receiver acknowledges a few times per round trip instead of every second packet, and
-//! measures what the thin acknowledgements cannot show: delivery rate and how long they waited.
+//! TACK (Li et al., SIGCOMM 2020): the receiver acknowledges a few times per RTT instead of every second packet, and
+//! measures what these few acknowledgements cannot show: delivery rate and their delay at the receiver.
 
 use ccgym_core::congestion_control::ReceivedEvent;
 use ccgym_core::{AckEvent, FeedbackReceiver, PacketNumber, Rate, TimeSpan, Timestamp};
 
 /// Bytes of a message.
 const MESSAGE: usize = 12;
-/// A rate above this is no measurement: only a message that was made up says so.
+/// A rate above this is invalid.
 const MAX_RATE: Rate = Rate(1_000_000_000_000);
 /// Packets beyond a gap that make it a loss, as they do at the sender (RFC 9002 §6.1.1).
 const LOSS_THRESHOLD: u64 = 3;
-/// Reports per round trip of the handshake at most (the paper's β), and the shortest time between two (the program's).
+/// Max reports per RTT of the handshake (the paper's β), and min time between two (the program's).
 const PER_RTT: u64 = 4;
 const MIN_INTERVAL: TimeSpan = TimeSpan::from_millis(20);
 
-/// What the receiver measured.
+/// A measurement of the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Wire bytes that arrived in the interval that ends; zero if the report ends none.
     pub delivered: u32,
-    /// Its length, µs.
+    /// Length of the interval, µs.
     pub interval_us: u32,
-    /// How long the latest arrival waited for this report, µs.
+    /// Delay from the latest arrival to this report, µs.
     pub hold_us: u32,
 }
 
@@ -39,7 +39,7 @@ impl Report {
         (Rate::from_bytes_over(u64::from(report.delivered), report.interval()) <= MAX_RATE).then_some(report)
     }
 
-    /// Bits per second.
+    /// Return the rate, bits per second.
     pub fn rate(&self) -> f64 {
         f64::from(self.delivered) * 8e6 / f64::from(self.interval_us.max(1))
     }
@@ -48,8 +48,8 @@ impl Report {
         TimeSpan::from_micros(u64::from(self.interval_us.max(1)))
     }
 
-    /// The shortest round trip of the packets that came with it, without their wait at the receiver. It is that of the packet
-    /// with the smallest one-way delay, whatever the offset of the clocks.
+    /// Return the min RTT of the acknowledged packets, without their delay at the receiver. It is that of the packet
+    /// with the smallest one-way delay, at any offset of the clocks.
     pub fn round_trip(&self, event: &AckEvent<'_>) -> Option<TimeSpan> {
         let latest = event.acked.iter().filter_map(|packet| packet.received).max()?;
         let left = latest.saturating_add(TimeSpan::from_micros(u64::from(self.hold_us)));
@@ -59,45 +59,45 @@ impl Report {
     }
 }
 
-/// The round trip of the handshake, seconds, as each packet tells it: µs, zero while unknown.
+/// Encode the RTT of the handshake, seconds, for the header of a packet: µs, zero while unknown.
 pub fn header(round_trip: f64) -> u32 {
     (round_trip * 1e6) as u32
 }
 
-/// The time between two reports.
+/// Return the time between two reports.
 pub fn interval(round_trip: TimeSpan) -> TimeSpan {
     TimeSpan(round_trip.0 / PER_RTT).max(MIN_INTERVAL)
 }
 
-/// Packets that have not come although later ones have.
+/// A range of missing packets.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     first: PacketNumber,
     end: PacketNumber,
     missing: u64,
-    /// Packets that arrived from beyond it.
+    /// Packets that arrived from beyond the gap.
     passed: u64,
 }
 
-/// The receiving half.
+/// The receiver.
 #[derive(Clone, Debug, Default)]
 pub struct TackReceiver {
-    /// That of the handshake; zero until the sender knows it.
+    /// RTT of the handshake; zero until the sender knows it.
     round_trip: TimeSpan,
-    /// When the interval began, and bytes that arrived in it.
+    /// Start of the interval, and bytes that arrived in it.
     since: Timestamp,
     bytes: u64,
-    /// Arrivals that no report has told, and the latest of them.
+    /// Packets not reported yet, and the arrival of the latest.
     waiting: u64,
     latest: Timestamp,
     next_number: PacketNumber,
     gap: Option<Gap>,
-    /// A loss to be told at once.
+    /// True if a loss must be reported at once.
     lost: bool,
 }
 
 impl TackReceiver {
-    /// Look for what is missing now that packet `number` is here.
+    /// Update the gap with the arrival of packet `number`.
     fn watch_gaps(&mut self, number: PacketNumber) {
         if number > self.next_number {
             let skipped = number - self.next_number;
@@ -152,7 +152,7 @@ impl FeedbackReceiver for TackReceiver {
             hold_us: u32::try_from(now.since(self.latest).0 / 1_000).unwrap_or(u32::MAX),
             ..Report::default()
         };
-        // A report that a loss hastened ends no interval: a few packets say little of the rate.
+        // A report caused by a loss ends no interval: a few packets do not show the rate.
         if now >= self.due() {
             let interval = u32::try_from(now.since(self.since).0 / 1_000);
             if let (Ok(delivered), Ok(interval_us)) = (u32::try_from(self.bytes), interval) {

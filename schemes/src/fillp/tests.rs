@@ -213,7 +213,7 @@ fn the_largest_of_21_reports_counts_and_none_grows_by_more_than_a_quarter() {
 }
 
 #[test]
-fn what_is_in_flight_beyond_the_cap_is_paused_away() {
+fn a_pause_removes_packets_in_flight_beyond_the_cap() {
     let mut host = Reports::probing("fillp");
     assert_eq!(host.observable("cap_packets"), 60.0, "12 Mbit/s are a packet per ms: 40 ms and 20");
     // A packet of the program is an eighth less than full.

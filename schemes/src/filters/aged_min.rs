@@ -1,4 +1,4 @@
-//! A minimum round trip with an age: once that is over, the flow has to look again.
+//! A min RTT with an age, after which the flow must measure again.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
@@ -10,32 +10,32 @@ pub struct AgedMin {
 }
 
 impl AgedMin {
-    /// Nothing measured; ages from `now`.
+    /// Make a filter without a sample; ages count from `now`.
     pub const fn new(now: Timestamp) -> Self {
         Self { value: TimeSpan::MAX, stamp: now }
     }
 
-    /// The minimum; [`TimeSpan::MAX`] before the first sample.
+    /// Return the min; [`TimeSpan::MAX`] before the first sample.
     #[inline]
     pub const fn get(&self) -> TimeSpan {
         self.value
     }
 
-    /// When it was seen, or renewed.
+    /// Return the time of its sample or renewal.
     #[inline]
     pub const fn stamp(&self) -> Timestamp {
         self.stamp
     }
 
-    /// Whether a sample was taken.
+    /// True after the first sample.
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.value.0 != TimeSpan::MAX.0
     }
 
-    /// Take a sample and say whether the minimum was older than `interval` before it. Only a strictly lower sample renews
-    /// it in time (an equal one would suppress PROBE_RTT forever on a noise-free path); an expired one takes any sample
-    /// that did not wait at the receiver (`delayed`).
+    /// Add a sample; returns true if the min was older than `interval` before it. Only a strictly lower sample renews
+    /// it in time (an equal one would suppress PROBE_RTT forever on a noise-free path); an expired min takes any sample
+    /// that the receiver did not delay (`delayed`).
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: Option<TimeSpan>, delayed: bool, interval: TimeSpan) -> bool {
         let expired = now.since(self.stamp) > interval;
@@ -48,7 +48,7 @@ impl AgedMin {
         expired
     }
 
-    /// PROBE_RTT has just looked: the next one is due an interval from now.
+    /// Restart the interval after a PROBE_RTT.
     pub const fn renew(&mut self, now: Timestamp) {
         self.stamp = now;
     }

@@ -1,8 +1,8 @@
-//! Maximum over a sliding window of rounds, in constant space (K. Nichols' estimator, as in Linux
-//! `lib/win_minmax.c`; restated, not translated).
+//! Max over a sliding window of rounds, in constant space (K. Nichols' estimator, as in Linux `lib/win_minmax.c`;
+//! restated, not translated).
 //!
 //! Three candidates are kept, best first and oldest first: the best of the window, the best since that one, and the
-//! best since the second. When the best ages out the next one takes over.
+//! best since the second. When the best is too old the next one replaces it.
 
 /// One remembered sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ struct Candidate {
     value: u64,
 }
 
-/// The filter. Time is whatever counter the caller passes (BBR: packet-timed rounds).
+/// The filter. The caller chooses the unit of time (BBR: packet-timed rounds).
 #[derive(Clone, Copy, Debug)]
 pub struct MaxOfRounds {
     window: u64,
@@ -19,18 +19,18 @@ pub struct MaxOfRounds {
 }
 
 impl MaxOfRounds {
-    /// An empty filter: a sample counts while its age is at most `window`.
+    /// Make an empty filter in which a sample counts while its age is at most `window`.
     pub const fn new(window: u64) -> Self {
         Self { window, candidates: [Candidate { at: 0, value: 0 }; 3] }
     }
 
-    /// The maximum in force; zero before the first sample.
+    /// Return the current max; zero before the first sample.
     #[inline]
     pub const fn get(&self) -> u64 {
         self.candidates[0].value
     }
 
-    /// Take the sample `value` at time `now`, which never runs backwards.
+    /// Add the sample `value` at time `now`, which never decreases.
     #[inline]
     pub fn update(&mut self, now: u64, value: u64) {
         let new = Candidate { at: now, value };
@@ -47,8 +47,8 @@ impl MaxOfRounds {
         self.age(new);
     }
 
-    /// Drop candidates that left the window, and make sure that the successors are spread over it: a second choice
-    /// as old as the first would be of no use when that one expires.
+    /// Drop candidates that left the window, and spread their successors over it: a second candidate as old as the
+    /// first would be of no use when that one expires.
     fn age(&mut self, new: Candidate) {
         let [best, second, third] = self.candidates;
         let age = new.at - best.at;
@@ -102,7 +102,7 @@ mod tests {
                 filter.get()
             })
             .collect();
-        // The last 100 came in round 4: rounds 5..=14 still see it.
+        // The last 100 came in round 4: it counts in rounds 5..=14.
         assert!(seen[..10].iter().all(|&v| v == 100), "{seen:?}");
         assert!(seen[10..].iter().all(|&v| v == 10), "{seen:?}");
     }

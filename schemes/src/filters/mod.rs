@@ -1,4 +1,4 @@
-//! Extremes of what was measured of late: over a window of time, of rounds or of slots, or until an age.
+//! Recent extremes: over a window of time, of rounds or of slots, or until an age.
 
 pub mod aged_min;
 pub mod max_of_rounds;

@@ -1,12 +1,12 @@
-//! The extreme of the last slots of time, of each of which one value is kept. As the minimum one-way delay of the last
-//! minutes it is LEDBAT's base delay, so that a route that became longer and a drifting clock are forgotten (RFC 6817
-//! §2.4.2; libutp `DelayHist`).
+//! The extreme of the last time slots, with one value per slot. As the min one-way delay of the last minutes it is
+//! LEDBAT's base delay, so that a route that became longer and a drifting clock are forgotten (RFC 6817 §2.4.2; libutp
+//! `DelayHist`).
 
 use std::collections::VecDeque;
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// Microseconds from one time to another, of different clocks.
+/// Return the microseconds between two times of different clocks.
 pub fn between(later: Timestamp, earlier: Timestamp) -> i64 {
     (later.0 as i64).wrapping_sub(earlier.0 as i64) / 1000
 }
@@ -24,7 +24,7 @@ pub struct Slots<T> {
 }
 
 impl<T: Copy> Slots<T> {
-    /// Of the last `history` slots of this length, by `better`: minimum or maximum.
+    /// Make a filter of the last `history` slots of this length; `better` is min or max.
     pub fn new(slot: TimeSpan, history: usize, better: fn(T, T) -> T) -> Self {
         Self { values: VecDeque::new(), better, slot, history, slot_start: Timestamp::ZERO }
     }
@@ -43,14 +43,14 @@ impl<T: Copy> Slots<T> {
         }
     }
 
-    /// Forget all but this.
+    /// Drop all values except this one.
     pub fn restart(&mut self, now: Timestamp, value: T) {
         self.values.clear();
         self.values.push_back(value);
         self.slot_start = now;
     }
 
-    /// `None` before the first sample.
+    /// Return the extreme; `None` before the first sample.
     pub fn get(&self) -> Option<T> {
         self.values.iter().copied().reduce(self.better)
     }
@@ -60,12 +60,12 @@ impl<T: Copy> Slots<T> {
 pub type BaseDelay = Slots<i64>;
 
 impl BaseDelay {
-    /// Of the last `history` minutes.
+    /// Make a filter of the last `history` minutes.
     pub fn of_minutes(history: usize) -> Self {
         Self::new(TimeSpan::from_millis(60_000), history, i64::min)
     }
 
-    /// Raise what is remembered by `offset`.
+    /// Add `offset` to all stored values.
     pub fn shift(&mut self, offset: i64) {
         for minimum in &mut self.values {
             *minimum = minimum.saturating_add(offset);
@@ -81,7 +81,7 @@ mod tests {
         Timestamp::from_millis(1000 * seconds)
     }
 
-    /// A minimum holds for `history` minutes, then the next one counts.
+    /// A min counts for `history` minutes, then the next one.
     #[test]
     fn minima_are_forgotten_after_the_history() {
         let mut base = BaseDelay::of_minutes(3);

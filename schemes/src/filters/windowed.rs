@@ -1,14 +1,14 @@
-//! Minimum over a sliding window of time, in constant space.
+//! Min over a sliding window of time, in constant space.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// Candidates kept at most.
+/// Max number of candidates.
 const CAPACITY: usize = 64;
-/// Candidates are at least this fraction of the window apart: the filter forgets that much too early at worst.
+/// Min distance between candidates is the window over this: a value may be dropped too early by as much.
 const GRANULES: u64 = 32;
 
-/// The filter: candidates in order of time, each larger than the one before. The first is the minimum in force; the
-/// others take over as it ages out.
+/// The filter: candidates in order of time, each larger than the one before. The first is the current min; the others
+/// replace it as it becomes too old.
 #[derive(Clone, Debug)]
 pub struct WindowedMin {
     ring: [(Timestamp, u64); CAPACITY],
@@ -28,7 +28,7 @@ impl WindowedMin {
         (self.first + i) % CAPACITY
     }
 
-    /// Take `value` at `now`; the minimum of the last `window`.
+    /// Add `value` at `now`; returns the min of the last `window`.
     #[inline]
     pub fn update(&mut self, now: Timestamp, value: u64, window: TimeSpan) -> u64 {
         while self.len > 0 && now.since(self.ring[self.first].0) > window {
@@ -51,12 +51,12 @@ impl WindowedMin {
     }
 }
 
-/// Maximum over a sliding window of time.
+/// Max over a sliding window of time.
 #[derive(Clone, Debug, Default)]
 pub struct WindowedMax(WindowedMin);
 
 impl WindowedMax {
-    /// Take `value` at `now`; the maximum of the last `window`.
+    /// Add `value` at `now`; returns the max of the last `window`.
     #[inline]
     pub fn update(&mut self, now: Timestamp, value: u64, window: TimeSpan) -> u64 {
         u64::MAX - self.0.update(now, u64::MAX - value, window)

@@ -1,5 +1,5 @@
-//! The law of a flow that is alone or among its like, once per round: remove from the window what waits in the queue, and
-//! add what shall wait there.
+//! The rule of a flow alone or among flows of its kind, once per round: subtract its packets in the queue from the
+//! window, and add the number that it wants to wait there.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
@@ -8,76 +8,77 @@ use super::recent;
 use super::round::{Next, Seen};
 use crate::filters::slots::Slots;
 
-/// Too few packets wait below this part of what is wanted without a queue raise: the flow asks for more and more, …
+/// If less than this part of the wanted packets (without queue raise) waits, the flow raises what it adds, …
 const TOO_FEW: f64 = 0.5;
 const VELOCITY_STEP: f64 = 1.5;
-/// … faster where next to none wait, …
+/// … faster below this part, …
 const NONE: f64 = 0.1;
 const EMPTY_STEP: f64 = 4.0;
-/// … up to a part of the window per round: the first one, and the others after so many rounds and twice as many in which
-/// none waited.
+/// … up to a part of the window per round: the value for the first round, after some rounds, and after twice as many
+/// rounds with an empty queue.
 const GROWTH: [f64; 3] = [1.0 / 6.0, 1.0 / 3.0, 4.0 / 3.0];
 const EMPTY_ROUNDS: u32 = 3;
-/// Part of the way to the target that a round goes, since what is seen was decided two rounds ago; more of it down from a
-/// queue of more than so many times what is wanted.
+/// Part of the distance to the target that a round moves, since a round shows decisions two rounds old; more of it down
+/// from a queue of more than this multiple of the wanted packets.
 const STEP: f64 = 0.5;
 const STEP_DOWN: f64 = 0.8;
 pub const LONG_QUEUE_FACTOR: f64 = 3.0;
-/// Losses halve what is wanted, down to this part; each good round adds a bit.
+/// Min of the factor on the wanted packets that losses halve; each round without loss raises it.
 const MIN_PRESSURE: f64 = 0.05;
 const PRESSURE_STEP: f64 = 1.0 / 64.0;
-/// With no more than this part left, losses in a queue are those of others.
+/// At or below this factor, losses in a queue are attributed to other flows.
 const LOW_PRESSURE: f64 = 0.25;
-/// Round trips and seconds for which a window that lost packets is not exceeded.
+/// Round trips and seconds for which the flow does not exceed a window that lost packets.
 const CEILING_ROUNDS: f64 = 16.0;
 const CEILING_S: f64 = 1.0;
-/// That is for queues of less than this part of the base RTT, which may be empty again at once; a longer one is seen.
+/// The ceiling is for queues of less than this part of the base RTT, which may empty at once; longer queues show in the
+/// RTT.
 const CEILING_QUEUE: f64 = 0.5;
-/// A queue stands if it is longer than so many times what the flow wanted at its largest rate of late …
+/// A queue is standing if it is longer than this multiple of the packets wanted at the max recent rate, …
 const STANDING: f64 = 3.0;
-/// … or, soon after it competed, so many;
+/// … or, soon after the flow competed, this multiple;
 const STANDING_ON_PROBATION: f64 = 1.5;
-/// so many times the noise count as none, …
+/// a queue of less than this multiple of the noise does not count, …
 const NOISE: f64 = 2.0;
-/// … and a queue that shrinks by this part per round is on its way.
+/// … nor one that shrinks to less than this part per round.
 const SHRINKS: f64 = 0.95;
-/// Rounds and seconds before the flow probes whose queue it is; on probation, rounds before it competes again.
+/// Rounds and seconds before the flow probes for the owner of the queue; on probation, rounds before it competes again.
 const PATIENCE_ROUNDS: u32 = 8;
 const PATIENCE: TimeSpan = TimeSpan::from_millis(1000);
 const PROBATION_ROUNDS: u32 = 3;
-/// How long it is on probation.
+/// Length of the probation.
 const PROBATION: TimeSpan = TimeSpan::from_millis(10_000);
-/// Seconds after which the base RTT shall be seen again, first and at most, and round trips.
+/// Seconds after which the base RTT must be measured again, first and max, and round trips.
 const AGE_S: f64 = 2.5;
 const MAX_AGE_S: f64 = 10.0;
 const AGE_ROUNDS: f64 = 25.0;
 
 #[derive(Clone, Debug)]
 pub struct Alone {
-    /// Max rate of late, packets/s.
+    /// Max recent rate, packets/s.
     rate: Slots<f64>,
-    /// Multiple of the wanted packets that is added while too few wait.
+    /// Multiple of the wanted packets that is added while too few packets wait.
     velocity: f64,
-    /// Part of the appetite that losses leave.
+    /// Factor on the appetite, reduced by losses.
     pub pressure: f64,
-    /// Rounds since something waited.
+    /// Rounds since the queue was last not empty.
     empty_rounds: u32,
-    /// A window that was too much, packets, and until when that counts.
+    /// A window that lost packets, packets, and the end of its validity.
     ceiling: f64,
     ceiling_until: Timestamp,
-    /// For how many rounds a queue stands, since when, and the window before, packets.
+    /// Number of rounds with a standing queue, its start, and the window before it, packets.
     standing_rounds: u32,
     standing_since: Timestamp,
     pub standing_window: f64,
-    /// Seconds of queue that the flow takes for its own or of its like.
+    /// Queue that the flow attributes to itself or to flows of its kind, seconds.
     pub short: f64,
     last_queue: f64,
     /// Round trips of the latest rounds, seconds.
     latest: [f64; 4],
     yielding: Yielding,
-    /// Until when it may be wrong that the flow need not compete.
+    /// End of the time in which the flow may be wrong not to compete.
     probation: Timestamp,
-    /// Seconds after which the base RTT shall be seen again.
+    /// Time after which the base RTT must be measured again, seconds.
     age: f64,
 }
 
@@ -104,7 +105,7 @@ impl Default for Alone {
 }
 
 impl Alone {
-    /// It begins, at this rate in packets/s.
+    /// Enter this mode at this rate, packets/s.
     pub fn enter(&mut self, now: Timestamp, rate: f64) {
         self.velocity = 1.0;
         self.standing_rounds = 0;
@@ -112,13 +113,13 @@ impl Alone {
         self.rate.restart(now, rate);
     }
 
-    /// It competed so far, with this window in packets, and may be wrong to stop.
+    /// Start the probation after competing with this window, packets.
     pub fn on_probation(&mut self, now: Timestamp, window: f64) {
         self.probation = now + PROBATION;
         self.standing_window = window;
     }
 
-    /// Whether the queue has been next to empty for more than three rounds: no other flow fills the link.
+    /// True if the queue has been nearly empty for more than three rounds: no other flow fills the link.
     pub fn is_empty(&self) -> bool {
         self.empty_rounds > EMPTY_ROUNDS
     }
@@ -127,13 +128,14 @@ impl Alone {
         self.velocity
     }
 
-    /// How far the latest round trips are apart, seconds.
+    /// Return the difference between max and min of the latest round trips, seconds.
     pub fn span(&self) -> f64 {
         let (low, high) = self.latest.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), &x| (l.min(x), h.max(x)));
         high - low
     }
 
-    /// The decision after a round: `window` is the one in force, packets; `base_seen` when the base RTT last was.
+    /// Decide after a round: `window` is the current one, packets; `base_seen` the time of the last sample of the base
+    /// RTT.
     pub fn next(&mut self, seen: &Seen, window: f64, appetite: f64, base_seen: &mut Timestamp) -> Next {
         self.rate.update(seen.now, seen.rate);
         let on_probation = seen.now < self.probation;
@@ -171,17 +173,17 @@ impl Alone {
             *base_seen = seen.now;
             return Next::Probe(Probe::new(Reason::Age, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt));
         }
-        self.law(seen, window, keep)
+        self.track_queue(seen, window, keep)
     }
 
-    fn law(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
+    fn track_queue(&mut self, seen: &Seen, window: f64, keep: f64) -> Next {
         let asks = seen.waiting < TOO_FEW * seen.wants.lasting && !seen.excess;
         self.empty_rounds =
             if seen.waiting < NONE * seen.wants.now && !seen.excess { self.empty_rounds + 1 } else { 0 };
         let faster = if self.empty_rounds > 1 { EMPTY_STEP } else { VELOCITY_STEP };
         self.velocity = if asks { faster * self.velocity } else { 1.0 };
-        let most = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
-        self.velocity = self.velocity.min((most / seen.wants.now).max(1.0));
+        let max_growth = window * GROWTH[(self.empty_rounds / EMPTY_ROUNDS).min(2) as usize];
+        self.velocity = self.velocity.min((max_growth / seen.wants.now).max(1.0));
         let mut target = keep * seen.without_queue() + self.velocity * seen.wants.now;
         if seen.now < self.ceiling_until && target > self.ceiling {
             target = self.ceiling;
@@ -192,7 +194,7 @@ impl Alone {
         Next::Window(window + step * (target - window))
     }
 
-    /// A queue that the flow did not want: whose is it?
+    /// Decide about a standing queue: find out whether it is the flow's own.
     fn on_standing_queue(&mut self, seen: &Seen, window: f64, on_probation: bool) -> Option<Next> {
         let last_queue = std::mem::replace(&mut self.last_queue, seen.queue);
         if seen.queue <= self.short && seen.waiting <= 1.5 * (0.5 * seen.wants.own).max(seen.wants.now) + 1.0 {
@@ -223,22 +225,22 @@ impl Alone {
     }
 }
 
-/// Rounds over which means are taken, …
+/// Number of rounds for each mean, …
 const TREND_ROUNDS: u32 = 8;
-/// … and how many of them in a row must show that others take what the flow yields: round trips grow by this part while
-/// the window shrinks by this one.
+/// … and number of means in a row that must show that others take the capacity the flow yields: RTT grows by this part
+/// while the window shrinks by this part.
 const TRENDS: u32 = 3;
 const RTT_GROWS: f64 = 1.0025;
 const WINDOW_SHRINKS: f64 = 0.99;
 
-/// Whether the flow yields to others that take it all.
+/// Detects that the flow yields to others that take all capacity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Yielding {
-    /// Sums of round trips and windows of the rounds under way, and of those before.
+    /// Sums of RTTs and windows of the current rounds, and of the previous ones.
     sum: (f64, f64),
     before: (f64, f64),
     rounds: u32,
-    /// How often it was so in a row, since when, and the window then, packets.
+    /// Number of such means in a row, start, and the window at the start, packets.
     trends: u32,
     since: Timestamp,
     from: f64,
@@ -250,7 +252,7 @@ impl Yielding {
         self.before = (0.0, 0.0);
     }
 
-    /// The window before it yielded, packets, once it is sure.
+    /// Return the window before the flow yielded, packets, once that is certain.
     fn observe(&mut self, seen: &Seen, window: f64) -> Option<f64> {
         self.sum.0 += seen.rtt;
         self.sum.1 += window;

@@ -1,4 +1,4 @@
-//! Beside flows that keep the queue filled: Cubic, until it shows that there are none.
+//! Competition with flows that keep the queue filled: Cubic, until a probe shows that there are none.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
@@ -6,19 +6,19 @@ use super::probe::{Probe, Reason};
 use super::round::{Next, Seen};
 use crate::cubic::Cubic;
 
-/// Rounds without a loss from one probe to the next, at first and at most; each one in vain doubles them.
+/// Rounds without a loss between two probes, first and max; each probe without success doubles them.
 const ROUNDS_BETWEEN_PROBES: u32 = 16;
 const MAX_ROUNDS_BETWEEN_PROBES: u32 = 64;
-/// It probes where the queue is at least this part of the longest at a loss: a short one may be that of others, too.
+/// It probes if the queue is at least this part of the longest at a loss: a shorter one may belong to other flows, too.
 const LONG_QUEUE_SHARE: f64 = 0.5;
-/// What a probe leaves of the window without the flow's own queue.
+/// Factor of a probe on the window without the flow's own queue.
 const SHALLOW_PROBE_FACTOR: f64 = 0.95;
-/// Below this part of the longest queue at a loss there is none; no other flow fills it after this time, or so many round
-/// trips.
+/// A queue below this part of the longest one at a loss counts as empty; if it stays so for this time, or this many
+/// round trips, no other flow fills it.
 const NO_QUEUE_SHARE: f64 = 0.1;
 const NO_QUEUE: TimeSpan = TimeSpan::from_millis(2000);
 const NO_QUEUE_ROUNDS: f64 = 16.0;
-/// A window that grew so far while round trips stayed the same, up to this part: nothing waits.
+/// If the window grew by this factor while the RTT changed by no more than this part, the queue is empty.
 const GREW: f64 = 1.25;
 const SAME_RTT_TOLERANCE: f64 = 0.01;
 
@@ -27,14 +27,14 @@ pub struct Competition {
     pub cubic: Cubic,
     /// The longest queue at a loss, seconds; an older one counts half.
     peak: f64,
-    /// When there was a queue.
+    /// Time of the latest queue.
     queue_seen: Timestamp,
     /// Rounds since the latest loss or probe.
     quiet_rounds: u32,
     between: u32,
-    /// The round trip that the latest probe left, seconds.
+    /// The RTT during the latest probe, seconds.
     pub floor: f64,
-    /// A round trip, seconds, and the window when it first was so, packets.
+    /// An RTT, seconds, and the window when it first was that long, packets.
     mark: (f64, f64),
 }
 
@@ -51,7 +51,7 @@ impl Competition {
         }
     }
 
-    /// It begins with this window and slow-start threshold in packets, and seconds of queue.
+    /// Enter this mode with this window and ssthresh, packets, and this queue, seconds.
     pub fn enter(&mut self, now: Timestamp, window: f64, ssthresh: f64, queue: f64) {
         self.cubic.resume(window, ssthresh);
         self.peak = queue;
@@ -60,14 +60,14 @@ impl Competition {
         self.between = ROUNDS_BETWEEN_PROBES;
     }
 
-    /// A probe was in vain, and left this round trip in seconds.
+    /// Stay in this mode after a probe without success, which showed this RTT, seconds.
     pub fn stay(&mut self, rtt: f64) {
         self.floor = rtt;
         self.between = (2 * self.between).min(MAX_ROUNDS_BETWEEN_PROBES);
         self.quiet_rounds = 0;
     }
 
-    /// The decision after a round; `window` is Cubic's, packets.
+    /// Decide after a round; `window` is Cubic's, packets.
     pub fn next(&mut self, seen: &Seen, window: f64) -> Next {
         self.quiet_rounds += 1;
         if seen.lost > 0 {

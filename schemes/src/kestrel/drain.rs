@@ -1,18 +1,18 @@
-//! How fast the link drains the queue that start-up left.
+//! The rate at which the link drains the queue of start-up.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// What follows start-up is at most so many times half of its window, …
+/// Max window after start-up, as a multiple of half of start-up's window, …
 const MAX_MORE: f64 = 1.25;
-/// … and at least half of it; where packets were lost, this part of that.
+/// … and the factor on it where packets were lost; the min is half of start-up's window.
 const LOSSY: f64 = 0.5;
-/// A rate is that of at least so many packets and this time: single acknowledgements come in lumps.
+/// Min packets and time of a rate sample, since acknowledgements may arrive in bursts.
 const PACKETS: u64 = 16;
 const SPAN: TimeSpan = TimeSpan::from_millis(2);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Drain {
-    /// Max rate at which packets were acknowledged, packets/s.
+    /// Max ACK rate, packets/s.
     rate: f64,
     lossy: bool,
     since: Timestamp,
@@ -20,12 +20,12 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Start-up ended, with losses or without.
+    /// Start after start-up, which ended with losses (`lossy`) or without.
     pub fn new(now: Timestamp, lossy: bool) -> Self {
         Self { rate: 0.0, lossy, since: now, packets: 0 }
     }
 
-    /// So many packets were acknowledged at this time.
+    /// Count `packets` acknowledged at `now`.
     pub fn count(&mut self, now: Timestamp, packets: u64) {
         self.packets += packets;
         let span = now.since(self.since);
@@ -35,8 +35,8 @@ impl Drain {
         }
     }
 
-    /// The window to go on with, packets, after `half` of start-up's. Half may be too little where the link woke up or
-    /// packets were lost in bursts, and too much where losses were seen late.
+    /// Return the window to continue with, packets, from `half` of start-up's. Half may be too little if the link woke
+    /// up or lost packets in bursts, and too much if losses were detected late.
     pub fn window(&self, base: f64, half: f64) -> f64 {
         (self.rate * base).clamp(if self.lossy { LOSSY * half } else { half }, MAX_MORE * half)
     }

@@ -1,11 +1,11 @@
-//! The round trip right now: where a queue has just grown, a round takes long.
+//! The current round trip: when a queue has just grown, a round takes long.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// A group of samples has so many and takes this time at least, since acknowledgements that come at once are a lump; …
+/// Min samples and time of a group, since acknowledgements may arrive in bursts, …
 const SAMPLES: u32 = 16;
 const SPAN: TimeSpan = TimeSpan::from_millis(2);
-/// … where packets are few, these and this part of the base RTT are enough.
+/// … or, with few packets, these samples and this part of the base RTT.
 const FEW: u32 = 4;
 const PART: f64 = 0.25;
 
@@ -23,8 +23,8 @@ impl Default for Latest {
 }
 
 impl Latest {
-    /// Take a round trip; the min of the group, if it is complete. All in seconds. Without a base RTT the flow starts up, and
-    /// a lump is reason enough to stop.
+    /// Add an RTT sample; return the min of the group if it is complete. All in seconds. Without a base RTT the flow is
+    /// in start-up, which a single burst may end.
     pub fn sample(&mut self, now: Timestamp, rtt: f64, base: Option<f64>) -> Option<f64> {
         if self.samples == 0 {
             self.began = now;

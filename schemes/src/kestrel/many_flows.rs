@@ -1,12 +1,12 @@
-//! Whether others hold a queue: the latest probe for the base RTT says so.
+//! Detects many other flows in the queue, by the latest probe for the base RTT.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// They do if more than this part of it stays; …
+/// There are if more than this part of the queue stays during the probe; …
 const STAYS: f64 = 0.5;
-/// … that holds for this time, or until a probe shows otherwise.
+/// … the result is valid for this time, or until the next probe.
 const LASTS: TimeSpan = TimeSpan::from_millis(20_000);
-/// The gain is then this one at least.
+/// Min gain with many flows.
 const GAIN: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,12 +15,12 @@ pub struct ManyFlows {
 }
 
 impl ManyFlows {
-    /// A probe left this queue of the one before, both in seconds.
+    /// Take the result of a probe: the queue during and before it, seconds.
     pub fn probe(&mut self, now: Timestamp, left: f64, before: f64) {
         self.until = if left > STAYS * before { now + LASTS } else { now };
     }
 
-    /// The gain to use, where this one was set.
+    /// Return the gain to use, given the configured one.
     pub fn gain(&self, now: Timestamp, set: f64) -> f64 {
         if now < self.until {
             set.max(GAIN)

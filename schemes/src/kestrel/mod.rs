@@ -1,9 +1,9 @@
 //! Kestrel: a short queue where the flow is alone or among its like, and Cubic where others keep the queue filled.
 //!
-//! Ours. Once per round trip the flow removes from its window what waits in the queue and adds what it wants to wait there,
-//! as FAST TCP does (Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006). What it wants grows with the square root of the
-//! rate, so that equal queues mean equal rates whatever the round trips. Whether others fill the queue is not guessed: the
-//! flow removes packets of its own and probes. docs/schemes/kestrel.md has the rules.
+//! Ours. Once per round trip the flow subtracts its packets in the queue from its window and adds the number that it
+//! wants to wait there, as FAST TCP does (Wei, Jin, Low and Hegde, IEEE/ACM ToN 14(6), 2006). That number grows with
+//! the square root of the rate, so that equal queues mean equal rates at any RTT. The flow does not guess whether
+//! others fill the queue: it removes packets of its own and probes. docs/schemes/kestrel.md has the rules.
 
 mod alone;
 mod competition;
@@ -52,28 +52,28 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Kestrel::new(p)?)),
 };
 
-/// Fewest packets in the window, but after a timeout.
+/// Min window, packets, except after a timeout.
 const MIN_WINDOW: f64 = 2.0;
-/// Pacing rate over window per round trip, alone: enough for the window to be used, and too little for bursts to last, since
-/// a flow of shorter round trips would fill the gaps between them.
+/// Pacing rate over window per RTT, when alone: high enough to use the window, and too low for long bursts, since flows
+/// of shorter RTT would fill the gaps between them.
 const PACING_GAIN: f64 = 1.02;
-/// Round trips are at least this long; before the first one it makes the pacing rate so high that the first window leaves
-/// at once.
+/// Min RTT in computations; before the first sample it makes the pacing rate so high that the initial window leaves at
+/// once.
 const MIN_RTT: TimeSpan = TimeSpan(1_000);
-/// A queue is seen within a round if it has this part of the base RTT and these seconds.
+/// A queue shows within a round if it is at least this part of the base RTT, and at least these seconds.
 const VISIBLE: f64 = 1.0 / 8.0;
 const VISIBLE_S: f64 = 0.002;
-/// Start-up ends at one in which more of the flow's packets wait than these, over the square root of the rate, and two:
-/// next to others that fill the link a flow of few packets must go on.
+/// Start-up ends if more of the flow's packets wait than this, over the square root of the rate, plus two: next to
+/// others that fill the link a flow of few packets must continue.
 const START_QUEUE: f64 = 0.75;
 const START_PACKETS: f64 = 2.0;
-/// A window that is to shrink to less than this part need not wait for the end of the round.
+/// A reduction of the window to less than this part need not wait for the end of the round.
 const SUDDEN: f64 = 0.7;
-/// cwnd over window where packets leave evenly, …
+/// cwnd over window while packets leave evenly, …
 const EVEN_SLACK: f64 = 1.5;
-/// … and the part of the window that must be in flight there for the flow to be limited by it.
+/// … and the part of the window that must be in flight then for the flow to be window-limited.
 const EVEN_LIMITED: f64 = 0.8;
-/// The base RTT is seen by a round trip that is longer by no more than this part or these seconds. More would let it creep up
+/// An RTT above the base RTT by at most this part, or these seconds, confirms the base RTT. More would let it drift up
 /// over a queue that is always short.
 const SEEN: f64 = 0.005;
 const SEEN_S: f64 = 0.000_25;
@@ -87,7 +87,7 @@ enum Mode {
     Competition,
 }
 
-/// The extreme of the last ten to twenty seconds, and `nothing` before the first value.
+/// Make a filter for the extreme of the last ten to twenty seconds; `nothing` is its value before the first sample.
 fn recent(nothing: f64, better: fn(f64, f64) -> f64) -> Slots<f64> {
     let mut slots = Slots::new(TimeSpan::from_millis(10_000), 2, better);
     slots.restart(Timestamp::ZERO, nothing);
@@ -97,27 +97,27 @@ fn recent(nothing: f64, better: fn(f64, f64) -> f64) -> Slots<f64> {
 #[derive(Clone)]
 pub struct Kestrel {
     appetite: f64,
-    /// Multiple of the appetite that another has set.
+    /// Multiple of the appetite, set from outside.
     gain: f64,
     queue_raise: QueueRaise,
     many_flows: ManyFlows,
     /// Wire bytes of a packet.
     mss: f64,
     mode: Mode,
-    /// cwnd, packets, and the one before: what was acknowledged in a round had left with that.
+    /// cwnd, packets, and the previous one: packets acknowledged in a round had left with that.
     window: f64,
     before: f64,
-    /// The window, packets, before it was cut within the round.
+    /// The window before a reduction within the round, packets.
     cut_from: Option<f64>,
     initial_window: f64,
-    /// Start-up ends here at the latest, packets.
+    /// Max window of start-up, packets.
     ssthresh: f64,
     drain: Drain,
     round: Round,
     latest: Latest,
     base: Slots<f64>,
     base_seen: Timestamp,
-    /// How much round trips differ from round to round, and the last one, seconds.
+    /// Mean difference of the RTT from round to round, and the last RTT, seconds.
     noise: f64,
     last_rtt: f64,
     losses: Losses,
@@ -159,7 +159,7 @@ impl Kestrel {
         })
     }
 
-    /// Go to a window; the one so far is what the next round shows.
+    /// Set the window; the next round shows the effect of the current one.
     fn set(&mut self, window: f64) {
         self.before = self.cut_from.take().unwrap_or(self.window);
         self.window = window.max(MIN_WINDOW);
@@ -170,7 +170,7 @@ impl Kestrel {
         self.alone.enter(now, rate);
     }
 
-    /// Compete from this window, after a slow start up to a threshold that is larger.
+    /// Compete from this window, after a slow start up to a larger ssthresh.
     fn compete(&mut self, now: Timestamp, window: f64, ssthresh: f64, queue: f64) {
         self.mode = Mode::Competition;
         self.window = window.max(MIN_WINDOW);
@@ -179,13 +179,13 @@ impl Kestrel {
         self.competition.enter(now, self.window, ssthresh.max(self.window), queue);
     }
 
-    /// It seems that no other flow fills the queue. For a while that may be wrong.
+    /// Stop competing, since no other flow seems to fill the queue; probation follows.
     fn leave_competition(&mut self, now: Timestamp, rate: f64, window: f64) {
         self.enter_alone(now, rate);
         self.alone.on_probation(now, window);
     }
 
-    /// The path is as long as this round trip.
+    /// Restart the base RTT from this one.
     fn restart_base(&mut self, now: Timestamp, rtt: f64) {
         self.base.restart(now, rtt);
         self.base_seen = now;
@@ -196,12 +196,12 @@ impl Kestrel {
         self.probe = Some(probe);
     }
 
-    /// The minimum round trip of the last ten to twenty seconds, in seconds; infinite before the first one.
+    /// Return the min RTT of the last ten to twenty seconds, seconds; infinite before the first sample.
     fn base_rtt(&self) -> f64 {
         self.base.get().unwrap_or(f64::INFINITY)
     }
 
-    /// Whether start-up shall end, by the round trip of packets that left with half of the window.
+    /// True if start-up must end, by the RTT of packets that left with half of the window.
     fn overshoots(&self, rtt: f64) -> bool {
         let (base, window) = (self.base_rtt(), self.window / 2.0);
         let queue = rtt - base;
@@ -210,7 +210,7 @@ impl Kestrel {
                 || self.losses.exceed(self.round.lost, self.round.acked + self.round.lost, true))
     }
 
-    /// What the flow wants in the queue at this rate in packets/s.
+    /// Return the packets that the flow wants in the queue at this rate, packets/s.
     fn wants(&self, now: Timestamp, rate: f64) -> Wants {
         let own = self.appetite * rate.sqrt();
         let gain = self.many_flows.gain(now, self.gain);
@@ -218,7 +218,7 @@ impl Kestrel {
         Wants { own, lasting: packets(gain), now: packets(gain.max(self.queue_raise.gain)) }
     }
 
-    /// The link has become much slower: rounds are now so long that the window shall not wait for the end of this one.
+    /// Reduce the window within a round: the link is much slower, and rounds are so long that waiting would hurt.
     fn cut(&mut self, now: Timestamp, rtt: f64) {
         let base = self.base_rtt();
         let wanted = self.wants(now, self.before / rtt).now;
@@ -271,7 +271,7 @@ impl Kestrel {
                     self.before = self.window;
                 }
             } else {
-                // To empty the queue for a moment is enough where that is all that a probe is for.
+                // A probe for the base RTT only needs the queue to be empty for a moment.
                 let back = if probe.reason == Reason::Age { probe.back } else { self.window };
                 self.set(back);
                 self.probe = Some(probe);
@@ -303,14 +303,14 @@ impl Kestrel {
 
     fn start(&mut self, seen: &Seen) -> Next {
         if seen.excess && seen.queue < VISIBLE_S && self.window < 2.0 * self.initial_window {
-            // The first packets leave unpaced, and some queues hold none of that.
+            // The first packets leave unpaced, and some queues have no room for them.
             return Next::Hold;
         }
         let blocked = self.overshoots(seen.rtt) || seen.excess;
         if !blocked && self.window < self.ssthresh {
             return Next::Hold;
         }
-        // What was acknowledged last had left a round trip earlier, with half of the window.
+        // The packets acknowledged last had left one RTT earlier, with half of the window.
         let window = if blocked { self.window / 2.0 } else { self.window };
         self.drain = Drain::new(seen.now, seen.excess);
         Next::Probe(Probe::new(Reason::Started, DEEP_PROBE_FACTOR * window, window, seen.queue, seen.rtt))
@@ -330,7 +330,7 @@ impl Kestrel {
                 self.begin(Probe { tries: probe.tries + 1, competition: probe.competition, ..again });
             }
             (Reason::Started, _) => {
-                // A newcomer, as Cubic's; lumps of acknowledgements only look like others.
+                // Like a new Cubic flow; bursts of acknowledgements only look like competitors.
                 let ssthresh = if seen.spread < seen.queue { f64::INFINITY } else { probe.competition };
                 self.compete(now, probe.competition, ssthresh, probe.queue);
             }
@@ -371,8 +371,8 @@ impl Kestrel {
         }
     }
 
-    /// Whether packets leave evenly, by the pacing rate alone: where packets were lost of late a queue may have no room for
-    /// two that follow closely, as they do behind a window.
+    /// True if packets leave evenly, by the pacing rate alone: after recent losses a queue may have no room for two
+    /// packets that follow closely, as they do behind a window.
     fn is_even(&self) -> bool {
         self.mode == Mode::Alone && self.alone.pressure < 1.0
     }
@@ -424,7 +424,7 @@ impl CongestionControl for Kestrel {
         }
         if self.mode == Mode::Competition {
             self.competition.cubic.on_ack(event);
-            // A loss decides what a probe was to find out.
+            // A loss answers the question of a probe.
             if event.entered_recovery && self.probe.take().is_some() {
                 self.before = self.competition.cubic.control().cwnd as f64 / self.mss;
             }
@@ -432,7 +432,7 @@ impl CongestionControl for Kestrel {
                 self.window = self.competition.cubic.control().cwnd as f64 / self.mss;
             }
         }
-        // Within the round: a queue that grows would be seen a round later, and be much longer.
+        // Act within the round: one round later a growing queue would be much longer.
         match (latest, self.mode) {
             (Some(rtt), Mode::Startup) if starting && self.overshoots(rtt) => self.round.cut(rtt),
             (Some(rtt), Mode::Alone) if self.probe.is_none() => self.cut(event.now, rtt),

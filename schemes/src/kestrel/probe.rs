@@ -1,54 +1,54 @@
-//! A probe: the flow removes packets of its own from the path and sees what happens to the queue.
+//! A probe: the flow removes packets of its own from the path and measures the queue.
 
-/// Why it probes.
+/// Reason of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Start-up ended.
     Started,
-    /// A queue stands that is longer than the flow wants it.
+    /// A standing queue is longer than the flow wants.
     Standing,
-    /// The base RTT was not seen for long.
+    /// The base RTT was not measured for long.
     Age,
-    /// It competes, and may be alone.
+    /// The flow competes, and may be alone.
     Competing,
 }
 
-/// Part of the window that a probe leaves where it shall empty a queue that others hold, too.
+/// Factor of a probe on the window, to empty a queue that other flows share.
 pub const DEEP_PROBE_FACTOR: f64 = 0.7;
-/// A queue that shrinks to this part is gone: it was the flow's own.
+/// A queue that shrinks to this part was the flow's own.
 const OWN: f64 = 0.3;
-/// Seconds of queue that are none.
+/// Queue that counts as empty, seconds.
 const EMPTY: f64 = 0.001;
-/// Probes after start-up, at most: others may need a while to make room.
+/// Max probes after start-up: other flows may need time to reduce their windows.
 const MAX_TRIES: u32 = 4;
-/// Others make room if the queue has shrunk to this part since the last probe.
+/// Others yield if the queue has shrunk to this part since the last probe.
 const SHRINKING: f64 = 0.75;
-/// A path that became longer shows the same round trip, up to this part of the queue, before and during the probe.
+/// On a path that became longer, the RTT before and during a probe differ by at most this part of the queue.
 const STEADY_AGE: f64 = 0.05;
 const STEADY_STANDING: f64 = 0.1;
-/// Two probes that leave the same round trip, up to this part, show the path itself, …
+/// If the RTTs of two probes differ by at most this part, they show the path itself, …
 const SAME_RTT_TOLERANCE: f64 = 0.01;
-/// … if it is well below the one before.
+/// … if they are below this part of the one before.
 const WELL_BELOW: f64 = 0.8;
 
-/// The window is reduced for some rounds, since what is acknowledged in the first one had left before.
+/// The window is reduced for some rounds, since packets acknowledged in the first one had left before.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     pub reason: Reason,
-    /// The window meanwhile, packets; one to go on with if the queue is the flow's own; and one to compete with.
+    /// Windows during the probe, after it if the queue is the flow's own, and to compete with, packets.
     pub reduced: f64,
     pub back: f64,
     pub competition: f64,
-    /// Seconds of queue, and round trip, before.
+    /// Queue and RTT before the probe, seconds.
     pub queue: f64,
     pub rtt: f64,
-    /// How many there were before it for the same reason.
+    /// Number of previous probes for the same reason.
     pub tries: u32,
     /// Rounds since it began.
     pub rounds: u32,
 }
 
-/// What it showed.
+/// Result of a probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Verdict {
     /// The queue was the flow's own.
@@ -68,13 +68,13 @@ impl Probe {
         Self { reason, reduced, back, competition: back, queue, rtt, tries: 0, rounds: 0 }
     }
 
-    /// Whether it shall end with the round that has just ended, the n-th since it began.
+    /// True if it must end with the round that has just ended, the n-th since it began.
     pub fn is_over(&self) -> bool {
         self.rounds > if self.reason == Reason::Age { 1 } else { 2 }
     }
 
-    /// The judgment: `rtt` and `base` are seconds now, `noise` how much round trips differ anyway, `span` how far they
-    /// were apart in the rounds before the probe, `unheeded` whether the flow's packets in the queue are few.
+    /// Judge the round `now`: `span` is the spread of RTTs in the rounds before the probe, `unheeded` true if the flow
+    /// has few packets in the queue.
     pub fn judge(&self, now: &super::round::Seen, span: f64, unheeded: bool, floor: f64, window: f64) -> Verdict {
         let gone = now.queue <= OWN * self.queue || now.queue < EMPTY.max(now.noise);
         match self.reason {

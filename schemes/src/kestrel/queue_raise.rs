@@ -1,8 +1,8 @@
-//! A flow that has just begun wants more in the queue, since others may be there before it: it reaches its share sooner.
+//! A new flow wants more packets in the queue, since other flows may be there: it reaches its share sooner.
 
-/// The gain at first, …
+/// Initial gain, …
 const FIRST: f64 = 2.5;
-/// … and less per round, in which the rate grows by more than this part, or not: then no other flow makes room.
+/// … which falls per round, by the first amount if the rate grows by more than this part, else by the second.
 const PAYS: f64 = 0.01;
 const DECAY: (f64, f64) = (0.02, 0.75);
 /// Weight of a round in that growth.
@@ -10,9 +10,9 @@ const WEIGHT: f64 = 1.0 / 8.0;
 
 #[derive(Clone, Copy, Debug)]
 pub struct QueueRaise {
-    /// The gain is at least this.
+    /// Min of the gain.
     pub gain: f64,
-    /// Rate of the last round, packets/s, and by what part it grows per round.
+    /// Rate of the last round, packets/s, and its growth per round.
     last_rate: f64,
     growth: f64,
 }
@@ -24,8 +24,8 @@ impl Default for QueueRaise {
 }
 
 impl QueueRaise {
-    /// A round has passed, with this rate in packets/s. With an `empty` queue the flow grows into unused capacity, not into
-    /// what others give up: that does not count.
+    /// Add a round with this rate, packets/s. With an `empty` queue the flow grows into unused capacity, not into the
+    /// share of other flows: that does not count.
     pub fn pass(&mut self, rate: f64, empty: bool) {
         if self.last_rate > 0.0 {
             self.growth += WEIGHT * ((rate / self.last_rate).ln() - self.growth);

@@ -1,25 +1,24 @@
-//! A round trip's worth of acknowledgements.
+//! The acknowledgements of one round trip.
 
 use ccgym_core::{AckEvent, PacketNumber, TimeSpan, Timestamp};
 
-/// A round has at least this many round-trip samples, …
+/// Min RTT samples of a round, …
 pub const MIN_SAMPLES: u32 = 16;
-/// … or lasts this many round trips.
+/// … unless it lasts this many round trips.
 const MAX_PASSES: u32 = 4;
-/// Min length of a block. Longer than most bursts of acknowledgements, since its minimum shall show none; but not much longer
-/// than short round trips, whose rounds are a block each: the minimum over a longer time is lower.
+/// Min length of a block. Longer than most bursts of acknowledgements, so that its min excludes them; not much longer
+/// than short RTTs, whose rounds are a block each: the min over a longer time is lower.
 const BLOCK: TimeSpan = TimeSpan::from_millis(30);
 
-/// Round trips that differ by more than this part of the base RTT come in lumps, of which only the shortest show the queue.
+/// If RTTs differ by more than this part of the base RTT, ACKs arrive in bursts, and only the shortest RTTs show the
+/// queue.
 const LUMPY: f64 = 0.5;
 
-/// The round under way.
-///
-/// Its blocks have equal lengths in time, whatever the round trip: flows of different round trips on one link then see the
+/// The current round. Its blocks have equal lengths at any RTT: flows of different RTTs on one link then measure the
 /// same queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// A packet number: acknowledging it ends a round trip.
+    /// Packet number whose acknowledgement ends a round trip.
     end: PacketNumber,
     /// Round trips in it so far.
     passes: u32,
@@ -35,7 +34,7 @@ pub struct Round {
     /// Packets acknowledged and lost.
     pub acked: u64,
     pub lost: u64,
-    /// Whether the window limited sending at some time.
+    /// True if the window limited sending at some time.
     pub limited: bool,
 }
 
@@ -53,7 +52,7 @@ impl Block {
 }
 
 impl Round {
-    /// A round whose first round trip ends with packet `end`.
+    /// Begin a round whose first round trip ends with packet `end`.
     pub fn new(now: Timestamp, end: PacketNumber) -> Self {
         let block = Block::new(now);
         Self {
@@ -71,7 +70,7 @@ impl Round {
         }
     }
 
-    /// Take a round trip, in seconds.
+    /// Add an RTT sample, seconds.
     pub fn sample(&mut self, now: Timestamp, rtt: f64) {
         self.min = self.min.min(rtt);
         self.max = self.max.max(rtt);
@@ -92,13 +91,13 @@ impl Round {
         self.limited |= event.cwnd_limited;
     }
 
-    /// Let it end with this acknowledgement, with `rtt` for its round trip.
+    /// End the round with this acknowledgement, with `rtt` as its RTT.
     pub fn cut(&mut self, rtt: f64) {
         self.end = 0;
         self.min = rtt;
     }
 
-    /// The round that this acknowledgement ends, if it does; `any`: also one of few samples.
+    /// Return the round if this acknowledgement ends it; `any`: also with few samples.
     pub fn ended_by(&mut self, event: &AckEvent<'_>, any: bool) -> Option<Self> {
         if event.largest_acked < self.end || event.acked_packets == 0 {
             return None;
@@ -110,8 +109,8 @@ impl Round {
             .then(|| std::mem::replace(self, Self::new(event.now, event.next_packet_number)))
     }
 
-    /// The round trip without what comes and goes, in seconds: the mean over blocks of their minima, or the minimum of all
-    /// where they come in lumps.
+    /// Return the standing RTT, seconds: the mean over blocks of their minima, or the min of all if ACKs arrive in
+    /// bursts.
     pub fn standing(&self, base: f64) -> f64 {
         if self.blocks == 0 || self.max - self.min > LUMPY * base {
             self.min
@@ -121,32 +120,32 @@ impl Round {
     }
 }
 
-/// Packets that a flow wants in the queue.
+/// Number of packets that a flow wants in the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Wants {
     /// With its gain and the queue raise.
     pub now: f64,
-    /// When the queue raise is over.
+    /// After the queue raise.
     pub lasting: f64,
-    /// With a gain of 1, before any loss.
+    /// With a gain of 1, before losses.
     pub own: f64,
 }
 
-/// What a round showed.
+/// Measurements of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub now: Timestamp,
     /// Base RTT, seconds.
     pub base: f64,
-    /// Round trip, seconds: the standing one where the flow is alone, else the minimum.
+    /// RTT, seconds: the standing one if the flow is alone, else the min.
     pub rtt: f64,
-    /// How far the round trips of the round are apart, seconds.
+    /// Max less min RTT of the round, seconds.
     pub spread: f64,
     /// `rtt` − `base`.
     pub queue: f64,
-    /// The window that the round's packets left with, packets.
+    /// The window that the round's packets left with.
     pub window: f64,
-    /// Delivery rate that this makes, packets/s.
+    /// Delivery rate, packets/s.
     pub rate: f64,
     /// Packets of the flow in the queue.
     pub waiting: f64,
@@ -154,32 +153,32 @@ pub struct Seen {
     /// Fraction of packets lost, and packets.
     pub loss: f64,
     pub lost: u64,
-    /// More than the path usually loses.
+    /// True if more packets were lost than the path usually loses.
     pub excess: bool,
-    /// Whether the window limited sending.
+    /// True if the window limited sending.
     pub limited: bool,
-    /// How much round trips differ from round to round, seconds.
+    /// Mean difference of the RTT from round to round, seconds.
     pub noise: f64,
 }
 
 impl Seen {
-    /// The window without what waits, packets: the bandwidth-delay product, or the flow's part of it.
+    /// Return the window without the waiting packets, packets: the BDP, or the flow's part of it.
     pub fn without_queue(&self) -> f64 {
         self.window * self.base / self.rtt
     }
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Copy, Debug)]
 pub enum Next {
-    /// Nothing.
+    /// Keep the window.
     Hold,
-    /// Go to this window, packets.
+    /// Set this window, packets.
     Window(f64),
-    /// Remove packets to see whose queue it is.
+    /// Remove packets to find out whose queue it is.
     Probe(super::probe::Probe),
-    /// Compete, from this window.
+    /// Compete from this window, packets.
     Compete(f64),
-    /// Compete no longer; with `longer`, the base RTT has become the present round trip.
+    /// Stop competing; with `longer`, the current RTT becomes the base RTT.
     Leave { longer: bool },
 }

@@ -12,7 +12,7 @@ use super::recent;
 use super::round::{Next, Round, Seen, Wants};
 use crate::testing::{ms, scheme, MockTransport, MSS};
 
-/// 12 Mbit/s and 40 ms: 40 packets, one in a millisecond. What a round shows of a window and a round trip in ms.
+/// Make the measurements of a round with a window and an RTT in ms, at 12 Mbit/s and 40 ms: 40 packets of 1 ms each.
 fn seen(now_ms: u64, window: f64, rtt_ms: f64) -> Seen {
     let (base, rtt) = (0.04, rtt_ms / 1e3);
     let rate = window / rtt;
@@ -50,7 +50,7 @@ fn window_after(alone: &mut Alone, seen: &Seen, window: f64) -> f64 {
 
 /// The link has become faster: steps grow, and the window is twenty times as large within twelve rounds.
 #[test]
-fn an_empty_queue_makes_it_grow() {
+fn an_empty_queue_lets_the_window_grow() {
     let (mut alone, mut window) = (alone(), 40.0);
     for round in 1..13 {
         let next = window_after(&mut alone, &seen(40 * round, window, 40.0), window);
@@ -60,9 +60,9 @@ fn an_empty_queue_makes_it_grow() {
     assert!(window > 20.0 * 40.0, "{window}");
 }
 
-/// Where as much waits as is wanted the window stays; with more it goes down, with less up.
+/// If the number of waiting packets is as wanted the window stays; with more it falls, with less it rises.
 #[test]
-fn the_law_has_a_fixed_point() {
+fn the_window_has_a_fixed_point() {
     // 40 packets of 1000 per second, and 0.2·√1000 in the queue.
     let full = 40.0 + 0.2 * 1000f64.sqrt();
     let same = window_after(&mut alone(), &seen(1, full, full), full);
@@ -72,17 +72,17 @@ fn the_law_has_a_fixed_point() {
 }
 
 #[test]
-fn losses_lower_what_is_wanted_and_hold_growth() {
+fn losses_reduce_the_wanted_packets_and_stop_growth() {
     let mut alone = alone();
     let lossy = Seen { loss: 0.1, lost: 5, excess: true, ..seen(1, 50.0, 40.0) };
     let after = window_after(&mut alone, &lossy, 50.0);
     assert_eq!(alone.pressure, 0.5);
     assert!(after < 48.0);
-    // Nothing waits, but 45 packets were too much a moment ago.
+    // Nothing waits, but 45 packets were too many a moment ago.
     for round in 1..10 {
         assert!(window_after(&mut alone, &seen(40 * round, 45.0, 40.0), 45.0) <= 45.0 + 1e-9);
     }
-    // After losses in a long queue an empty one means that the link has become faster.
+    // An empty queue after losses in a long one means that the link has become faster.
     let mut alone = self::alone();
     window_after(&mut alone, &Seen { loss: 0.1, lost: 5, excess: true, ..seen(1, 50.0, 80.0) }, 50.0);
     assert!(window_after(&mut alone, &seen(40, 45.0, 40.0), 45.0) > 45.0);
@@ -92,16 +92,16 @@ fn losses_lower_what_is_wanted_and_hold_growth() {
     assert!(later > 45.0, "{later}");
 }
 
-/// A window that is not used says nothing of the path.
+/// A window that is not used shows nothing of the path.
 #[test]
 fn an_unused_window_stays() {
     let unused = Seen { limited: false, ..seen(1, 20.0, 40.0) };
     assert!(matches!(alone().next(&unused, 20.0, 0.2, &mut unused.now.clone()), Next::Hold));
 }
 
-/// Eight rounds and a second of a queue that does not get shorter: it probes.
+/// Eight rounds and a second of a queue that does not get shorter: the flow probes.
 #[test]
-fn a_standing_queue_makes_it_look() {
+fn a_standing_queue_starts_a_probe() {
     let mut alone = alone();
     for round in 1..60 {
         let now = seen(60 * round, 60.0, 60.0);
@@ -115,9 +115,9 @@ fn a_standing_queue_makes_it_look() {
     panic!("it never looked");
 }
 
-/// Round trips grow while the window shrinks, over seconds: others take what it yields.
+/// RTTs grow while the window shrinks, over seconds: other flows take the capacity it yields.
 #[test]
-fn it_competes_where_others_take_all() {
+fn competes_if_others_take_the_capacity() {
     let mut alone = alone();
     let mut window = 40.0;
     for round in 1..200 {
@@ -140,8 +140,8 @@ fn verdict(reason: Reason, before_ms: f64, after_ms: f64, span_ms: f64) -> Verdi
 }
 
 #[test]
-fn what_looks_show() {
-    // The queue went with the packets; it stayed; it stayed, and nothing moved it before either.
+fn verdicts_of_probes() {
+    // The queue left with the packets; it stayed; it stayed, and had not changed before either.
     for (reason, after, expected) in [
         (Reason::Standing, 43.0, Verdict::Own),
         (Reason::Standing, 58.0, Verdict::Others),
@@ -153,14 +153,14 @@ fn what_looks_show() {
     assert_eq!(verdict(Reason::Age, 60.0, 60.1, 0.1), Verdict::Longer);
     assert_eq!(verdict(Reason::Age, 60.0, 50.0, 0.1), Verdict::Nothing);
     assert!(matches!(verdict(Reason::Started, 60.0, 58.0, 5.0), Verdict::Again(window) if window < 30.0));
-    // Twice the same round trip is left, far below the one before: the path itself.
+    // Two probes show the same RTT, far below the one before: the path itself.
     let probe = Probe::new(Reason::Competing, 30.0, 90.0, 0.05, 0.09);
     assert_eq!(probe.judge(&seen(1, 30.0, 60.0), 0.01, false, 0.0601, 30.0), Verdict::Longer);
 }
 
-/// The queue raise lasts while others make room, and no longer; on an empty link they do not.
+/// The queue raise lasts while other flows make room, which they do not on an empty link.
 #[test]
-fn a_boost_lasts_while_the_rate_grows() {
+fn the_queue_raise_lasts_while_the_rate_grows() {
     let rounds = |growth: f64, empty: bool| {
         let (mut queue_raise, mut rate) = (QueueRaise::default(), 1000.0);
         (1..200).find(|_| {
@@ -175,9 +175,9 @@ fn a_boost_lasts_while_the_rate_grows() {
     assert!(rounds(1.5, true).unwrap() < 4);
 }
 
-/// Half of a link's capacity lost is an excess; what a path always loses is not, and neither is a packet or two.
+/// A loss of half of a link's capacity is excessive; the path's usual loss is not, and neither is a packet or two.
 #[test]
-fn it_knows_what_the_path_loses() {
+fn usual_losses_are_not_excessive() {
     let mut losses = Losses::default();
     assert!(losses.exceed(500, 1000, true) && losses.exceed(500, 1000, false));
     assert!(!losses.exceed(2, 16, false));
@@ -193,8 +193,8 @@ fn it_knows_what_the_path_loses() {
     assert_eq!(losses.usual, 0.06);
 }
 
-/// The rate of a link shows in how fast it drains a queue: one packet per millisecond, after seconds in which few came.
-/// The window that follows is near half of start-up's, or of a quarter where packets were lost.
+/// The ACK rate while a queue drains is the rate of the link: one packet per millisecond, after seconds with few
+/// packets. The window that follows is near half of start-up's, or a quarter if packets were lost.
 #[test]
 fn a_queue_that_drains_shows_the_rate() {
     let (mut drain, mut lossy) = (Drain::new(Timestamp::ZERO, false), Drain::new(Timestamp::ZERO, true));
@@ -212,7 +212,7 @@ fn a_queue_that_drains_shows_the_rate() {
     assert_eq!([lossy.window(0.04, 60.0), lossy.window(0.04, 100.0)], [product, 50.0]);
 }
 
-/// Blocks of equal length in time: a long round does not see a shorter queue than a short one.
+/// Blocks have equal length in time: a long round does not measure a shorter queue than a short one.
 #[test]
 fn the_standing_round_trip_is_a_mean_of_minima() {
     let mut round = Round::new(Timestamp::ZERO, 0);
@@ -223,14 +223,14 @@ fn the_standing_round_trip_is_a_mean_of_minima() {
     }
     assert!((round.standing(0.04) - 0.053).abs() < 0.003, "{}", round.standing(0.04));
     assert_eq!(round.min, 0.05);
-    // With a base RTT of 10 ms a span of 14 is a lump.
+    // With a base RTT of 10 ms a span of 14 is a burst.
     assert_eq!(round.standing(0.01), 0.05);
 }
 
-/// Sixteen packets in 2 ms, or four in a quarter of the base RTT; packets that come at once are a lump, of which the last
-/// waited least.
+/// Sixteen packets in 2 ms, or four in a quarter of the base RTT; of packets that arrive in a burst the last has waited
+/// the shortest time.
 #[test]
-fn the_latest_round_trip_is_not_one_of_a_lump() {
+fn the_latest_round_trip_excludes_bursts() {
     let ends = |gap_us: u64| {
         let mut latest = Latest::default();
         (0..100u64)
@@ -276,9 +276,9 @@ fn timeouts_leave_one_packet() {
     assert_eq!((host.window(), host.scheme.state()), (1.0, "startup"));
 }
 
-/// A queue that stays is held by others, until one that goes shows that it was the flow's own.
+/// A queue that stays belongs to other flows, until an empty one shows that it was the flow's own.
 #[test]
-fn a_crowd_asks_for_a_gain() {
+fn many_flows_raise_the_gain() {
     let at = |s: u64| Timestamp(s * 1_000_000_000);
     let mut many_flows = ManyFlows::default();
     assert_eq!(many_flows.gain(at(1), 0.5), 0.5);
@@ -292,9 +292,9 @@ fn a_crowd_asks_for_a_gain() {
     assert_eq!(many_flows.gain(at(34), 0.5), 0.5);
 }
 
-/// What waits is a multiple of the gain; by what the flow knows others does not change.
+/// The number of waiting packets scales with the gain; the detection of other flows does not.
 #[test]
-fn the_gain_scales_what_waits() {
+fn the_gain_scales_the_waiting_packets() {
     let mut kestrel = scheme("kestrel", &json!({}));
     assert!(kestrel.capabilities().pacing_required);
     kestrel.steerable().unwrap().steer(0.5);

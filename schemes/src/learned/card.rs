@@ -13,10 +13,10 @@ use ccgym_core::SpecError;
 
 /// Version of the card that this build reads.
 pub const FORMAT: u64 = 1;
-/// Longest observation, state and action.
+/// Max size of observation, state and action.
 pub const MAX_SIZE: usize = 65_536;
 
-/// What deciding takes of a card. The rest is for people, and for Python (`ccgym/schemes/policy_card.py`).
+/// The parts of a card that decisions need. The rest is for users, and for Python (`ccgym/schemes/policy_card.py`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Card {
     /// Name, as in a flow's `policy` parameter.
@@ -33,13 +33,13 @@ pub struct Card {
 /// The sizes of the network's inputs and outputs.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct NetworkShape {
-    /// Whether it has a memory.
+    /// MLP, LSTM or tree.
     pub kind: NetworkKind,
-    /// Numbers in.
+    /// Number of inputs.
     pub observation_size: usize,
-    /// Numbers of state; 0 without memory.
+    /// Size of the state; 0 without memory.
     pub state_size: usize,
-    /// Numbers out: components of the action, or one score per operation of a discrete action.
+    /// Number of outputs: components of the action, or one score per operation of a discrete action.
     pub action_size: usize,
 }
 
@@ -56,7 +56,7 @@ pub enum NetworkKind {
 }
 
 impl Card {
-    /// Read the text of a card and check it against itself; the network is not looked at.
+    /// Read the text of a card and check it; the network is not read.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let value: Value =
             serde_json::from_str(text).map_err(|e| unreadable("card", format!("no JSON ({e})"), "a JSON object"))?;
@@ -71,7 +71,7 @@ impl Card {
         Ok(card)
     }
 
-    /// Whether the answer of the network is one score per operation rather than the action itself.
+    /// True if the network's output is one score per operation, not the action itself.
     #[must_use]
     pub fn is_discrete(&self) -> bool {
         matches!(self.agent.action_kind(), ActionKind::Discrete(_))
@@ -113,7 +113,7 @@ impl Card {
         Err(unreadable(format!("card.policy.{size}"), found.to_string(), expected).coded("shape-mismatch"))
     }
 
-    /// Whether `onnx` is the file that the card speaks of.
+    /// Check that `onnx` has the digest on the card.
     pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), SpecError> {
         let found = sha256(onnx);
         if found.eq_ignore_ascii_case(&self.onnx_sha256) {
@@ -130,7 +130,7 @@ fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<AgentSpec>, 
     AgentSpec::deserialize(deserializer).map(Arc::new)
 }
 
-/// SHA-256 in hexadecimal.
+/// Return the SHA-256 in hexadecimal.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {

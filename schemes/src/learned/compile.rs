@@ -1,8 +1,8 @@
-//! Makes a network of an ONNX graph, or says which node cannot be one.
+//! Compiles an ONNX graph to a network, or reports the node that it cannot compile.
 //!
 //! A value of the graph is one row of numbers: [1, n] for one observation. Matrices are constants. The rules are ONNX's
 //! (<https://onnx.ai/onnx/operators/>). A few kilobytes can ask for gigabytes, as each Concat of a value with itself
-//! doubles it, so numbers and work are added up node by node, before anything is computed.
+//! doubles it, so the numbers and operations of all nodes are added up before anything is computed.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use ccgym_core::SpecError;
 
 /// Versions of ONNX's operations: from the first with `Split` by sizes to the newest that was compared with these rules.
 const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
-/// Numbers in all values of a graph together, constants aside: 32 MB.
+/// Max numbers in all values of a graph together, without constants: 32 MB.
 pub(super) const MAX_NUMBERS: usize = 4_000_000;
-/// Multiplications and other operations on numbers for one decision: a tenth of a second or so.
+/// Max multiplications and other operations per decision: about a tenth of a second.
 pub(super) const MAX_WORK: usize = 100_000_000;
 
-/// Operations besides those of one row or two.
+/// Operations that are not functions of one row or two.
 const OTHERS: &[&str] =
     &["Cast", "Clip", "Concat", "Elu", "Flatten", "Gemm", "Identity", "LeakyRelu", "MatMul", "Slice", "Split"];
 
-/// Names of all operations, in order.
+/// Return the names of all operations, sorted.
 pub(super) fn operations() -> Vec<&'static str> {
-    // Of the functions of a row, two serve others only.
+    // Two of the functions of a row are helpers of others.
     let rows = UNARY.iter().map(|(name, _)| *name).filter(|name| !["Expm1", "Float32"].contains(name));
     let mut all: Vec<_> = rows.chain(BINARY.iter().map(|(name, _)| *name)).chain(OTHERS.iter().copied()).collect();
     all.sort_unstable();
@@ -34,7 +34,7 @@ pub(super) fn operations() -> Vec<&'static str> {
     all
 }
 
-/// A graph as a network: one observation and the state in, the answer and the next state out.
+/// A network compiled from a graph: observation and state in, action and next state out.
 #[derive(Debug)]
 pub(super) struct PolicyNetwork {
     network: Network,
@@ -77,7 +77,7 @@ impl PolicyNetwork {
         Ok(Self { network: compiler.network, action, state })
     }
 
-    /// The answer to an observation, and the state after it; `values` is room for the network's numbers.
+    /// Compute the action for an observation, and the state after it; `values` is the buffer for the network's numbers.
     pub(super) fn run(
         &self,
         observation: &[f32],
@@ -95,7 +95,7 @@ impl PolicyNetwork {
     }
 }
 
-/// Whether the inputs or outputs that the file declares are those of the card.
+/// Check that the declared inputs or outputs of the file are those of the card.
 pub(super) fn compare(place: &str, found: &[Port], wanted: &[(&str, usize)]) -> Result<(), SpecError> {
     let fits = |(port, (name, size)): (&Port, &(&str, usize))| {
         port.name == *name
@@ -112,19 +112,19 @@ pub(super) fn compare(place: &str, found: &[Port], wanted: &[(&str, usize)]) -> 
     Err(unreadable(format!("graph {place}"), found, wanted.join(", ")).hint(hint).coded("shape-mismatch"))
 }
 
-/// A row, and whether it is float32 in ONNX: then only Cast reads it.
+/// A row, and true if it is float32 in ONNX: then only Cast reads it.
 #[derive(Clone, Copy)]
 struct Value {
     row: Row,
     float32: bool,
 }
 
-/// A network so far.
+/// A network under construction.
 struct Compiler<'a> {
     network: Network,
     constants: &'a BTreeMap<String, Constant>,
     values: BTreeMap<&'a str, Value>,
-    /// Matrices by the constant's name and whether it is transposed: a constant that is used again is stored once.
+    /// Matrices by the constant's name and transposition: a constant that is used again is stored once.
     matrices: BTreeMap<(&'a str, bool), MatrixId>,
 }
 
@@ -162,12 +162,12 @@ impl<'a> Compiler<'a> {
             }
         }
         let rows = self.outputs(node, kind).filter(|rows| rows.len() >= node.outputs.len());
-        for (found, what, most) in [
+        for (found, what, limit) in [
             (self.network.numbers(), "numbers in all values so far", MAX_NUMBERS),
             (self.network.work(), "operations on numbers so far", MAX_WORK),
         ] {
-            if found > most {
-                return Err(refuse(format!("{found} {what}"), &format!("{most} at most")).coded("too-large"));
+            if found > limit {
+                return Err(refuse(format!("{found} {what}"), &format!("{limit} at most")).coded("too-large"));
             }
         }
         let rows = rows.ok_or_else(|| {
@@ -189,7 +189,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The rows that a node gives; `None` if its inputs or attributes do not fit.
+    /// Return the output rows of a node; `None` if its inputs or attributes do not fit.
     fn outputs(&mut self, node: &'a Node, kind: &str) -> Option<Vec<Row>> {
         let one = |row: Row| Some(vec![row]);
         let optional = |i: usize| node.inputs.get(i).map(String::as_str).filter(|name| !name.is_empty());
@@ -257,7 +257,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A value, or a constant that is one row.
+    /// Return a value, or a constant that is one row.
     fn row(&mut self, name: &'a str) -> Option<Row> {
         if let Some(value) = self.values.get(name) {
             return Some(value.row);

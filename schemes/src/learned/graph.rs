@@ -1,4 +1,4 @@
-//! Reads an ONNX file: its nodes, its constants, its inputs and outputs. Nothing here trusts the file.
+//! Reads an ONNX file: its nodes, constants, inputs and outputs. Checks everything.
 //!
 //! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>).
 
@@ -12,9 +12,9 @@ use prost::{DecodeError, Message};
 use super::error::unreadable;
 use ccgym_core::SpecError;
 
-/// Versions of the file format that are read.
+/// Newest version of the file format that is read.
 pub(super) const NEWEST_IR: u64 = 10;
-/// Bytes of a file: eight million weights.
+/// Max bytes of a file: eight million weights.
 pub(super) const MAX_FILE: usize = 64_000_000;
 /// Nodes of a graph, inputs of a node, and entries of the other lists of messages. A network of ours has about a hundred
 /// nodes.
@@ -189,7 +189,7 @@ impl Port {
         self.kind.as_ref()?.tensor.as_ref()
     }
 
-    /// Type of its numbers, if the file says it.
+    /// Type of its numbers, if the file has it.
     pub fn element(&self) -> Option<u64> {
         self.tensor()?.element
     }
@@ -199,7 +199,7 @@ impl Port {
         self.tensor()?.shape.as_ref()?.dims.last()?.size
     }
 
-    /// For messages.
+    /// Describe it for messages.
     pub fn shown(&self) -> String {
         let width = self.width().map_or("?".into(), |width| width.to_string());
         format!("{}: [batch, {width}]", self.name)
@@ -207,7 +207,7 @@ impl Port {
 }
 
 impl Graph {
-    /// Read a whole file, which holds one graph and nothing else.
+    /// Read a whole file, which must contain exactly one graph.
     pub(super) fn read(onnx: &[u8]) -> Result<Self, SpecError> {
         if onnx.len() > MAX_FILE {
             let (found, expected) = (format!("{} bytes", onnx.len()), format!("{MAX_FILE} at most"));
@@ -239,7 +239,7 @@ impl Graph {
         Ok(Self { nodes, constants, inputs: content.inputs, outputs: content.outputs, opsets: file.opsets })
     }
 
-    /// Refuse a file that was written for other versions of the operations of `domain`.
+    /// Check the version of the operations of `domain`.
     pub(super) fn require_opset(
         &self,
         place: &str,
@@ -303,7 +303,7 @@ fn constant(tensor: Tensor) -> Result<(String, Constant), SpecError> {
     Ok((name, Constant { dims, numbers }))
 }
 
-/// Numbers of `N` bytes each.
+/// Iterate over numbers of `N` bytes each.
 fn cells<'a, const N: usize, T: 'a>(
     bytes: &'a [u8],
     number: fn([u8; N]) -> T,

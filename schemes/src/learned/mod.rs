@@ -1,4 +1,4 @@
-//! Learned policies: exported networks and trees with their cards, and the scheme that a flow runs them by.
+//! Learned policies: exported networks and trees with their cards, and the scheme that runs them for a flow.
 
 mod card;
 mod compile;

@@ -1,4 +1,4 @@
-//! An exported policy, and one flow's use of it.
+//! An exported policy, and its session in one flow.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::error::unreadable;
 use super::tree::Tree;
 use ccgym_core::SpecError;
 
-/// An exported policy: network or tree, and card. Never changes; flows and threads share it.
+/// An exported policy: network or tree, and card. Immutable; flows and threads share it.
 pub struct Policy {
     card: Card,
     discrete: bool,
@@ -34,8 +34,8 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
-    /// A policy from the bytes of its ONNX file and the text of its card. Refuses what does not fit together: another
-    /// file than the card's, other sizes, anything but float64 inside, weights that are not numbers.
+    /// Load a policy from the bytes of its ONNX file and the text of its card. Fails if they do not fit together:
+    /// another digest, other sizes, other types than float64 inside, weights that are not finite.
     pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, SpecError> {
         let card = Card::parse(card)?;
         card.check_digest(onnx)?;
@@ -50,24 +50,24 @@ impl Policy {
         };
         let discrete = card.is_discrete();
         let policy = Arc::new(Self { card, discrete, model });
-        // Weights whose sums are not finite show only now.
+        // This finds weights whose sums are not finite.
         policy.session().decide(&vec![0.0; policy.card.policy.observation_size], &mut Vec::new())?;
         Ok(policy)
     }
 
-    /// Name on the card.
+    /// Return the name on the card.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.card.name
     }
 
-    /// The agent whose observations it answers.
+    /// Return the agent whose observations it answers.
     #[must_use]
     pub fn agent(&self) -> &Arc<AgentSpec> {
         &self.card.agent
     }
 
-    /// The tree that it is, if it is one.
+    /// Return the tree, if the policy is one.
     #[must_use]
     pub fn tree(&self) -> Option<&Tree> {
         match &self.model {
@@ -76,7 +76,7 @@ impl Policy {
         }
     }
 
-    /// A new flow's use of it.
+    /// Make a session for a new flow.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> Session {
         let state = vec![0.0; self.card.policy.state_size];
@@ -84,31 +84,31 @@ impl Policy {
     }
 }
 
-/// One flow's use of a policy: the recurrent state, float32 as it crosses the graph's border.
+/// A policy in one flow: the recurrent state is float32, as at the inputs and outputs of the graph.
 #[derive(Clone, Debug)]
 pub struct Session {
     policy: Arc<Policy>,
     state: Vec<f32>,
-    /// Room for the state after a decision.
+    /// Buffer for the state after a decision.
     after: Vec<f32>,
-    /// Room for the numbers of a decision.
+    /// Buffer for the numbers of a decision.
     values: Vec<f64>,
 }
 
 impl Session {
-    /// The policy.
+    /// Return the policy.
     #[must_use]
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
 
-    /// The recurrent state, layer by layer; empty without memory.
+    /// Return the recurrent state, layer by layer; empty without memory.
     #[must_use]
     pub fn state(&self) -> &[f32] {
         &self.state
     }
 
-    /// Replace the recurrent state.
+    /// Set the recurrent state.
     pub fn set_state(&mut self, state: &[f32]) -> Result<(), SpecError> {
         let size = self.state.len();
         if state.len() != size || !state.iter().all(|x| x.is_finite()) {
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Decide. `action` becomes the components of the action, or the index of a discrete one (the first of equal
-    /// scores). After an error the state is what it was.
+    /// scores). An error leaves the state unchanged.
     pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), SpecError> {
         let size = self.policy.card.policy.observation_size;
         if observation.len() != size {
@@ -138,7 +138,7 @@ impl Session {
             Model::Tree(tree) => {
                 action.clear();
                 action.resize(self.policy.card.policy.action_size, 0.0);
-                // NaN compares with nothing; a network would answer with its own.
+                // NaN compares with nothing: a network could still answer.
                 if observation.iter().all(|x| x.is_finite()) {
                     action[tree.decide(observation) as usize] = 1.0;
                 } else {

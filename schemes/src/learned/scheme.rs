@@ -87,7 +87,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// The agent with its decisions taking effect this much later; zero leaves it as it is.
+/// Return the agent with this decision latency; zero keeps the agent's own.
 fn delayed(agent: &Arc<AgentSpec>, latency: TimeSpan) -> Arc<AgentSpec> {
     if latency == TimeSpan::ZERO {
         return agent.clone();
@@ -95,7 +95,7 @@ fn delayed(agent: &Arc<AgentSpec>, latency: TimeSpan) -> Arc<AgentSpec> {
     Arc::new(AgentSpec { decision_latency: latency, ..(**agent).clone() })
 }
 
-/// The agent of an environment that gave none: it keeps the window it starts with.
+/// Return the agent of an environment without one: it keeps its initial window.
 fn holding_agent() -> Arc<AgentSpec> {
     const SPEC: &str = r#"{
         "name": "hold",
@@ -108,19 +108,19 @@ fn holding_agent() -> Arc<AgentSpec> {
     Arc::new(serde_json::from_str(SPEC).expect("the built-in agent is valid"))
 }
 
-/// The round trip that is taken for granted before there is any (Linux `tcp_bbr.c`, `bbr_init`).
+/// Assumed RTT before the first sample (Linux `tcp_bbr.c`, `bbr_init`).
 const BEFORE_RTT: TimeSpan = TimeSpan::from_millis(1);
 
-/// What decides at the end of an interval.
+/// Source of the decision at the end of an interval.
 #[derive(Clone)]
 pub(crate) enum Decider {
     Policy(Session),
-    /// The agent's own; it is paced from the first packet on.
+    /// The agent's own expert; the flow is paced from the first packet on.
     Expert,
     Outside,
 }
 
-/// A policy whose decisions are labels for another's: it sees the same intervals through its own agent.
+/// A policy whose decisions are labels for another one: it observes the same intervals through its own agent.
 #[derive(Clone)]
 struct Teacher {
     agent: FlowAgent,
@@ -129,7 +129,7 @@ struct Teacher {
 }
 
 impl Teacher {
-    /// The one that an agent's expert names, if it is a policy.
+    /// Make the teacher that an agent's expert names, if it is a policy.
     fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SpecError> {
         let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
         let refuse = |found, expected| impossible(name, found, expected);
@@ -148,13 +148,13 @@ impl Teacher {
         Some(Self { agent: FlowAgent::new(Arc::new(spec)), session: policy.session(), action: Vec::new() })
     }
 
-    /// Take in an interval, before `learner` does: what was done in it is what the learner decided.
+    /// Observe an interval, before `learner` does; the action in it was the learner's.
     fn observe(&mut self, interval: &MonitorInterval, learner: &FlowAgent) {
         self.agent.repeat(learner);
         self.agent.observe(interval, None);
     }
 
-    /// Decide when the learner does, in its place, and tell it.
+    /// Decide at the learner's decision, and pass the result to it.
     fn advise(&mut self, now: Timestamp, learner: &mut FlowAgent) {
         self.agent.follow(learner);
         if self.session.decide(self.agent.observation(), &mut self.action).is_ok() {
@@ -171,13 +171,13 @@ pub struct Learned {
     agent: FlowAgent,
     decider: Decider,
     teacher: Option<Box<Teacher>>,
-    /// The scheme that the agent builds on.
+    /// The scheme that the agent steers.
     base: Option<Box<dyn CongestionControl>>,
     capabilities: Capabilities,
     overrides: StartOverrides,
     action: Vec<f32>,
     awaits_decision: bool,
-    /// The base scheme recovers from losses, in which the transport meters what is sent.
+    /// True while the base scheme is in recovery, in which the transport limits sending.
     recovers: bool,
 }
 
@@ -191,7 +191,7 @@ impl Learned {
     ) -> Result<Self, SpecError> {
         let spec = agent.spec();
         let mut base = match &spec.action.inner {
-            // An agent below this one would be this one again.
+            // An agent cannot be its own base scheme.
             Some(base) => {
                 Some(create_with(&base.scheme, &base.params, &Resources { agent: None, ..resources.clone() })?)
             }
@@ -226,15 +226,15 @@ impl Learned {
             }
         }
         let ecn = of_base.map_or(if spec.ecn { Ecn::Ect0 } else { Ecn::NotEct }, |c| c.ecn);
-        let hears = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
+        let of_base_scheme = |what: fn(&Capabilities) -> bool| of_base.as_ref().is_some_and(what);
         let capabilities = Capabilities {
             // A passive agent only measures.
-            prr: (overwrites || sets_gain) && hears(|c| c.prr),
-            // An agent's action has limits. Those of a gain bound neither window nor rate.
-            bounded: !sets_gain || hears(|c| c.bounded),
-            timers: (spec.decision_latency > TimeSpan::ZERO) || hears(|c| c.timers),
-            rate_samples: agent.needs_rate_samples() || taught || hears(|c| c.rate_samples),
-            knows_path: hears(|c| c.knows_path),
+            prr: (overwrites || sets_gain) && of_base_scheme(|c| c.prr),
+            // An agent's action has limits, but those of a gain bound neither window nor rate.
+            bounded: !sets_gain || of_base_scheme(|c| c.bounded),
+            timers: (spec.decision_latency > TimeSpan::ZERO) || of_base_scheme(|c| c.timers),
+            rate_samples: agent.needs_rate_samples() || taught || of_base_scheme(|c| c.rate_samples),
+            knows_path: of_base_scheme(|c| c.knows_path),
             pacing_required: spec.action.target.has_rate() || of_base.is_some_and(|c| c.pacing_required),
             ecn,
             ..of_base.unwrap_or_default()
@@ -260,9 +260,8 @@ impl Learned {
         }
     }
 
-    /// Let the base scheme go on from the window or with the gain that the agent decided. With the window not in recovery:
-    /// there Linux sets it with each acknowledgement, and to the threshold in the end, so that nothing remains of what was
-    /// written.
+    /// Set the agent's window or gain in the base scheme. A window is not set in recovery: there Linux sets it with
+    /// each acknowledgement, and to ssthresh at the end, so that a written value has no effect.
     fn write(&mut self) {
         let Some(base) = &mut self.base else { return };
         if let Some(gain) = self.agent.take_gain() {
@@ -273,7 +272,7 @@ impl Learned {
         }
     }
 
-    /// Let the base scheme hear something.
+    /// Call the base scheme, if there is one.
     #[inline]
     fn tell(&mut self, f: impl Fn(&mut dyn CongestionControl)) {
         if let Some(scheme) = &mut self.base {
@@ -389,14 +388,14 @@ impl IntervalDriven for Learned {
             teacher.observe(interval, &self.agent);
         }
         let due = self.agent.observe(interval, base.as_ref());
-        // Not in a start-up without decisions, of which a policy has seen nothing either.
+        // Not during a start-up without decisions, whose intervals the policy did not observe either.
         if let Some(teacher) = self.teacher.as_mut().filter(|_| due) {
             teacher.advise(interval.end, &mut self.agent);
         }
         self.awaits_decision = due && self.decided_outside();
         match &mut self.decider {
             Decider::Policy(session) if due => {
-                // What a policy cannot answer holds the last decision; the agent counts it as refused.
+                // If the policy cannot answer, the last decision stays; the agent counts it as refused.
                 if session.decide(self.agent.observation(), &mut self.action).is_err() {
                     self.action.clear();
                     self.action.push(f32::NAN);

@@ -1,7 +1,7 @@
 //! A decision tree. Its ONNX file has one node, `TreeEnsembleClassifier` of the standard domain `ai.onnx.ml`, so that any
 //! tool of ONNX reads it.
 //!
-//! A leaf answers with one action. Features are float32, and so are thresholds: `x ≤ threshold` goes to the first child.
+//! A leaf has one action. Features and thresholds are float32: `x ≤ threshold` goes to the first child.
 
 use prost::bytes::Bytes;
 use serde::Serialize;
@@ -12,16 +12,16 @@ use super::error::unreadable;
 use super::graph::{Attribute, Graph};
 use ccgym_core::SpecError;
 
-/// Nodes of a tree: ten times as many as the largest published one for congestion control has.
+/// Max nodes of a tree: ten times as many as the largest published one for congestion control.
 pub(super) const MAX_NODES: usize = 200_000;
-/// Comparisons of a decision.
+/// Max comparisons of a decision.
 pub(super) const MAX_DEPTH: usize = 64;
 const KIND: &str = "TreeEnsembleClassifier";
 const DOMAIN: &str = "ai.onnx.ml";
-/// Versions of `ai.onnx.ml` in which the node means the same.
+/// Versions of `ai.onnx.ml` in which the node has the same meaning.
 const OPSETS: std::ops::RangeInclusive<u64> = 1..=4;
 
-/// A tree that was checked: it decides on any observation of the right size.
+/// A checked tree: it decides on any observation of the right size.
 #[derive(Debug)]
 pub struct Tree {
     nodes: Vec<TreeNode>,
@@ -32,23 +32,23 @@ pub struct Tree {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeNode {
-    /// Compares a feature, and goes on to one of two nodes.
+    /// Compares a feature, and continues at one of two nodes.
     Split {
         /// Index into the observation.
         feature: u32,
-        /// What it is compared with.
+        /// Threshold of the feature.
         threshold: f32,
-        /// Where to go if the feature does not exceed it.
+        /// Next node if the feature does not exceed the threshold.
         at_most: u32,
-        /// Where to go otherwise.
+        /// Next node otherwise.
         above: u32,
     },
-    /// Answers with the index of an action.
+    /// Returns the index of an action.
     Leaf(u32),
 }
 
 impl Tree {
-    /// The tree in an ONNX file.
+    /// Read the tree in an ONNX file.
     pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
         let graph = Graph::read(onnx)?;
         graph.require_opset("opset ai.onnx.ml", &[DOMAIN], &OPSETS)?;
@@ -70,7 +70,7 @@ impl Tree {
         Self::build(&Columns::of(&node.attributes), sizes)
     }
 
-    /// The action for an observation.
+    /// Return the action for an observation.
     #[inline]
     pub(super) fn decide(&self, observation: &[f32]) -> u32 {
         let mut at = 0;
@@ -84,13 +84,13 @@ impl Tree {
         }
     }
 
-    /// Its nodes.
+    /// Return the nodes.
     #[must_use]
     pub fn nodes(&self) -> &[TreeNode] {
         &self.nodes
     }
 
-    /// How many decisions of the training came to each node; empty where the file does not say.
+    /// Return the number of training decisions that reached each node; empty if the file does not have it.
     #[must_use]
     pub fn visits(&self) -> &[f32] {
         &self.visits
@@ -155,7 +155,7 @@ impl Tree {
     }
 }
 
-/// The node's attributes, one entry per node of the tree, or per answer of a leaf.
+/// The node's attributes, one entry per node of the tree, or per leaf's action.
 #[derive(Default)]
 struct Columns<'a> {
     trees: &'a [i64],
@@ -237,7 +237,7 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
-    /// Give each leaf its action.
+    /// Set the action of each leaf.
     fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), SpecError> {
         let mut answered = vec![false; nodes.len()];
         for (i, (node, action)) in self.answer_nodes.iter().zip(self.answers).enumerate() {

@@ -1,9 +1,9 @@
-//! How fast the receiver's clock runs away from ours, as libutp estimates it, and the penalty for one that runs so slow
-//! that delays seem to fall.
+//! The drift of the receiver's clock relative to the sender's, as libutp estimates it, and the penalty for a receiver's
+//! clock so slow that delays seem to fall.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// Samples are averaged over so long; the drift is the difference of two averages.
+/// Length of the averages; the drift is the difference of two of them.
 const SLOT: TimeSpan = TimeSpan::from_millis(5_000);
 /// Weight of the old estimate, in eighths.
 const KEPT: i64 = 7;
@@ -14,15 +14,15 @@ const DIVISOR: i64 = 7;
 
 #[derive(Clone, Debug)]
 pub struct ClockDrift {
-    /// The running slot.
+    /// Sum over the current slot.
     sum: i64,
     samples: i64,
     ends: Timestamp,
-    /// The samples are counted from the first one, so that sums stay small.
+    /// Offset of the samples, the first one, so that sums stay small.
     origin: Option<i64>,
     /// Mean of the slot before.
     average: i64,
-    /// Microseconds per slot.
+    /// Drift, microseconds per slot.
     drift: i64,
 }
 
@@ -42,7 +42,7 @@ impl ClockDrift {
         let step = average.saturating_sub(self.average);
         self.drift = self.drift.saturating_mul(KEPT).saturating_add(step) / 8;
         self.average = average;
-        // Slots without samples leave no trace.
+        // Slots without samples have no effect.
         while self.ends < now {
             self.ends += SLOT;
         }
@@ -50,7 +50,7 @@ impl ClockDrift {
         self.samples = 0;
     }
 
-    /// Microseconds added to the delay.
+    /// Return the microseconds added to the delay.
     pub fn penalty(&self) -> i64 {
         (-self.drift - TOLERATED).max(0) / DIVISOR
     }
@@ -60,7 +60,8 @@ impl ClockDrift {
 mod tests {
     use super::*;
 
-    /// The estimate closes an eighth of the gap in each slot; only a fall by more than 200 ms per 5 s is punished.
+    /// The estimate moves by an eighth of the difference in each slot; only a fall by more than 200 ms per 5 s has a
+    /// penalty.
     #[test]
     fn penalties() {
         for (step, punished) in [(0, false), (300_000, false), (-150_000, false), (-300_000, true)] {
@@ -70,7 +71,7 @@ mod tests {
                 drift.update(Timestamp::from_millis(5_000 * slot as u64 + 1), slot * step);
             }
             assert_eq!(drift.penalty() > 0, punished, "{step} µs per slot");
-            // −300,000 is 100,000 beyond what is tolerated.
+            // −300,000 exceeds the tolerance by 100,000.
             assert!(drift.penalty() <= 100_000 / 7, "{}", drift.penalty());
             assert!(!punished || drift.penalty() > 95_000 / 7, "{}", drift.penalty());
         }

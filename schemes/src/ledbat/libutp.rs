@@ -1,4 +1,4 @@
-//! LEDBAT as libutp behaves (revision b3465b9, `utp_internal.cpp`), which is what Pantheon's reports measured.
+//! LEDBAT as libutp behaves (revision b3465b9, `utp_internal.cpp`), the program in Pantheon's reports.
 //!
 //! Bytes are wire bytes here, and payload bytes there.
 
@@ -12,21 +12,21 @@ use super::{min_rtt, or_own, target_us, OneWay};
 use crate::filters::slots::BaseDelay;
 use crate::registry::Parameters;
 
-/// Minimum window, bytes: less than a packet, so that a path full of other traffic silences the flow.
+/// Min window, bytes: less than a packet, so that on a full path the flow stops.
 const MIN_WINDOW: u64 = 10;
-/// A loss halves the window, at most once in this time.
+/// Min time between two reductions by losses.
 const DECAY_INTERVAL: TimeSpan = TimeSpan::from_millis(100);
-/// The window grows only if it held sending back within this time.
+/// Time for which the growth continues after the window last limited sending.
 const USE_MEMORY: TimeSpan = TimeSpan::from_millis(1_000);
-/// Slow start ends above this share of the target.
+/// Share of the target above which slow start ends.
 const SLOW_START_EXIT: f64 = 0.9;
-/// When the minimum of the other direction falls by no more than this (microseconds), the clocks drift.
+/// Max fall of the reverse direction's min that counts as clock drift, microseconds.
 const MAX_BASE_SHIFT: i64 = 10_000;
-/// Retransmission timeout before the first sample, and its minimum.
+/// Retransmission timeout before the first sample, and min.
 const FIRST_RTO: TimeSpan = TimeSpan::from_millis(3_000);
 const MIN_RTO: TimeSpan = TimeSpan::from_millis(1_000);
 
-/// Queueing delay of the data's direction, microseconds.
+/// Queueing delay of the forward direction, microseconds.
 #[derive(Clone, Debug)]
 struct Queueing {
     data: BaseDelay,
@@ -50,24 +50,24 @@ impl Queueing {
         self.recent.iter().copied().min().unwrap_or(0)
     }
 
-    /// The delay that the window is steered by.
+    /// Add a sample; returns the delay for the control of the window.
     fn update(&mut self, now: Timestamp, sample: OneWay, min_rtt: TimeSpan) -> i64 {
         let before = self.ack.get();
         self.ack.update(now, sample.ack);
-        // A minimum that falls in the other direction means that the receiver's clock gains on ours: our delays seem
-        // longer than they are by as much.
+        // If the min of the reverse direction falls, the receiver's clock gains on ours: our delays seem longer by as
+        // much.
         if let (Some(before), Some(after)) = (before, self.ack.get()) {
             if after < before && before - after <= MAX_BASE_SHIFT {
                 self.data.shift(before - after);
             }
         }
-        // The base of this sample is the one before a new minute begins, as there.
+        // As in libutp, the base of this sample is the one before a new minute begins.
         let base = self.data.get().map_or(sample.data, |base| base.min(sample.data));
         self.data.update(now, sample.data);
         self.recent.pop_front();
         self.recent.push_back(sample.data.saturating_sub(base));
         self.drift.update(now, sample.data);
-        // No delay exceeds the round trip: if one seems to, the base is wrong.
+        // No delay exceeds the RTT: otherwise the base is wrong.
         let rtt = (min_rtt.0 / 1000) as i64;
         let current = self.current();
         if current > rtt {
@@ -81,7 +81,7 @@ impl Queueing {
 pub struct Libutp {
     /// Microseconds.
     target: f64,
-    /// Bytes per round trip.
+    /// Max growth, bytes per RTT.
     increase: f64,
     max_window: u64,
     mss: u64,
@@ -90,14 +90,14 @@ pub struct Libutp {
     slow_start: bool,
     ssthresh: u64,
     queueing: Queueing,
-    /// As of the latest acknowledgement, microseconds.
+    /// Delay at the latest acknowledgement, microseconds.
     delay: f64,
-    /// When the window last held sending back.
+    /// Time at which the window last limited sending.
     used: Timestamp,
-    /// When a loss last halved the window.
+    /// Time of the latest reduction by a loss.
     decayed: Option<Timestamp>,
     rto: TimeSpan,
-    /// When the retransmission timer was last set.
+    /// Time at which the retransmission timer was last set.
     timer_base: Timestamp,
 }
 
@@ -121,7 +121,7 @@ impl Libutp {
         }
     }
 
-    /// `apply_ccontrol`.
+    /// Change the window as `apply_ccontrol` does.
     fn steer(&mut self, now: Timestamp, acked: u64) {
         let used = now.since(self.used) <= USE_MEMORY;
         let (w, acked) = (self.window as f64, acked as f64);
@@ -157,7 +157,7 @@ impl Libutp {
         self.ssthresh = self.window;
     }
 
-    /// One packet, and slow start.
+    /// Restart with one packet, in slow start.
     fn begin_again(&mut self, now: Timestamp) {
         self.window = self.mss;
         self.slow_start = true;
@@ -204,7 +204,7 @@ impl CongestionControl for Libutp {
         self.begin_again(event.now);
     }
 
-    /// A window below a packet is silence until the retransmission timer opens it again.
+    /// The retransmission timer opens a window below a packet again.
     fn next_timer(&self) -> Timestamp {
         if self.window < self.mss {
             self.timer_base.saturating_add(self.rto)
@@ -219,7 +219,7 @@ impl CongestionControl for Libutp {
         }
     }
 
-    /// The retransmission timer goes on while nothing is in flight, and takes a third of the window at each expiry.
+    /// The retransmission timer continues while nothing is in flight, and reduces the window by a third at each expiry.
     fn on_idle_restart(&mut self, now: Timestamp) {
         let mut wait = self.rto;
         let mut expires = self.timer_base.saturating_add(wait);
@@ -255,7 +255,7 @@ mod tests {
         queueing.update(Timestamp::ZERO, OneWay { data, ack }, TimeSpan::from_micros(rtt_us))
     }
 
-    /// The offset of the clocks cancels, whatever its sign.
+    /// The offset of the clocks cancels, positive or negative.
     #[test]
     fn only_differences_count() {
         for offset in [-5_000_000, 0, 7_000_000] {
@@ -265,9 +265,9 @@ mod tests {
         }
     }
 
-    /// The other direction's minimum falls by `fall` µs: up to 10 ms our base rises by as much.
+    /// If the reverse direction's min falls by `fall` µs, our base rises by as much, up to 10 ms.
     #[test]
-    fn a_gaining_clock_moves_the_base() {
+    fn a_faster_receiver_clock_moves_the_base() {
         for (fall, expected) in [(0, 30_000), (4_000, 26_000), (10_000, 20_000), (10_001, 30_000)] {
             let mut queueing = Queueing::new(1, 13);
             sample(&mut queueing, 20_000, 20_000, 40_000);
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// A delay beyond the round trip is cut, and the base corrected for later samples.
+    /// A delay above the RTT is limited to it, and the base corrected for later samples.
     #[test]
     fn no_delay_exceeds_the_round_trip() {
         let mut queueing = Queueing::new(1, 13);

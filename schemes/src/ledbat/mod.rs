@@ -1,7 +1,7 @@
-//! LEDBAT: background transfers that hold the queueing delay of the path near a target and give way to other traffic.
+//! LEDBAT: background transfers that keep the queueing delay of the path near a target and yield to other traffic.
 //!
-//! Two sets of rules: [`libutp`] as the uTP library behaves, which is what Pantheon ran, and [`rfc`] as RFC 6817 has
-//! them. Both measure one-way delay: the clocks are not synchronized, so only differences from a base count.
+//! Two sets of rules: [`libutp`] as the uTP library behaves, which Pantheon ran, and [`rfc`] by RFC 6817. Both measure
+//! one-way delay: the clocks are not synchronized, so only differences from a base count.
 
 mod clock_drift;
 mod libutp;
@@ -28,11 +28,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             mode: choice(&["libutp", "rfc"]);
             /// Queueing delay that the flow steers toward.
             target: number(100.0, (1.0, 1000.0), "ms");
-            /// With libutp: what the window gains per round trip without a queue.
+            /// With libutp: growth of the window per round trip without a queue.
             increase: number(3000.0, (1.0, 1e6), "bytes");
-            /// With rfc: what the window gains per round trip without a queue.
+            /// With rfc: growth of the window per round trip without a queue.
             gain: number(1.0, (0.01, 1.0), "packets");
-            /// With rfc: how far the window may exceed what was in flight.
+            /// With rfc: max excess of the window over the data in flight.
             allowed_increase: integer(1, (1, 1000), "packets");
             /// The current delay is the minimum of so many; 0 takes the mode's own: 3 in libutp, 4 in rfc.
             current_filter: integer(0, (0, 100), "samples");
@@ -43,7 +43,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         },
         role: Role::OnRequest,
         implementation: "libutp, MIT",
-        // Without a path's word libutp takes 1402 bytes of UDP payload, of which its own header has 20.
+        // libutp's default is 1402 bytes of UDP payload, of which its own header has 20.
         transport: Transport { mss: 1382, header: 48, initial_window: 1, ..Transport::UDP },
         ..SchemeInfo::DEFAULT
     },
@@ -55,17 +55,17 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     },
 };
 
-/// The parameter called `key`, or the mode's own value where it is 0.
+/// Return the parameter called `key`, or the mode's own value if it is 0.
 fn or_own(p: &Parameters, key: &str, own: usize) -> usize {
     Some(p.integer(key) as usize).filter(|&n| n > 0).unwrap_or(own)
 }
 
-/// The target in microseconds.
+/// Return the target in microseconds.
 fn target_us(p: &Parameters) -> f64 {
     p.number("target") * 1e3
 }
 
-/// What an acknowledgement tells about the two directions, microseconds. Each contains the offset of the clocks.
+/// Delays of the two directions in an acknowledgement, microseconds. Each includes the offset of the clocks.
 #[derive(Clone, Copy, Debug)]
 struct OneWay {
     /// Data: arrival less departure.
@@ -81,7 +81,7 @@ impl OneWay {
     }
 }
 
-/// Minimum round trip of the packets that an acknowledgement settled.
+/// Return the min RTT of the packets that an acknowledgement covers.
 fn min_rtt(event: &AckEvent<'_>) -> Option<TimeSpan> {
     event.acked.iter().map(|p| event.now.since(p.sent)).min()
 }

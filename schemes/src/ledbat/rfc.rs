@@ -1,4 +1,4 @@
-//! LEDBAT as RFC 6817 §2.4.2 has it.
+//! LEDBAT by RFC 6817 §2.4.2.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::{or_own, target_us, OneWay};
 use crate::filters::slots::BaseDelay;
 use crate::registry::Parameters;
 
-/// First and minimum window, packets (`INIT_CWND`, `MIN_CWND`).
+/// Initial and min window, packets (`INIT_CWND`, `MIN_CWND`).
 const MIN_WINDOW: f64 = 2.0;
 
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Rfc {
         }
     }
 
-    /// The filtered delay above the base.
+    /// Update the filtered delay above the base.
     fn observe(&mut self, event: &AckEvent<'_>) {
         let Some(sample) = OneWay::of(event) else { return };
         self.base.update(event.now, sample.data);

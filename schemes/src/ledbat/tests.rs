@@ -2,7 +2,7 @@ use crate::testing::{context, ms, scheme, MockTransport, TestEvent, MSS};
 use ccgym_core::{InitContext, TimeSpan, Timestamp};
 use serde_json::{json, Value};
 
-/// Round trip without a queue. The mock's one-way delay is half of the round trip.
+/// RTT without a queue. The mock's one-way delay is half of the RTT.
 const RTT_MS: u64 = 40;
 
 fn host(packets: u64, params: &Value) -> MockTransport {
@@ -13,8 +13,8 @@ fn bytes(host: &MockTransport) -> f64 {
     host.scheme.control().cwnd as f64
 }
 
-/// Acknowledge flight after flight with `queue` ms in the data's direction, then one more packet; what that one changed, in
-/// bytes, times window over packet: the change per round trip.
+/// Acknowledge several flights with `queue` ms in the forward direction, then one more packet; returns its change of
+/// the window, in bytes, times window over packet: the change per RTT.
 fn change_per_round(host: &mut MockTransport, queue: u64) -> f64 {
     let rtt = ms(RTT_MS + 2 * queue);
     host.ack_round(rtt, TimeSpan::ZERO);
@@ -23,7 +23,7 @@ fn change_per_round(host: &mut MockTransport, queue: u64) -> f64 {
     (bytes(host) - before) * before / MSS as f64
 }
 
-/// After slow start, with the base known.
+/// Make a flow after slow start, with the base known.
 fn steady(packets: u64, params: &Value) -> MockTransport {
     let mut host = host(packets, params);
     host.ack_after(ms(RTT_MS));
@@ -34,13 +34,13 @@ fn steady(packets: u64, params: &Value) -> MockTransport {
 /// libutp: 3000 bytes per round trip · (target − delay)/target; RFC 6817: one packet.
 #[test]
 fn the_gain_is_proportional_to_the_distance_from_the_target() {
-    for (mode, most) in [("libutp", 3000.0), ("rfc", MSS as f64)] {
+    for (mode, max_gain) in [("libutp", 3000.0), ("rfc", MSS as f64)] {
         for (queue, factor) in [(0, 1.0), (50, 0.5), (100, 0.0), (150, -0.5), (300, -2.0)] {
             let mut host = steady(80, &json!({"mode": mode}));
             let change = change_per_round(&mut host, queue);
             // The change of one acknowledgement is whole bytes: ± 1 byte is ± 30 to 80 per round trip.
             let rounding = bytes(&host) / MSS as f64 + 1.0;
-            assert!((change - factor * most).abs() <= rounding, "{mode}, {queue} ms: {change}");
+            assert!((change - factor * max_gain).abs() <= rounding, "{mode}, {queue} ms: {change}");
         }
     }
 }
@@ -59,7 +59,7 @@ fn parameters_scale_the_gain() {
     }
 }
 
-/// One late packet among others is no queue: the current delay is the minimum of the latest 3 or 4.
+/// One late packet among others is no queue: the current delay is the min of the latest 3 or 4.
 #[test]
 fn the_minimum_of_the_latest_samples_counts() {
     for (params, samples) in [(json!({}), 3), (json!({"mode": "rfc"}), 4), (json!({"current_filter": 2}), 2)] {
@@ -72,7 +72,7 @@ fn the_minimum_of_the_latest_samples_counts() {
     }
 }
 
-/// libutp: the larger of one packet and the gain per window; over at 0.9 of the target, or beyond the threshold.
+/// libutp: the max of one packet and the gain per window; ends at 0.9 of the target, or above ssthresh.
 #[test]
 fn slow_start() {
     for (increase, expected) in [(3000.0, 2.0), (500.0, 1.0)] {
@@ -127,10 +127,10 @@ fn a_timeout_leaves_one_packet() {
     assert_eq!(host.observable("slow_start"), 1.0);
 }
 
-/// libutp: with the queue far above the target the window falls below a packet; the retransmission timer, of a second at
-/// least, opens it again.
+/// libutp: with the queue far above the target the window falls below a packet; the retransmission timer, of at least a
+/// second, opens it again.
 #[test]
-fn a_full_path_silences_the_flow_until_the_timer() {
+fn on_a_full_path_the_flow_waits_for_the_timer() {
     let mut host = steady(10, &json!({}));
     while host.packets_in_flight() > 0 {
         host.ack_after(ms(RTT_MS + 1000));
@@ -142,12 +142,12 @@ fn a_full_path_silences_the_flow_until_the_timer() {
     assert_eq!((host.window(), host.scheme.next_timer()), (1.0, Timestamp::NEVER));
 }
 
-/// libutp: after 1 s, 3 s, 7 s, … of idleness a third of the window is gone each time, down to one packet.
+/// libutp: after 1 s, 3 s, 7 s, … of idle time a third of the window is removed each time, down to one packet.
 #[test]
-fn idleness_takes_thirds() {
+fn idle_time_reduces_the_window_by_thirds() {
     for (seconds, expected) in [(0, 1.0), (2, 2.0 / 3.0), (5, 4.0 / 9.0), (10, 8.0 / 27.0)] {
         let mut host = steady(60, &json!({}));
-        // What the last acknowledgement before the idle time adds is in this too.
+        // The growth of the last acknowledgement before the idle time is in this too.
         let mut twin = host.clone();
         twin.idle(TimeSpan::ZERO);
         host.idle(ms(1000 * seconds));
@@ -159,7 +159,7 @@ fn idleness_takes_thirds() {
     assert_eq!(host.window(), 1.0);
 }
 
-/// libutp: a window that has not held sending back for a second does not grow; RFC 6817: never beyond what was in flight
+/// libutp: a window that has not limited sending for a second does not grow; RFC 6817: never beyond the bytes in flight
 /// and one packet.
 #[test]
 fn unused_windows_do_not_grow() {

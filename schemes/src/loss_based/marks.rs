@@ -1,8 +1,8 @@
-//! The share of packets that are marked, once per round trip, smoothed: DCTCP's α (RFC 8257 §3.3).
+//! The share of marked packets, once per round trip, smoothed: DCTCP's α (RFC 8257 §3.3).
 
 use ccgym_core::{AckEvent, PacketNumber, TimeSpan, Timestamp};
 
-/// α, and the observation window under way.
+/// α, and the current observation window.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkedShare {
     /// Weight of the latest window.
@@ -11,19 +11,19 @@ pub struct MarkedShare {
     pub share: f64,
     acked: u64,
     marked: u64,
-    /// A packet number: acknowledging it ends the window.
+    /// Packet number whose acknowledgement ends the window.
     end: PacketNumber,
-    /// The window lasts until then at least.
+    /// Min end of the window.
     until: Timestamp,
 }
 
 impl MarkedShare {
-    /// With α at `share`.
+    /// Start with α at `share`.
     pub fn new(gain: f64, share: f64) -> Self {
         Self { gain, share, acked: 0, marked: 0, end: 0, until: Timestamp::ZERO }
     }
 
-    /// Take an acknowledgement. Whether it ends a window; the next one lasts `min` at least.
+    /// Add an acknowledgement. Returns true if it ends a window; the next one lasts `min` at least.
     #[inline]
     pub fn observe(&mut self, event: &AckEvent<'_>, min: TimeSpan) -> bool {
         self.acked += event.acked_packets;
@@ -31,7 +31,7 @@ impl MarkedShare {
         if event.largest_acked < self.end || event.now < self.until || self.acked == 0 {
             return false;
         }
-        // A duplicate may bring a second mark.
+        // A duplicate may carry a second mark.
         let latest = (self.marked as f64 / self.acked as f64).min(1.0);
         self.share += self.gain * (latest - self.share);
         self.acked = 0;
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// At `ms`, packets up to `largest` are acknowledged, `marked` of them with a mark; `next` is sent next.
+    /// Acknowledge packets up to `largest` at `ms`, `marked` of them with a mark; `next` is sent next.
     fn observe(
         of: &mut MarkedShare,
         ms: u64,
@@ -68,7 +68,7 @@ mod tests {
         of.observe(&event, TimeSpan::from_millis(min_ms))
     }
 
-    /// Equation 1 by hand: α ← (1 − g)·α + g·M.
+    /// Equation 1: α ← (1 − g)·α + g·M.
     #[test]
     fn share_follows_the_equation() {
         let mut of = MarkedShare::new(1.0 / 16.0, 1.0);
@@ -79,7 +79,7 @@ mod tests {
         assert!(!observe(&mut of, 21, (5, 3), 9, 19, 0));
         assert!(observe(&mut of, 22, (1, 1), 10, 20, 0));
         assert!((of.share - (15.0 / 16.0 * 15.0 / 16.0 + 0.5 / 16.0)).abs() < 1e-12, "{}", of.share);
-        // Not more than all of them.
+        // The share is at most 1.
         assert!(observe(&mut of, 30, (10, 12), 20, 30, 0));
         assert!((of.share - (0.910_156_25 * 15.0 / 16.0 + 1.0 / 16.0)).abs() < 1e-12, "{}", of.share);
     }

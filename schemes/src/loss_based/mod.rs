@@ -1,9 +1,9 @@
-//! The frame of schemes that keep a window and reduce it at a loss: Reno and its kin.
+//! The common part of schemes that keep a window and reduce it at a loss: Reno and similar schemes.
 //!
 //! [`LossBased`] is the scheme: slow start, one reduction per recovery episode, no growth of unused windows, timeouts,
-//! spurious losses, marks and optional pacing. A [`Rule`] says what is particular: how congestion avoidance grows the
-//! window, and what a congestion event leaves of it. CUBIC has a curve and a window of its own, and takes [`Reductions`]
-//! alone.
+//! spurious losses, marks and optional pacing. A [`Rule`] adds what differs: the growth of the window in congestion
+//! avoidance, and its reduction at a congestion event. CUBIC has a curve and a window of its own, and uses only
+//! [`Reductions`].
 
 mod marks;
 mod reductions;
@@ -22,11 +22,11 @@ pub use marks::MarkedShare;
 pub use reductions::{Reductions, Verdict};
 pub use rounds::Rounds;
 
-/// What a scheme of this frame can be given besides its own parameters.
+/// Parameters that any scheme of this kind can have besides its own.
 pub const START_UP: Parameter = Parameter::choice(
     "start_up",
     &["none", "hystart++", "hystart"],
-    "How slow start may end before a loss; none: it does not.",
+    "Detector that ends slow start before a loss; none: slow start ends at a loss.",
 );
 pub const PACING: Parameter = Parameter::flag(
     "pacing",
@@ -36,7 +36,7 @@ pub const PACING: Parameter = Parameter::flag(
 pub const ECN: Parameter =
     Parameter::flag("ecn", false, "Mark packets ECN-capable; a mark reduces the window as a loss does (RFC 3168).");
 
-/// The codepoint that the parameter [`ECN`] asks for.
+/// Return the codepoint for the parameter [`ECN`].
 pub fn classic_ecn(p: &Parameters) -> Ecn {
     if p.flag(ECN.name) {
         Ecn::Ect0
@@ -45,12 +45,12 @@ pub fn classic_ecn(p: &Parameters) -> Ecn {
     }
 }
 
-/// Round trip that a rule which is always paced takes for granted before there is a sample, as Linux does (1 ms).
+/// Assumed RTT of a rule that is always paced before the first sample, as in Linux (1 ms).
 const UNKNOWN_RTT: TimeSpan = TimeSpan::from_millis(1);
-/// Fewest packets in the window after a reduction (RFC 5681 §3.1, equation 4).
+/// Min window after a reduction, packets (RFC 5681 §3.1, equation 4).
 const MIN_WINDOW: u64 = 2;
 
-/// Window and threshold in whole bytes, so that halving is exact.
+/// Window and ssthresh in whole bytes, so that halving is exact.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Wire bytes of a full packet.
@@ -62,25 +62,25 @@ pub struct Window {
 }
 
 impl Window {
-    /// In congestion avoidance, for tests of rules.
+    /// Make a window in congestion avoidance, for tests of rules.
     #[cfg(test)]
     pub fn of_packets(packets: f64, mss: u64) -> Self {
         let cwnd = (packets * mss as f64) as u64;
         Self { mss, cwnd, ssthresh: cwnd, counted: 0 }
     }
 
-    /// cwnd in packets.
+    /// Return cwnd in packets.
     #[inline]
     pub fn packets(&self) -> f64 {
         self.cwnd as f64 / self.mss as f64
     }
 
-    /// So many packets in bytes.
+    /// Convert packets to bytes.
     pub fn bytes(&self, packets: f64) -> u64 {
         (packets * self.mss as f64) as u64
     }
 
-    /// Slow start, up to the threshold. Returns what the threshold cut off, which counts for congestion avoidance (Linux
+    /// Grow in slow start, up to ssthresh. Returns the growth beyond it, which counts for congestion avoidance (Linux
     /// `tcp_slow_start`).
     #[inline]
     pub fn add_to_threshold(&mut self, growth: u64) -> u64 {
@@ -89,7 +89,7 @@ impl Window {
         growth - added
     }
 
-    /// One packet for each window acknowledged (RFC 3465 §2.1).
+    /// Add one packet for each window acknowledged (RFC 3465 §2.1).
     #[inline]
     pub fn add_per_window(&mut self, acked: u64) {
         self.counted += acked;
@@ -99,14 +99,14 @@ impl Window {
         }
     }
 
-    /// `increase` packets for each window acknowledged.
+    /// Add `increase` packets for each window acknowledged.
     #[inline]
     pub fn add_scaled(&mut self, increase: f64, acked: u64) {
         self.add_per_window((increase * acked as f64) as u64);
     }
 }
 
-/// Why a window is reduced.
+/// Reason of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     Loss,
@@ -114,55 +114,56 @@ pub enum Cause {
     Timeout,
 }
 
-/// Congestion was seen.
+/// A congestion event.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
     pub cause: Cause,
     pub now: Timestamp,
-    /// Bytes in flight before it was seen, and after.
+    /// Bytes in flight before and after the detection.
     pub flight: u64,
     pub left: u64,
 }
 
-/// What is particular to one scheme.
+/// The rules of one scheme.
 pub trait Rule: Clone + Debug + Send + Sync + 'static {
-    /// The codepoint of its packets; none: as the parameter [`ECN`] says.
+    /// ECN codepoint of its packets; `None`: set by the parameter [`ECN`].
     const CODEPOINT: Option<Ecn> = None;
-    /// It is always paced, at this many windows per round trip after slow start; none: as the parameter [`PACING`] says.
+    /// Pacing gain after slow start, in windows per RTT, of a scheme that is always paced; `None`: set by the parameter
+    /// [`PACING`].
     const PACING_GAIN: Option<f64> = None;
-    /// The flow starts now.
+    /// Start the flow.
     fn init(&mut self, _now: Timestamp) {}
-    /// The handshake is over.
+    /// Process the end of the handshake.
     fn handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
-    /// The flow sends again after a pause.
+    /// Send again after idle time.
     fn idle_restart(&mut self) {}
-    /// Each acknowledgement, whatever it means for the window: measurements.
+    /// Measure at each acknowledgement, before any change of the window.
     fn observe(&mut self, _window: &Window, _event: &AckEvent<'_>) {}
-    /// An acknowledgement that may let the window grow, before it does.
+    /// Process an acknowledgement that may let the window grow, before it does.
     fn before_growth(&mut self, _window: &mut Window, _event: &AckEvent<'_>) {}
-    /// Slow start: `growth` bytes are due by the strategy, of `acked` bytes acknowledged. Returns the bytes that count for
-    /// congestion avoidance.
+    /// Grow in slow start: the strategy allows `growth` bytes for `acked` acknowledged ones. Returns the bytes that
+    /// count for congestion avoidance.
     fn slow_start(&mut self, window: &mut Window, growth: u64, _acked: u64) -> u64 {
         window.add_to_threshold(growth)
     }
-    /// Congestion avoidance: `acked` bytes were acknowledged and the window was used.
+    /// Grow in congestion avoidance: `acked` bytes were acknowledged and the window was used.
     fn avoid(&mut self, window: &mut Window, now: Timestamp, acked: u64);
-    /// Congestion was seen: the new threshold in bytes, which becomes the window unless it was a timeout. The frame keeps
-    /// it at two packets or more.
+    /// Return the new ssthresh in bytes after congestion, which becomes the window unless it was a timeout. It is
+    /// raised to two packets if less.
     fn reduce(&mut self, window: &Window, congestion: &Congestion) -> u64;
-    /// After a reduction for a mark, how long marks do not reduce again even if a round trip is shorter.
+    /// Return the time after a reduction for a mark in which marks do not reduce again, even if the RTT is shorter.
     fn mark_spacing(&self) -> TimeSpan {
         TimeSpan::ZERO
     }
-    /// The latest reduction was not needed; the frame restores window and threshold.
+    /// Undo the latest, spurious reduction; window and ssthresh are restored already.
     fn undo(&mut self) {}
-    /// Its state for series.
+    /// Return the state for time series.
     fn observables(&self, _mss: u64) -> Observables {
         Vec::new()
     }
 }
 
-/// A scheme of this frame: the state of one flow.
+/// A scheme with a [`Rule`]: the state of one flow.
 #[derive(Clone, Debug)]
 pub struct LossBased<R> {
     rule: R,
@@ -170,13 +171,13 @@ pub struct LossBased<R> {
     window: Window,
     slow_start: SlowStart,
     reductions: Reductions,
-    /// Window and threshold before the latest reduction.
+    /// Window and ssthresh before the latest reduction.
     before: Option<(u64, u64)>,
     pacing_rate: Rate,
 }
 
 impl<R: Rule> LossBased<R> {
-    /// With the parameter [`START_UP`], and [`PACING`] and [`ECN`] where the rule leaves them open.
+    /// Make it with the parameter [`START_UP`], and [`PACING`] and [`ECN`] if the rule does not set them.
     pub fn new(p: &Parameters, rule: R) -> Self {
         let paced = R::PACING_GAIN.is_some() || p.flag(PACING.name);
         Self {
@@ -187,7 +188,7 @@ impl<R: Rule> LossBased<R> {
         }
     }
 
-    /// Without these parameters, as if all were off.
+    /// Make it without these parameters, as if all were off.
     pub fn plain(rule: R) -> Self {
         Self {
             rule,
@@ -286,7 +287,7 @@ impl<R: Rule> CongestionControl for LossBased<R> {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
-        // RFC 5681 §3.1: the threshold is set at the first expiry only.
+        // RFC 5681 §3.1: only the first expiry sets ssthresh.
         if event.count <= 1 {
             let flight = event.prior_in_flight;
             self.reduce(&Congestion { cause: Cause::Timeout, now: event.now, flight, left: 0 });
@@ -313,7 +314,7 @@ impl<R: Rule> CongestionControl for LossBased<R> {
     #[inline]
     fn control(&self) -> Control {
         let Window { cwnd, mss, .. } = self.window;
-        // Where the rate does the fine work, a part of a packet must not keep a whole one back (Linux `tcp_prague.c`).
+        // A paced window is rounded up to whole packets: the rate is exact anyway (Linux `tcp_prague.c`).
         let cwnd = if R::PACING_GAIN.is_some() && mss > 0 { cwnd.next_multiple_of(mss) } else { cwnd };
         Control { pacing_rate: self.pacing_rate, ..Control::window(cwnd) }
     }

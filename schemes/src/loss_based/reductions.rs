@@ -1,8 +1,8 @@
-//! When a window that losses govern is reduced, when it may grow, and when it waits.
+//! Decides when a loss-based window is reduced, may grow, or waits.
 
 use ccgym_core::{AckEvent, Ecn, PacketNumber, Timestamp};
 
-/// What one acknowledgement means for the window.
+/// Effect of one acknowledgement on the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// A recovery episode began: reduce, once for all of its losses (RFC 9002 §7.3.2).
@@ -11,20 +11,20 @@ pub enum Verdict {
     Mark,
     /// The window may grow.
     Grow,
-    /// A recovery episode is on, or nothing was acknowledged: leave the window as it is.
+    /// Recovery is active, or nothing was acknowledged: keep the window.
     Hold,
 }
 
-/// What must be remembered for it.
+/// State for these decisions.
 #[derive(Clone, Debug)]
 pub struct Reductions {
-    /// What packets carry; unless that is nothing, marks count.
+    /// ECN codepoint of packets; marks count unless it is Not-ECT.
     ecn: Ecn,
-    /// A packet number: marks on packets below it belong to the reduction already made.
+    /// Marks on packets below this number belong to the previous reduction.
     marks_settled: PacketNumber,
-    /// Marks that come before this belong to it as well.
+    /// Marks before this time belong to it as well.
     marks_from: Timestamp,
-    /// The recovery under way began with a timeout: slow start goes on in it (RFC 5681 §3.1).
+    /// True if the current recovery began with a timeout: slow start continues in it (RFC 5681 §3.1).
     after_timeout: bool,
 }
 
@@ -33,12 +33,12 @@ impl Reductions {
         Self { ecn, marks_settled: 0, marks_from: Timestamp::ZERO, after_timeout: false }
     }
 
-    /// The codepoint of packets.
+    /// Return the codepoint of packets.
     pub fn ecn(&self) -> Ecn {
         self.ecn
     }
 
-    /// Marks do not reduce before `from`, even on packets sent since the last reduction.
+    /// Ignore marks before `from`, even on packets sent since the last reduction.
     pub fn hold_marks(&mut self, from: Timestamp) {
         self.marks_from = from;
     }

@@ -1,13 +1,13 @@
-//! Round trips as rules judge them: what was sampled from one acknowledged window to the next.
+//! RTT samples per round, from one acknowledged window to the next.
 
 use ccgym_core::{AckEvent, PacketNumber, TimeSpan};
 
-/// Samples of the round under way.
+/// Samples of the current round.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// A packet number: acknowledging it ends the round.
+    /// Packet number whose acknowledgement ends the round.
     end: PacketNumber,
-    /// Minimum.
+    /// Min RTT.
     pub min: TimeSpan,
     sum_ns: u64,
     /// Number of samples.
@@ -21,12 +21,12 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// A round that acknowledging packet `end` ends.
+    /// Make a round that ends with the acknowledgement of packet `end`.
     pub fn up_to(end: PacketNumber) -> Self {
         Self { end, ..Self::default() }
     }
 
-    /// Take the sample of an acknowledgement.
+    /// Add the sample of an acknowledgement.
     #[inline]
     pub fn observe(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt_sample {
@@ -41,12 +41,12 @@ impl Rounds {
         self.samples += 1;
     }
 
-    /// Mean; zero without samples.
+    /// Return the mean; zero without samples.
     pub fn mean(&self) -> TimeSpan {
         TimeSpan(self.sum_ns.checked_div(u64::from(self.samples)).unwrap_or(0))
     }
 
-    /// The round that this acknowledgement ends, if it does; the next one begins with the packet sent next.
+    /// Return the round if this acknowledgement ends it; the next one begins with the packet sent next.
     #[inline]
     pub fn ended_by(&mut self, event: &AckEvent<'_>) -> Option<Self> {
         if event.largest_acked < self.end {

@@ -1,8 +1,8 @@
-//! Monitor intervals (PCC, NSDI 2015, §2.2): packets are cut into consecutive stretches, each sent at one rate, and what
-//! became of a stretch tells how good its rate was.
+//! Monitor intervals (PCC, NSDI 2015, §2.2): packets are divided into consecutive intervals, each sent at one rate, and
+//! the results of an interval are those of its rate.
 //!
-//! An interval closes with a packet that leaves, so it is never empty and needs no timer. It is settled when each of its
-//! packets is acknowledged or declared lost; schemes that do not wait so long take it earlier.
+//! An interval closes with a packet that leaves, so it is never empty and needs no timer. It is settled when each of
+//! its packets is acknowledged or declared lost; some schemes take the result earlier.
 
 pub mod sender;
 pub mod step;
@@ -13,50 +13,50 @@ use ccgym_core::congestion_control::{LostPacket, SentEvent};
 use ccgym_core::packet::PacketNumber;
 use ccgym_core::{AckEvent, TimeSpan, Timestamp};
 
-/// When an interval closes: with the first packet that satisfies both.
+/// Min length of an interval: it closes with the first packet that satisfies both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Length {
-    /// Packets in it, at least.
+    /// Min packets.
     pub packets: u64,
-    /// Time from its start to that packet, at least.
+    /// Min time from its start to that packet.
     pub span: TimeSpan,
 }
 
-/// A round trip and when its packet left, seconds since the interval began.
+/// An RTT and the departure of its packet, seconds since the interval began.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     sent: f64,
     rtt: f64,
 }
 
-/// What was sent in one interval, and what became of it.
+/// Packets of one interval, and its results.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Intervals are numbered as they begin.
+    /// Number of the interval, in the order of their starts.
     pub id: u64,
-    /// The rate at which it was to be sent, bits per second.
+    /// Target rate, bits per second.
     pub rate: f64,
     /// Packets sent.
     pub sent: u64,
-    /// Their bytes on the wire.
+    /// Bytes sent on the wire.
     pub bytes: u64,
     /// Packets acknowledged.
     pub acked: u64,
-    /// The application had nothing to send at some time: the interval says nothing about its rate.
+    /// True if the application had nothing to send at some time: the interval shows nothing of its rate.
     pub app_limited: bool,
     length: Length,
-    /// When the last packet of the interval before it left.
+    /// Departure of the last packet before the interval.
     start: Timestamp,
     first: PacketNumber,
     first_sent: Timestamp,
     last_sent: Timestamp,
     closed: bool,
-    /// Sorted.
+    /// Numbers of lost packets, sorted.
     lost: Vec<PacketNumber>,
-    /// When the last of them left.
+    /// Departure of the last of them.
     lost_sent: Timestamp,
     samples: Vec<Sample>,
-    /// Sum of the samples' round trips, seconds.
+    /// Sum of the RTT samples, seconds.
     rtt_sum: f64,
 }
 
@@ -82,14 +82,14 @@ impl Interval {
         }
     }
 
-    /// A packet that left `sent` seconds after the start had this round trip.
+    /// Add the RTT of a packet that left `sent` seconds after the start.
     fn add_sample(&mut self, sent: f64, rtt: f64) {
         self.samples.push(Sample { sent, rtt });
         self.rtt_sum += rtt;
     }
 
-    /// One of `sent` packets of 1500 bytes, of which `acked` arrived, that left at `rate` bits per second and had a
-    /// round trip of 40 ms that grew by `slope`.
+    /// Make an interval of `sent` packets of 1500 bytes, of which `acked` arrived, at `rate` bits per second and an RTT
+    /// of 40 ms that grew by `slope`.
     #[cfg(test)]
     pub fn of(id: u64, rate: f64, sent: u64, acked: u64, slope: f64) -> Self {
         let gap = 12_000.0 / rate;
@@ -109,38 +109,38 @@ impl Interval {
         interval
     }
 
-    /// Whether it can be judged: the application had enough to send, and the packets did not all leave at once.
+    /// True if its results are valid: the application had enough to send, and the packets did not all leave at once.
     #[must_use]
     pub fn usable(&self) -> bool {
         !self.app_limited && self.last_sent > self.first_sent
     }
-    /// Packets that were not acknowledged.
+    /// Return the number of packets that were not acknowledged.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.sent - self.acked
     }
-    /// Share of packets that were not acknowledged.
+    /// Return the share of packets that were not acknowledged.
     #[must_use]
     pub fn loss_rate(&self) -> f64 {
         self.missing() as f64 / self.sent.max(1) as f64
     }
-    /// Seconds from the last packet before it to its own last: as many gaps as packets.
+    /// Return the seconds from the last packet before it to its own last: as many gaps as packets.
     #[must_use]
     pub fn duration(&self) -> f64 {
         self.last_sent.since(self.start).as_secs_f64()
     }
-    /// Seconds from its first packet to its last: one gap less.
+    /// Return the seconds from its first packet to its last: one gap less.
     #[must_use]
     pub fn first_to_last(&self) -> f64 {
         self.last_sent.since(self.first_sent).as_secs_f64()
     }
-    /// Mean round trip in seconds, of the packets acknowledged so far.
+    /// Return the mean RTT of the packets acknowledged so far, seconds.
     #[must_use]
     pub fn mean_rtt(&self) -> Option<f64> {
         let n = self.samples.len();
         (n > 0).then(|| self.rtt_sum / n as f64)
     }
-    /// Slope of the round trip over the time of sending, by least squares; zero where there is none.
+    /// Return the slope of the RTT over the time of sending, by least squares; zero if undefined.
     #[must_use]
     pub fn rtt_slope(&self) -> f64 {
         let n = self.samples.len() as f64;
@@ -161,7 +161,7 @@ impl Interval {
             0.0
         }
     }
-    /// Sums of the round trips of the first and of the second half of the acknowledgements, in seconds.
+    /// Return the sums of the RTTs of the first and second half of the acknowledgements, seconds.
     #[must_use]
     pub fn rtt_halves(&self) -> (f64, f64) {
         let half = self.samples.len() / 2;
@@ -178,7 +178,7 @@ impl Interval {
     }
 }
 
-/// The intervals of a flow whose fate is not known yet; the last one is being filled.
+/// The unsettled intervals of a flow; the last one is the current one.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
     queue: VecDeque<Interval>,
@@ -186,7 +186,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Begin an interval with the next packet. One without packets that was being filled is replaced.
+    /// Begin an interval with the next packet. It replaces a current one without packets.
     pub fn begin(&mut self, now: Timestamp, rate: f64, length: Length) {
         match self.queue.back_mut() {
             Some(filling) if filling.sent > 0 => filling.closed = true,
@@ -195,28 +195,28 @@ impl Intervals {
         self.queue.push_back(Interval::new(self.begun, now, rate, length));
         self.begun += 1;
     }
-    /// The number that the next interval gets.
+    /// Return the number of the next interval.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.begun
     }
-    /// The one being filled.
+    /// Return the current interval.
     #[must_use]
     pub fn filling(&self) -> Option<&Interval> {
         self.queue.back()
     }
-    /// Forget all of them.
+    /// Remove all intervals.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
-    /// The application has nothing to send.
+    /// Mark the current interval as application-limited.
     pub fn mark_app_limited(&mut self) {
         if let Some(filling) = self.queue.back_mut() {
             filling.app_limited = true;
         }
     }
 
-    /// A packet left. Returns whether it fills its interval, so that the next one must begin.
+    /// Add a sent packet. Returns true if it completes its interval, so that the next one must begin.
     pub fn on_sent(&mut self, event: &SentEvent) -> bool {
         let Some(filling) = self.queue.back_mut() else { return true };
         if filling.sent == 0 {
@@ -234,8 +234,8 @@ impl Intervals {
         (number < interval.first + interval.sent).then_some(interval)
     }
 
-    /// Note acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged. The
-    /// round trip counts where it was `sampled`.
+    /// Add acknowledgements and losses. A packet that arrives after it was declared lost counts as acknowledged. The
+    /// RTT counts if it was `sampled`.
     pub fn on_ack(&mut self, event: &AckEvent<'_>, sampled: bool) {
         self.on_lost(event.lost);
         for packet in event.acked {
@@ -244,7 +244,7 @@ impl Intervals {
             if let Ok(i) = interval.lost.binary_search(&packet.number) {
                 interval.lost.remove(i);
             }
-            // Only the packet that caused the acknowledgement has a round trip of its own.
+            // Only the packet that caused the acknowledgement has an RTT of its own.
             if sampled && packet.received.is_some() {
                 let sent = packet.sent.since(interval.start).as_secs_f64();
                 interval.add_sample(sent, event.now.since(packet.sent).as_secs_f64());
@@ -252,11 +252,11 @@ impl Intervals {
         }
     }
 
-    /// Note losses.
+    /// Add losses.
     pub fn on_lost(&mut self, lost: &[LostPacket]) {
         for packet in lost {
             if let Some(interval) = self.of_packet(packet.number) {
-                // Once, also after a timeout that was withdrawn.
+                // Once, also after a spurious timeout.
                 if let Err(place) = interval.lost.binary_search(&packet.number) {
                     interval.lost.insert(place, packet.number);
                     interval.lost_sent = interval.lost_sent.max(packet.sent);
@@ -265,7 +265,7 @@ impl Intervals {
         }
     }
 
-    /// The oldest interval, once it is settled; what is lost counts `patience` after it left at the earliest.
+    /// Return the oldest interval, once it is settled; a loss counts `patience` after the packet left at the earliest.
     pub fn take_settled(&mut self, now: Timestamp, patience: TimeSpan) -> Option<Interval> {
         if self.queue.front()?.settled(now, patience) {
             self.queue.pop_front()
@@ -274,15 +274,15 @@ impl Intervals {
         }
     }
 
-    /// The newest closed interval all of whose packets left before packet `number` did, or, with `and_last`, whose last
-    /// packet it is.
+    /// Return the newest closed interval all of whose packets left before packet `number`, or, with `and_last`, whose
+    /// last packet it is.
     pub fn take_before(&mut self, number: PacketNumber, and_last: bool) -> Option<Interval> {
         let end = number + u64::from(and_last);
         let behind = self.queue.partition_point(|i| i.closed && i.first + i.sent <= end);
         self.queue.remove(behind.checked_sub(1)?)
     }
 
-    /// Mean round trip so far of the interval that packet `number` belongs to, seconds.
+    /// Return the mean RTT so far of the interval of packet `number`, seconds.
     pub fn mean_rtt_around(&mut self, number: PacketNumber) -> Option<f64> {
         self.of_packet(number)?.mean_rtt()
     }

@@ -1,4 +1,4 @@
-//! A sender that is paced at the rate its controller chooses, interval by interval.
+//! A sender paced at the rate that its controller chooses for each interval.
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
 use ccgym_core::packet::PacketNumber;
@@ -6,97 +6,98 @@ use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, Rate, Rng, T
 
 use super::{Interval, Intervals, Length};
 
-/// Round trip assumed before one is measured (UDT: ten of its intervals of 10 ms).
+/// Assumed RTT before the first sample (UDT: ten of its intervals of 10 ms).
 const NOMINAL_RTT: TimeSpan = TimeSpan::from_millis(100);
-/// Packets in flight at most: UDT's flow window less the margin that all of the authors' programs keep (`core.cpp`).
+/// Max packets in flight: UDT's flow window less the margin that all of the authors' programs keep (`core.cpp`).
 const MAX_IN_FLIGHT: u64 = 100_000 - 1000;
-/// Bounds of every rate, bits per second. Ours: one packet in 120 ms, and beyond every link.
+/// Bounds of all rates, bits per second. Ours: one packet in 120 ms, and above every link.
 const MIN_RATE: f64 = 1e5;
 const MAX_RATE: f64 = 1e11;
 
-/// `rate` within the bounds of every rate.
+/// Clamp `rate` to the bounds of all rates.
 #[must_use]
 pub fn bounded(rate: f64) -> f64 {
     rate.clamp(MIN_RATE, MAX_RATE)
 }
 
-/// What a controller sees of its sender.
+/// State of the sender that a controller can read.
 #[derive(Debug)]
 pub struct View<'a> {
     /// Bytes on the wire of a full packet.
     pub mss: u64,
-    /// Smoothed round trip in seconds.
+    /// Smoothed RTT, seconds.
     pub rtt: f64,
-    /// The number that the next interval gets.
+    /// Number of the next interval.
     pub next_id: u64,
-    /// The application had nothing to send in the interval that was just filled.
+    /// True if the application had nothing to send in the interval that has just ended.
     pub app_limited: bool,
-    /// Mean round trip around the packet whose acknowledgement ended an interval, seconds.
+    /// Mean RTT around the packet whose acknowledgement ended an interval, seconds.
     pub rtt_at_end: Option<f64>,
     /// The flow's random stream.
     pub rng: &'a mut Rng,
 }
 
 impl View<'_> {
-    /// Time of one full packet at `rate` bits per second, seconds.
+    /// Return the time of one full packet at `rate` bits per second, seconds.
     #[must_use]
     pub fn packet_time(&self, rate: f64) -> f64 {
         self.mss as f64 * 8.0 / rate.max(1.0)
     }
 }
 
-/// What happens to the interval being filled.
+/// Next step of the current interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// It goes on.
+    /// It continues.
     GoOn,
     /// The next one begins at once.
     Begin,
-    /// The next one begins at once, and all before it are forgotten.
+    /// The next one begins at once, and all before it are removed.
     Forget,
 }
 
-/// When an interval's result is taken.
+/// Time at which the result of an interval is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Take {
-    /// When all packets are acknowledged or declared lost.
+    /// All packets are acknowledged or declared lost.
     Settled,
-    /// When a packet of a later interval is acknowledged; what is missing then counts as lost.
+    /// A packet of a later interval is acknowledged; missing packets then count as lost.
     AtLaterAck,
-    /// The same, or when its own last packet is acknowledged.
+    /// The same, or its own last packet is acknowledged.
     AtLastAck,
 }
 
 /// Chooses rates from the results of intervals. Rates are bits per second.
 pub trait Controller: Clone + Send + Sync + 'static {
-    /// When it wants results.
+    /// Time at which it takes results.
     const TAKE: Take;
-    /// Before the first packet.
+    /// Initialize before the first packet.
     fn init(&mut self, _view: &mut View<'_>) {}
-    /// Interval `id` begins: its rate and length.
+    /// Begin interval `id`; returns its rate and length.
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length);
-    /// The result of an interval.
+    /// Process the result of an interval.
     fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next;
-    /// Packets that the receiver reports together; results are taken, and round trips measured, with the last of them.
+    /// Return the number of packets that the receiver reports together; the last of them brings results and RTT
+    /// samples.
     fn report(&self) -> usize {
         1
     }
-    /// How long after it left a lost packet is waited for. [`TimeSpan::MAX`]: until later ones arrive, whatever the timer
-    /// says.
+    /// Return the time after its departure for which a lost packet is awaited. [`TimeSpan::MAX`]: until later ones
+    /// arrive, at any timeout.
     fn patience(&self) -> TimeSpan {
         TimeSpan::ZERO
     }
-    /// A round-trip sample, seconds.
+    /// Process an RTT sample, seconds.
     fn on_rtt(&mut self, _now: Timestamp, _sample: f64) -> Next {
         Next::GoOn
     }
-    /// The retransmission timer expired.
+    /// Process an expired retransmission timer.
     fn on_timeout(&mut self) -> Next {
         Next::GoOn
     }
-    /// The rate in force.
+    /// Return the current rate.
     fn pacing_rate(&self) -> f64;
-    /// What it shows, besides the rate.
+    /// Return further values for time series.
     fn observables(&self) -> Observables;
 }
 
@@ -105,7 +106,7 @@ pub trait Controller: Clone + Send + Sync + 'static {
 pub struct PccSender<C> {
     controller: C,
     intervals: Intervals,
-    /// Acknowledged, but not reported yet.
+    /// Packets acknowledged, but not reported yet.
     unreported: Vec<PacketNumber>,
     mss: u64,
     rtt: Option<TimeSpan>,
@@ -113,7 +114,7 @@ pub struct PccSender<C> {
 }
 
 impl<C: Controller> PccSender<C> {
-    /// A sender that `controller` steers.
+    /// Make a sender with this controller.
     pub fn new(controller: C) -> Self {
         Self {
             controller,
@@ -125,7 +126,7 @@ impl<C: Controller> PccSender<C> {
         }
     }
 
-    /// Call the controller with what it may see.
+    /// Call the controller with a view of the state.
     fn ask<T>(&mut self, rtt_at_end: Option<f64>, question: impl FnOnce(&mut C, &mut View<'_>) -> T) -> T {
         let mut view = View {
             mss: self.mss,
@@ -223,7 +224,7 @@ impl<C: Controller> CongestionControl for PccSender<C> {
         self.intervals.on_lost(event.lost);
         let next = self.controller.on_timeout();
         self.follow(event.now, next);
-        // Nothing that was sent may be acknowledged any more: there is no later acknowledgement to wait for.
+        // No acknowledgement may come for the packets sent so far: do not wait for one.
         self.end_settled(event.now);
     }
 

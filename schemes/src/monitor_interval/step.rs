@@ -1,9 +1,10 @@
-//! How far a rate moves along the gradient of its utility: farther the longer it moves one way (the confidence
-//! amplifier), and within a bound that widens while it is hit (the dynamic change boundary; PCC Vivace, NSDI 2018, §4.2).
+//! The step of a rate along the gradient of its utility: it grows with the number of steps in one direction (the
+//! confidence amplifier), within a bound that grows while it is hit (the dynamic change boundary; PCC Vivace, NSDI
+//! 2018, §4.2).
 //!
-//! Rates are megabits per second, of 10⁶ or 2²⁰ bits as the scheme counts.
+//! Rates are megabits per second, of 10⁶ or 2²⁰ bits depending on the scheme.
 
-/// Where the programs differ.
+/// Programs with different rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
     /// Vivace: branch NSDI-2018 of PCC-Uspace, `sender/app/pcc.h`.
@@ -12,9 +13,9 @@ pub enum Program {
     Uspace,
 }
 
-/// Smallest move, Mbit/s.
+/// Min move, Mbit/s.
 const MIN_STEP: f64 = 0.5;
-/// Moves in the new direction that a reversal keeps from raising the amplifier, at most two.
+/// Max number of moves in the new direction, after a reversal, that do not raise the amplifier.
 const MAX_SWING: u32 = 2;
 
 /// The state of the two programs.
@@ -23,25 +24,25 @@ pub struct Step {
     program: Program,
     /// First bound of a move, as a share of the rate.
     bound: f64,
-    /// What it gains each time it is hit.
+    /// Growth of the bound each time it is hit.
     bound_step: f64,
     amplifier: f64,
     hits: u32,
     swing: u32,
     /// The latest move, Mbit/s.
     pub previous: f64,
-    /// Moves in one direction (Vivace).
+    /// Number of moves in one direction (Vivace).
     pub trend: u32,
 }
 
 impl Step {
-    /// Steps of `program` with this bound and its growth.
+    /// Make steps of `program` with this bound and its growth.
     #[must_use]
     pub fn new(program: Program, bound: f64, bound_step: f64) -> Self {
         Self { program, bound, bound_step, amplifier: 0.0, hits: 0, swing: 0, previous: 0.0, trend: 0 }
     }
 
-    /// How much a streak amplifies the gradient.
+    /// Return the factor on the gradient after a streak.
     #[must_use]
     pub fn amplification(&self) -> f64 {
         let k = self.amplifier;
@@ -59,13 +60,13 @@ impl Step {
         }
     }
 
-    /// Forget the direction and the streak.
+    /// Reset direction and streak.
     pub fn restart(&mut self) {
         (self.amplifier, self.hits) = (0.0, 0);
     }
 
-    /// Whether `change` goes the way of the latest move, and whether it goes the other way. Without a latest move
-    /// Vivace says neither; the other program counts it as one downward.
+    /// Return two flags: `change` has the direction of the latest move, or the opposite one. Without a latest move both
+    /// are false for Vivace; the other program assumes one downward.
     fn compare(&self, change: f64) -> (bool, bool) {
         match self.program {
             Program::Vivace => (change * self.previous > 0.0, change * self.previous < 0.0),
@@ -76,7 +77,7 @@ impl Step {
         }
     }
 
-    /// The move that follows from `gradient` at `rate`, Mbit/s.
+    /// Return the move for `gradient` at `rate`, Mbit/s.
     pub fn change(&mut self, gradient: f64, rate: f64) -> f64 {
         let (same, reversed) = self.compare(gradient);
         if reversed {
@@ -113,8 +114,8 @@ impl Step {
     }
 }
 
-/// Truncated toward zero to an even number of hundredths, by the arithmetic of both programs: growth of less than two
-/// hundredths is taken for noise.
+/// Truncate toward zero to an even number of hundredths, by the arithmetic of both programs: growth of less than two
+/// hundredths counts as noise.
 #[must_use]
 pub fn even_hundredths(value: f64) -> f64 {
     let hundredths = (value * 100.0) as i64;
@@ -133,7 +134,7 @@ mod tests {
             (Program::Vivace, [1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0]),
             (Program::Uspace, [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0, 10.0]),
         ] {
-            // A bound that is never hit, and gradients above the smallest move.
+            // A bound that is never hit, and gradients above the min move.
             let mut step = Step::new(program, 1e9, 0.0);
             step.previous = 1.0;
             for factor in expected {

@@ -6,7 +6,7 @@ use crate::testing::acknowledgement;
 
 const LENGTH: Length = Length { packets: 4, span: TimeSpan::ZERO };
 
-/// Intervals of four packets that leave each millisecond, the first at one.
+/// Make intervals of four packets that leave each millisecond, the first at one.
 fn sent(packets: u64) -> Intervals {
     let mut intervals = Intervals::default();
     intervals.begin(Timestamp::ZERO, 1e6, LENGTH);
@@ -19,7 +19,7 @@ fn sent(packets: u64) -> Intervals {
     intervals
 }
 
-/// Packets that arrive with these round trips in milliseconds, and packets that are lost.
+/// Acknowledge packets with these RTTs in milliseconds, and lose others.
 fn ack(intervals: &mut Intervals, acked: &[(u64, u64)], lost: &[u64]) {
     let lost: Vec<_> = lost
         .iter()
@@ -55,14 +55,14 @@ fn late_arrivals_are_no_losses() {
     ack(&mut intervals, &[(0, 50), (2, 50)], &[]);
     let settled = intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).unwrap();
     assert_eq!((settled.acked, settled.missing()), (3, 1));
-    // The interval is gone.
+    // The interval was taken.
     ack(&mut intervals, &[(1, 60)], &[]);
     assert!(intervals.take_settled(Timestamp::ZERO, TimeSpan::ZERO).is_none());
 }
 
-/// What is lost counts when its time has passed, and only that is waited for.
+/// Losses count after the patience, and only losses delay an interval.
 #[test]
-fn losses_have_their_time() {
+fn losses_count_after_their_patience() {
     let patience = TimeSpan::from_millis(60);
     for (acked, lost, ms, known) in [
         (&[(0, 40), (1, 40), (3, 40)][..], &[2][..], 59, false),
@@ -75,7 +75,7 @@ fn losses_have_their_time() {
     }
 }
 
-/// Without waiting for losses: newest first, and the last packet counts only where it is asked for.
+/// Without waiting for losses: newest first, and the last packet counts only on request.
 #[test]
 fn intervals_before_a_packet() {
     let take = |packets, number, and_last| {

@@ -9,22 +9,22 @@ use crate::monitor_interval::{Interval, Length};
 
 /// Intervals of one trial: two pairs of a higher and a lower rate.
 const TRIALS: usize = 4;
-/// Packets of an interval at least (§3.1; `start_monitor` in `core.cpp`).
+/// Min packets of an interval (§3.1; `start_monitor` in `core.cpp`).
 const MIN_PACKETS: u64 = 10;
-/// An interval of Pantheon's program that is not measured in round trips lasts this long at least (`core.cpp`).
+/// Min length, s, of an interval of Pantheon's program that is not measured in RTTs (`core.cpp`).
 const MIN_DURATION: f64 = 5e-3;
 /// Packets that the receiver of Pantheon's program reports together (`processData` in `core.cpp`).
 const REPORT: usize = 20;
-/// Its receiver measures the round trip this often, from an acknowledgement to the sender's answer to it, and averages:
-/// a new sample weighs an eighth. Before, it takes ten times as much for the round trip.
+/// Interval at which its receiver measures the RTT, from an acknowledgement to the sender's reply, and averages: a new
+/// sample has a weight of an eighth. Before, it assumes an RTT of ten times as much.
 const SYN: TimeSpan = TimeSpan::from_millis(10);
 const FIRST_RTT: f64 = 0.1;
 const RTT_GAIN: f64 = 0.125;
-/// Fastest rate, Mbit/s, at which Pantheon's program believes that its host keeps up, and how far it may lag behind.
+/// Max rate, Mbit/s, at which Pantheon's program assumes that its host keeps up, and max lag, Mbit/s.
 const RESYNC: (f64, f64) = (200.0, 30.0);
 const MEGABIT: f64 = 1e6;
 
-/// What the paper and Pantheon's program do differently.
+/// Differences of the paper and Pantheon's program.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pantheon: bool,
@@ -45,7 +45,7 @@ impl Rules {
 /// A round of trials.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// The interval of the first.
+    /// Number of the first trial's interval.
     first: u64,
     rates: [f64; TRIALS],
     utilities: [Option<f64>; TRIALS],
@@ -54,7 +54,7 @@ struct Trial {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Twice the rate in each interval, until the utility falls.
+    /// Doubling the rate in each interval, until the utility falls.
     Start {
         /// Interval, rate and utility of the best result; before the first one no interval and the first rate.
         best: (Option<u64>, f64, f64),
@@ -64,14 +64,14 @@ enum Phase {
     Ready,
     Trial(Trial),
     Move {
-        /// The interval whose result is waited for.
+        /// The interval whose result is missing.
         target: u64,
         direction: f64,
         /// Size of the latest move, in units of the step.
         size: f64,
         /// The rate before it.
         from: f64,
-        /// Utility of the rate before it; `None` while that of the first rate is waited for.
+        /// Utility of the rate before it; `None` while its result is missing.
         previous: Option<f64>,
     },
 }
@@ -82,14 +82,14 @@ pub struct Allegro {
     loss_limit: f64,
     step: f64,
     max_trial: u64,
-    /// Bits per second: the one that trials vary, and the one in force.
+    /// Rates, bits per second: the one that trials vary, and the current one.
     rate: f64,
     pacing: f64,
     /// Width of the latest trial in steps.
     width: u64,
     phase: Phase,
     previous_rtt: Option<f64>,
-    /// The round trip as the program's receiver knows it, seconds, and when it measures the next one.
+    /// RTT measured by the program's receiver, seconds, and time of its next sample.
     rtt: f64,
     next_sample: Option<Timestamp>,
     utility: f64,
@@ -120,7 +120,7 @@ impl Allegro {
 
     fn judge(&mut self, interval: &Interval, view: &View<'_>) -> f64 {
         let rtt = view.rtt_at_end.or(interval.mean_rtt()).unwrap_or(view.rtt).max(1e-6);
-        // The program counts what left per time, the paper the rate that was chosen.
+        // The program uses the sent rate, the paper the chosen rate.
         let sent_rate = if self.rules.pantheon {
             interval.sent as f64 / interval.duration().max(1e-6)
         } else {
@@ -137,7 +137,7 @@ impl Allegro {
     }
 
     fn new_trial(&mut self, id: u64, view: &mut View<'_>) -> Trial {
-        // Wider each time that nothing was decided. Past the widest the program starts again with the narrowest.
+        // Wider after each round without a decision. After the widest the program starts again with the narrowest.
         self.width = match self.width + 1 {
             wider if wider <= self.max_trial => wider,
             _ if self.rules.pantheon => 1,
@@ -168,7 +168,7 @@ impl Allegro {
         Length { packets, span: TimeSpan::ZERO }
     }
 
-    /// The direction in which both pairs agree, if they do.
+    /// Return the direction in which both pairs agree, if they do.
     fn decide(trial: &Trial) -> Option<f64> {
         let mut votes = 0;
         for pair in 0..TRIALS / 2 {
@@ -180,7 +180,7 @@ impl Allegro {
         (votes != 0).then(|| f64::from(votes).signum())
     }
 
-    /// Move by `size` steps; the next interval shows what it gives.
+    /// Move by `size` steps; the next interval shows the result.
     fn go(&mut self, target: u64, direction: f64, size: f64, previous: Option<f64>) {
         let from = self.rate;
         self.set_rate(from * (1.0 + size * self.step * direction));
@@ -190,7 +190,7 @@ impl Allegro {
     fn end_start(&mut self, interval: &Interval, utility: f64) {
         let Phase::Start { best: (id, rate, best), .. } = self.phase else { return };
         let expected = id.map_or(interval.id, |id| id + 1);
-        // A result was skipped: all of an interval was lost.
+        // A result was skipped: all packets of an interval were lost.
         let skipped = interval.id > expected || (id.is_none() && interval.id > 0);
         if !skipped && (utility > best || id.is_none()) {
             if let Phase::Start { best, .. } = &mut self.phase {
@@ -233,7 +233,7 @@ impl Allegro {
             return Next::GoOn;
         }
         let Some(utility) = utility else {
-            // Nothing speaks for the latest move.
+            // No result supports the latest move.
             self.set_rate(from);
             self.phase = Phase::Ready;
             return Next::GoOn;
@@ -249,7 +249,7 @@ impl Allegro {
             None => self.go(view.next_id, direction, if self.rules.pantheon { 2.0 } else { 1.0 }, Some(utility)),
             Some(previous) if utility > previous => self.go(view.next_id, direction, size + 1.0, Some(utility)),
             Some(_) => {
-                // The program takes the percentage off the rate that was reached.
+                // The program subtracts the percentage from the reached rate.
                 let back = if self.rules.pantheon { self.rate * (1.0 - size * self.step * direction) } else { from };
                 self.set_rate(back);
                 self.phase = Phase::Ready;
@@ -258,7 +258,7 @@ impl Allegro {
         self.cut()
     }
 
-    /// The program lets the running interval end at its new rate; the paper's decision begins a new one.
+    /// In the program the current interval ends at its new rate; in the paper a decision begins a new one.
     fn cut(&self) -> Next {
         if self.rules.pantheon {
             Next::GoOn
@@ -313,7 +313,7 @@ impl Controller for Allegro {
             Phase::Start { ref mut best, .. } => {
                 match utility {
                     Some(utility) => self.end_start(interval, utility),
-                    // It says nothing, but it was not skipped.
+                    // It has no result, but it was not skipped.
                     None => best.0 = best.0.max(Some(interval.id)),
                 }
                 if matches!(self.phase, Phase::Ready) {

@@ -1,7 +1,7 @@
-//! PCC Allegro (Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015): try a slightly higher and a slightly lower rate, and
-//! move to what gives the higher utility.
+//! PCC Allegro (Dong, Li, Zarchy, Godfrey and Schapira, NSDI 2015): tries a slightly higher and a slightly lower rate,
+//! and moves to the one with the higher utility.
 //!
-//! Two sets of constants and utilities on one machine: [`Rules::pantheon`] as the program that Pantheon runs
+//! Two sets of constants and utilities for one state machine: [`Rules::pantheon`], the program that Pantheon runs
 //! (github.com/modong/pcc, commit 1afc958, `sender/app/cc.h` and `sender/src/core.cpp`), and [`Rules::paper`].
 
 mod allegro;
@@ -20,7 +20,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         summary: "Tries rates slightly above and below its own and moves to the one with the higher utility.",
         parameters: parameters! {
             /// pantheon: the program that Pantheon runs, whose utility falls with a growing round trip. paper: the
-            /// published rules, whose utility knows throughput and loss alone.
+            /// published rules, whose utility only has throughput and loss.
             mode: choice(&["pantheon", "paper"]);
             /// Share of lost packets around which the utility collapses.
             loss_limit: number(0.05, (0.001, 0.9), "");

@@ -8,7 +8,7 @@ use crate::testing::acknowledgement;
 
 const MBPS: f64 = 1e6;
 
-/// A controller and its intervals: results come when the test says so.
+/// A controller and its intervals; the test chooses when results come.
 struct Host {
     allegro: Allegro,
     next: u64,
@@ -34,14 +34,14 @@ impl Host {
         };
         question(&mut self.allegro, &mut view)
     }
-    /// The next interval begins; its number and rate in Mbit/s.
+    /// Begin the next interval; returns its number and rate in Mbit/s.
     fn begin(&mut self) -> (u64, f64) {
         let id = self.next;
         let (rate, _) = self.ask(|allegro, view| allegro.begin(id, view));
         self.next += 1;
         (id, rate / MBPS)
     }
-    /// Interval `id` at `rate` Mbit/s ends: of a hundred packets so many arrived.
+    /// End interval `id` at `rate` Mbit/s, with `acked` of a hundred packets arrived.
     fn end(&mut self, id: u64, rate: f64, acked: u64) {
         let interval = Interval::of(id, rate * MBPS, 100, acked, 0.0);
         if self.ask(|allegro, view| allegro.end(&interval, view)) == Next::Begin {
@@ -51,7 +51,7 @@ impl Host {
     fn rate(&self) -> f64 {
         self.allegro.rate / MBPS
     }
-    /// A round of trials, each of which arrives as `acked` says of its side; returns how wide it was, in per cent.
+    /// Run a round of trials with the arrivals `acked` by side; returns its width, in per cent.
     fn trial(&mut self, acked: [(u64, u64); 2]) -> f64 {
         let rate = self.rate();
         let begun = match self.allegro.phase {
@@ -72,7 +72,7 @@ impl Host {
         }
         ((trials[0].1 / rate - 1.0).abs() * 1e4).round() / 1e2
     }
-    /// The interval that a move waits for ends.
+    /// End the interval of a move.
     fn moved(&mut self, acked: u64) {
         let Phase::Move { target, .. } = self.allegro.phase else { panic!("{:?}", self.allegro.phase) };
         while self.next <= target + 1 {
@@ -100,7 +100,7 @@ fn start_doubles_each_interval_and_falls_back() {
     host.end(1, 4.0, 100);
     host.end(2, 8.0, 50);
     assert_eq!(host.rate(), 4.0);
-    // The interval of 16 Mbit/s goes on at that rate, however many packets it still has to send.
+    // The interval of 16 Mbit/s continues at that rate to its end.
     assert!(matches!(host.allegro.phase, Phase::Ready) && host.allegro.pacing == 4.0 * MBPS);
     host.begin();
     assert!(matches!(host.allegro.phase, Phase::Trial(trial) if trial.begun == 1));
@@ -113,8 +113,8 @@ fn start_doubles_each_interval_and_falls_back() {
     assert!(matches!(host.allegro.phase, Phase::Trial(trial) if trial.begun == 1));
 }
 
-/// The utility after so many of sixty packets, 6 ms apart, are acknowledged: the first interval has 25 to 28 of them.
-/// Round trips are 40 ms, but those of packets 35 and 39.
+/// Return the utility after `acked` of sixty packets, 6 ms apart, are acknowledged: the first interval has 25 to 28 of
+/// them. RTTs are 40 ms, except those of packets 35 and 39.
 fn utility_after(acked: u64, rtt_of_35: u64, rtt_of_39: u64) -> f64 {
     let mut sender = PccSender::new(Allegro::new(Rules::pantheon(), 0.05, 0.01, 5));
     let rng = Rng::stream(1, "test", 0);
@@ -142,7 +142,7 @@ fn utility_after(acked: u64, rtt_of_35: u64, rtt_of_39: u64) -> f64 {
     sender.observables().iter().find(|o| o.0 == "utility").unwrap().1
 }
 
-/// The receiver reports twenty packets at once, and the round trip is that of the last of them.
+/// The receiver reports twenty packets at once, and the RTT is that of the last of them.
 #[test]
 fn reports_of_twenty_packets() {
     assert_eq!(utility_after(39, 40, 40), 0.0);
@@ -152,15 +152,15 @@ fn reports_of_twenty_packets() {
     assert!((utility_after(40, 40, 80) / known - 0.5).abs() < 1e-9);
 }
 
-/// The program's timer waits a hundred seconds: nothing is known before later packets arrive. The paper does not wait.
+/// The program's timer waits a hundred seconds: it has no result before later packets arrive. The paper does not wait.
 #[test]
-fn a_timeout_is_no_result() {
+fn a_timeout_gives_no_result() {
     for (rules, expected) in [(Rules::pantheon(), TimeSpan::MAX), (Rules::paper(), TimeSpan::ZERO)] {
         assert_eq!(Host::new(rules).allegro.patience(), expected);
     }
 }
 
-/// 100 ms at first; then the receiver's measurements, each of which weighs an eighth: every 10 ms, the first one of a
+/// 100 ms at first; then the receiver's samples, each with a weight of an eighth: every 10 ms, the first one of a
 /// packet that left when the first acknowledgement arrived.
 #[test]
 fn round_trips_of_the_receiver() {
@@ -244,7 +244,7 @@ fn moves_of_the_paper() {
     assert!((host.rate() - 102.0 * 1.01 * 1.02).abs() < 1e-9, "{}", host.rate());
 }
 
-/// Above 200 Mbit/s a host that lags by more than 30 Mbit/s gets the rate that it reaches.
+/// Above 200 Mbit/s a host that lags by more than 30 Mbit/s gets the reached rate.
 #[test]
 fn resynchronization() {
     for (rate, reached, expected) in [(300.0, 250.0, 250.0), (300.0, 280.0, 309.06), (150.0, 50.0, 154.53)] {
@@ -257,7 +257,7 @@ fn resynchronization() {
     }
 }
 
-/// Lengths at 40 ms: 1.5 to 1.7 round trips of packets in the program, ten at least.
+/// Lengths at 40 ms: 1.5 to 1.7 RTTs of packets in the program, at least ten packets.
 #[test]
 fn lengths() {
     let mut host = Host::new(Rules::pantheon());

@@ -10,25 +10,25 @@ fn cut(y: f64, steepness: f64) -> f64 {
     1.0 / (1.0 + (steepness * y).exp())
 }
 
-/// What is known of an interval.
+/// Measurements of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Packets or megabits per second sent.
     pub sent_rate: f64,
-    /// Share of them that was lost.
+    /// Share of lost packets.
     pub loss: f64,
-    /// Round trip in milliseconds.
+    /// RTT, ms.
     pub rtt_ms: f64,
-    /// The same when the result before was taken.
+    /// RTT at the result before, ms.
     pub previous_rtt_ms: f64,
 }
 
-/// NSDI 2015, §2.2 and §3.2: throughput with a cut at the loss limit, less what was lost.
+/// Return the utility of NSDI 2015, §2.2 and §3.2: throughput with a cut at the loss limit, less the lost packets.
 pub fn paper(o: &Outcome, loss_limit: f64) -> f64 {
     o.sent_rate * ((1.0 - o.loss) * cut(o.loss - loss_limit, LOSS_STEEPNESS) - o.loss)
 }
 
-/// `cc.h`: the same with a second cut where the round trip grows, over the round trip.
+/// Return the utility of `cc.h`: the same with a second cut if the RTT grows, over the RTT.
 pub fn pantheon(o: &Outcome, loss_limit: f64) -> f64 {
     let growth = 1.0 - o.previous_rtt_ms / o.rtt_ms;
     let kept = cut(o.loss - loss_limit, LOSS_STEEPNESS) * cut(growth, RTT_STEEPNESS);
@@ -43,7 +43,7 @@ mod tests {
         Outcome { sent_rate: 100.0, loss, rtt_ms, previous_rtt_ms }
     }
 
-    /// Values worked out from the formulas by hand.
+    /// Values computed by hand from the formulas.
     #[test]
     fn values() {
         for (loss, expected) in [

@@ -8,22 +8,22 @@ use crate::monitor_interval::sender::{bounded, Controller, Next, Take, View};
 use crate::monitor_interval::step::{Program, Step};
 use crate::monitor_interval::{Interval, Length};
 
-/// Ten packets of 1400 bytes in the 10 ms that the program assumes of a round trip.
+/// Ten packets of 1400 bytes in 10 ms, the program's assumed RTT.
 const FIRST_RATE: f64 = 11.2e6;
 const TRIALS: usize = 4;
-/// Packets of an interval at least.
+/// Min packets of an interval.
 const MIN_PACKETS: u64 = 10;
 /// Length of an interval in round trips.
 const ROUND_TRIPS: f64 = 1.5;
-/// Growth of the round trip that ends the start.
+/// Growth of the RTT that ends the start.
 const MAX_RTT_GROWTH: f64 = 0.3;
-/// What a reversal takes back of the rate.
+/// Share of the rate that a reversal subtracts.
 const STEP_BACK: f64 = 0.02;
 const BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
-/// The weight of what was known in the mean round trip.
+/// Weight of the old value in the mean RTT.
 const RTT_MEMORY: f64 = 0.75;
-/// The same in the transport's round trip, which tells what is lost, and that round trip at first (`core.cpp`).
+/// The same in the transport's RTT, used for loss detection, and its initial value (`core.cpp`).
 const LOSS_RTT_MEMORY: f64 = 0.875;
 const FIRST_RTT: f64 = 10.0;
 
@@ -48,20 +48,20 @@ pub struct Experimental {
     probe_step: f64,
     min_rate: f64,
     mode: Mode,
-    /// The rate that trials vary, and the one in force.
+    /// The rate that trials vary, and the current one.
     rate: f64,
     pacing: f64,
-    /// Intervals whose results are waited for.
+    /// Intervals whose results are missing.
     useful: Vec<Sample>,
     first_up: bool,
     increase: bool,
-    /// Rate and utility that the next move is compared with.
+    /// Rate and utility to compare the next move with.
     latest: (f64, f64),
     step: Step,
     mean_rtt: Option<f64>,
-    /// The transport's round trip and its deviation, seconds.
+    /// The transport's RTT and its deviation, seconds.
     loss_rtt: (f64, f64),
-    /// The mean round trip when the interval being filled began.
+    /// The mean RTT when the current interval began.
     rtt_at_begin: Option<f64>,
 }
 
@@ -96,16 +96,16 @@ impl Experimental {
         self.rate = self.rate.max(self.min_rate);
     }
 
-    /// The move from `other` toward `sample`, within the floor of the rate.
+    /// Return the move from `other` toward `sample`, at least to the min rate.
     fn change(&mut self, sample: (f64, f64), other: (f64, f64)) -> f64 {
         let apart = (sample.0 - other.0) / MEBIBIT;
-        // At equal rates the program moves by its smallest step.
+        // At equal rates the program moves by its min step.
         let change =
             if apart == 0.0 { 0.5 } else { self.step.change((sample.1 - other.1) / apart, self.rate / MEBIBIT) };
         change.max((self.min_rate - self.rate) / MEBIBIT)
     }
 
-    /// Both pairs must prefer the same side.
+    /// Return the side that both pairs prefer, if it is the same.
     fn decide(&self) -> Option<bool> {
         let mut sides = self.useful.chunks_exact(2).map(|pair| {
             let [a, b] = [pair[0], pair[1]];
@@ -142,7 +142,7 @@ impl Experimental {
         }
     }
 
-    /// All results are in.
+    /// Decide after all results are in.
     fn conclude(&mut self) {
         let result = self.useful[0];
         let result = (result.rate, result.utility.unwrap_or(0.0));
@@ -164,7 +164,7 @@ impl Controller for Experimental {
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length) {
         let wanted = if self.mode == Mode::Probing { TRIALS } else { 1 };
         self.pacing = self.rate;
-        // Results count once there is a round trip to compare with.
+        // Results count once there is an RTT to compare with.
         if self.mean_rtt.is_some() && self.useful.len() < wanted {
             if self.mode == Mode::Probing {
                 let second = self.useful.len() % 2 == 1;
@@ -184,7 +184,7 @@ impl Controller for Experimental {
     fn end(&mut self, interval: &Interval, _view: &mut View<'_>) -> Next {
         let Some(sample) = self.useful.iter_mut().find(|s| s.id == interval.id) else { return Next::GoOn };
         if !interval.usable() {
-            // No utility: all that are waited for are tried again.
+            // No utility: all awaited trials are repeated.
             self.useful.clear();
             return Next::Begin;
         }

@@ -22,7 +22,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             loss_weight: number(11.35, (0.0, 1e4), "");
             /// Half the distance of two trials, as a share of the rate.
             probe_step: number(0.05, (0.001, 0.5), "");
-            /// The rate is never chosen below this, whatever is lost.
+            /// Min rate at any loss.
             min_rate_mbps: number(2.097_152, (0.1, 1000.0), "Mbit/s");
         },
         role: Role::OnRequest,

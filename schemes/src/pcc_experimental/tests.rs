@@ -16,7 +16,7 @@ fn sender() -> Experimental {
     Experimental::new(WEIGHTS, 0.05, 2.0 * MEBIBIT)
 }
 
-/// The program counts in 32-bit floats.
+/// Compare numbers; the program uses 32-bit floats.
 fn close(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-5 * expected.abs().max(1.0)
 }
@@ -77,7 +77,7 @@ fn trials() {
     assert!(first.iter().all(|&n| n > 10), "{first:?}");
 }
 
-/// Growth of the round trips of 2 % within an interval makes the rate fall, 1 % does not.
+/// If RTTs grow by 2 % within an interval the rate falls, with 1 % it does not.
 #[test]
 fn round_trips_that_grow() {
     // Round trips of 40 ms; the means of the halves of 100 packets are 50 gaps of 1 ms apart.
@@ -95,7 +95,7 @@ fn round_trips_that_grow() {
     }
 }
 
-/// A round trip that is 30 % above that at the interval's begin ends the start at half the rate.
+/// An RTT 30 % above the one at the interval's begin ends the start at half the rate.
 #[test]
 fn inflation_ends_the_start() {
     for (factor, mode, rate) in [(1.29, Mode::Starting, 11.2e6), (1.31, Mode::Probing, 5.6e6)] {
@@ -107,9 +107,9 @@ fn inflation_ends_the_start() {
     }
 }
 
-/// A loss is known two round trips and four deviations after the packet left; both begin at seconds.
+/// A loss is detected two RTTs and four deviations after the packet left; both start at seconds.
 #[test]
-fn losses_are_waited_for() {
+fn losses_are_awaited() {
     let mut sender = sender();
     assert_eq!(sender.patience(), TimeSpan::from_millis(40_000));
     for _ in 0..200 {
@@ -117,13 +117,13 @@ fn losses_are_waited_for() {
     }
     assert!((sender.patience().as_secs_f64() - 0.08).abs() < 1e-6, "{:?}", sender.patience());
     sender.on_rtt(Timestamp::ZERO, 0.12);
-    // 50 ms, and an eighth of the 70 ms that are left.
+    // 50 ms, and an eighth of the remaining 70 ms.
     assert!((sender.patience().as_secs_f64() - 0.135).abs() < 1e-6, "{:?}", sender.patience());
 }
 
-/// Nothing is learned from packets that all left at once, or from an application that pauses.
+/// Packets that all left at once, or an application that pauses, give no result.
 #[test]
-fn no_judgment_without_a_rate() {
+fn no_result_without_a_rate() {
     let mut host = MockTransport::of("pcc_experimental", &json!({}));
     for _ in 0..20 {
         host.ack_round(TimeSpan::from_millis(40), TimeSpan::ZERO);

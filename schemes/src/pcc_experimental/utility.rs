@@ -2,12 +2,12 @@
 
 use crate::monitor_interval::step::even_hundredths;
 
-/// Megabits of the program.
+/// Size of the program's megabit, bits.
 pub const MEBIBIT: f64 = 1_048_576.0;
 const EXPONENT: f64 = 0.9;
-/// Weight of one byte of an interval whose round trips grow.
+/// Weight of one byte of an interval whose RTTs grow.
 const LATENCY_COEFFICIENT: f64 = 11_330.0;
-/// Shares of lost packets up to this weigh one.
+/// Max share of lost packets with a weight of one.
 const LIGHT_LOSS: f64 = 0.03;
 const LIGHT_LOSS_WEIGHT: f64 = 1.0;
 
@@ -18,21 +18,21 @@ pub struct Weights {
     pub loss: f64,
 }
 
-/// What is known of an interval.
+/// Measurements of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub packets: u64,
     pub bytes: u64,
     /// Share of packets lost.
     pub loss: f64,
-    /// First packet to last, seconds.
+    /// Time from the first packet to the last, seconds.
     pub seconds: f64,
-    /// Sums of the round trips of the first and the second half of the acknowledgements.
+    /// Sums of the RTTs of the first and second half of the acknowledgements.
     pub rtt_halves: (f64, f64),
 }
 
-/// Throughput to the power of 0.9, less penalties for loss and for round trips that grow within the interval. The latter
-/// counts bytes where the former counts packets, so any growth of 2 % and more outweighs all else.
+/// Return the throughput to the power of 0.9, less penalties for loss and for RTTs that grow within the interval. The
+/// latter counts bytes where the former counts packets, so any growth of 2 % and more outweighs all else.
 pub fn utility(w: &Weights, o: &Outcome) -> f64 {
     let rate = o.bytes as f64 * 8.0 / o.seconds.max(1e-6) / MEBIBIT;
     let (first, second) = o.rtt_halves;

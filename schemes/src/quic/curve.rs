@@ -6,19 +6,19 @@ use ccgym_core::{TimeSpan, Timestamp};
 const TICKS: u128 = 1024;
 /// The function is C·1024·t³/2⁴⁰ packets for t in ticks: 2¹⁰ for C and 2³⁰ for the cubed clock.
 const CUBE_SHIFT: u32 = 40;
-/// Ticks from the plateau at most (12 days), so that cubes keep within 128 bits.
+/// Max ticks from the plateau (12 days), so that cubes fit into 128 bits.
 const OFFSET_MAX: i64 = 1 << 30;
-/// An unchanged window is left alone for this long (`MaxCubicTimeInterval`).
+/// Min time between two updates of an unchanged window (`MaxCubicTimeInterval`).
 const UPDATE_INTERVAL: TimeSpan = TimeSpan::from_millis(30);
 /// Share of the window remembered as the maximum when a loss comes below the last one.
 const MAXIMUM_KEPT: f64 = 0.85;
 
-/// The constants of an ensemble of connections.
+/// The constants of a number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constants {
-    /// As deployed in 2017; otherwise with its three later corrections.
+    /// True for the version deployed in 2017; false includes its three later corrections.
     pub(super) quantized: bool,
-    /// Share of the window kept at a loss: one of N connections cuts its part.
+    /// Share of the window kept at a loss: one of N connections reduces its part.
     pub(super) beta: f64,
     /// Packets per round trip in the Reno-friendly region.
     pub(super) alpha: f64,
@@ -29,7 +29,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// For `connections` of which each keeps `beta` at a loss, with C in packets/s³.
+    /// Make the constants for `connections` that each keep `beta` at a loss, with C in packets/s³.
     pub(super) fn new(quantized: bool, connections: u64, beta: f64, c: f64) -> Self {
         let n = connections as f64;
         let ensemble = |kept: f64| (n - 1.0 + kept) / n;
@@ -49,17 +49,17 @@ impl Constants {
 pub(super) struct Curve {
     pub(super) constants: Constants,
     mss: u64,
-    /// First acknowledgement after a loss or an application-limited time; `NEVER` until then.
+    /// Time of the first acknowledgement after a loss or an application-limited time; `NEVER` until then.
     epoch: Timestamp,
-    /// The window at the last loss, or less of it (fast convergence); zero: none.
+    /// The window at the last loss, or less (fast convergence); zero: none.
     pub(super) last_max: u64,
     /// The plateau.
     origin: u64,
-    /// From the epoch to the plateau, in ticks.
+    /// Time from the epoch to the plateau, ticks.
     k: i64,
-    /// W_est: what Reno would have.
+    /// W_est: Reno's window.
     pub(super) w_est: u64,
-    /// Acknowledged since the last update.
+    /// Bytes acknowledged since the last update.
     acked: u64,
     last_target: u64,
     updated: Timestamp,
@@ -83,19 +83,19 @@ impl Curve {
         }
     }
 
-    /// After a timeout nothing is remembered.
+    /// Reset after a timeout.
     pub(super) fn reset(&mut self) {
         *self = Self::new(self.constants, self.mss);
     }
 
-    /// The window was not used in full: its growth stops, and a new epoch begins when it is.
+    /// Stop the growth, since the window was not fully used; a new epoch begins when it is.
     pub(super) fn on_application_limited(&mut self) {
         self.epoch = Timestamp::NEVER;
     }
 
-    /// The window after a loss at `window`.
+    /// Return the window after a loss at `window`.
     pub(super) fn after_loss(&mut self, window: u64) -> u64 {
-        // In bytes the window stays a little short of the last one; the correction allows a packet for that.
+        // In bytes the window stays slightly below the last one; the correction allows one packet for that.
         let slack = if self.constants.quantized { 0 } else { self.mss };
         let below = window + slack < self.last_max;
         self.last_max = if below { scaled(window, self.constants.maximum_kept) } else { window };
@@ -103,7 +103,7 @@ impl Curve {
         scaled(window, self.constants.beta)
     }
 
-    /// The window after `acked` bytes were acknowledged at `window`.
+    /// Return the window after `acked` bytes were acknowledged at `window`.
     pub(super) fn after_ack(&mut self, now: Timestamp, acked: u64, window: u64, min_rtt: TimeSpan) -> u64 {
         self.acked += acked;
         if self.constants.quantized {
@@ -136,7 +136,7 @@ impl Curve {
         self.k = (per_byte as f64 * climb as f64).cbrt() as i64;
     }
 
-    /// The cubic function at `elapsed` ticks.
+    /// Return the cubic function at `elapsed` ticks.
     fn target(&self, elapsed: i64) -> u64 {
         let offset = i128::from((self.k - elapsed).clamp(-OFFSET_MAX, OFFSET_MAX));
         let cube = i128::from(self.constants.c) * offset * offset * offset;
@@ -150,18 +150,18 @@ impl Curve {
         u64::try_from((i128::from(self.origin) - below).max(0)).unwrap_or(u64::MAX)
     }
 
-    /// K in seconds.
+    /// Return K in seconds.
     pub(super) fn k_s(&self) -> f64 {
         self.k as f64 / TICKS as f64
     }
 }
 
-/// `share` of `window`, in whole bytes.
+/// Return `share` of `window`, in whole bytes.
 fn scaled(window: u64, share: f64) -> u64 {
     (window as f64 * share) as u64
 }
 
-/// Whole ticks, from whole microseconds.
+/// Return whole ticks, from whole microseconds.
 fn ticks(span: TimeSpan) -> i64 {
     let micros = u128::from(span.0 / 1_000);
     i64::try_from(micros * TICKS / 1_000_000).unwrap_or(i64::MAX)
@@ -227,8 +227,8 @@ mod tests {
         }
     }
 
-    /// Below the plateau a quantized curve is rounded up to whole packets from the plateau, and above it too; the
-    /// corrected one is exact to a byte.
+    /// Below and above the plateau a quantized curve is rounded up to whole packets from it; the corrected one is exact
+    /// to a byte.
     #[test]
     fn cube() {
         let seconds = |s: f64| (s * 1024.0) as i64;
@@ -253,14 +253,14 @@ mod tests {
         }
     }
 
-    /// Past the plateau growth is held to half of what was acknowledged.
+    /// Past the plateau growth is at most half of the acknowledged bytes.
     #[test]
     fn growth_per_acknowledgement() {
         let mut curve = curve(true);
         assert_eq!(curve.after_ack(at(0), MSS, 50 * MSS, RTT), 50 * MSS + MSS / 2);
     }
 
-    /// The Reno-friendly window takes over where the cubic function is slower: α packets per window acknowledged.
+    /// The Reno-friendly window is used if the cubic function is slower: α packets per window acknowledged.
     #[test]
     fn friendly_region() {
         let mut curve = curve(false);
@@ -272,7 +272,7 @@ mod tests {
         assert!((grown - 0.95).abs() < 0.02, "{grown}");
     }
 
-    /// An unchanged window waits 30 ms in 2017.
+    /// In 2017 an unchanged window waits 30 ms.
     #[test]
     fn update_interval() {
         for (quantized, waits) in [(true, true), (false, false)] {
@@ -286,14 +286,14 @@ mod tests {
         }
     }
 
-    /// Time without use is not time in the epoch.
+    /// Time without use does not count in the epoch.
     #[test]
     fn application_limited() {
         let mut curve = curve(true);
         let window = curve.after_loss(100 * MSS);
         let grown = curve.after_ack(at(0), MSS, window, RTT);
         curve.on_application_limited();
-        // Ten seconds later the curve starts again from where it is.
+        // Ten seconds later the curve restarts at the current window.
         let k = curve.k;
         let after = curve.after_ack(at(10_000), MSS, grown, RTT);
         assert!(curve.k <= k && after <= grown + MSS / 2, "{after} after {grown}");

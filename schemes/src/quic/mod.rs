@@ -1,6 +1,5 @@
-//! QUIC Cubic: the sender of Chromium's QUIC (2017, as `google/proto-quic` has it), which stands in for several
-//! connections. Sources: `tcp_cubic_sender_base.cc`, `tcp_cubic_sender_bytes.cc`, `cubic_bytes.cc`,
-//! `hybrid_slow_start.cc`.
+//! QUIC Cubic: the sender of Chromium's QUIC (2017, as in `google/proto-quic`), which acts as several connections.
+//! Sources: `tcp_cubic_sender_base.cc`, `tcp_cubic_sender_bytes.cc`, `cubic_bytes.cc`, `hybrid_slow_start.cc`.
 
 mod curve;
 
@@ -20,16 +19,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Chromium's QUIC of 2017 (google/proto-quic), Ha, Rhee and Xu 2008",
         summary: "Cubic that stands in for two connections, as Chromium's QUIC has it.",
         parameters: parameters! {
-            /// chromium2017: whole packets, a window looked at every 30 ms. quiche: with Google's later
-            /// corrections, exact to a byte at each acknowledgement.
+            /// chromium2017: whole packets, a window updated every 30 ms. quiche: with Google's later corrections,
+            /// exact to a byte at each acknowledgement.
             mode: choice(&["chromium2017", "quiche"]);
-            /// How many connections it stands in for: a loss cuts the part of one of them.
+            /// Number of connections it acts as: a loss reduces the part of one of them.
             connections: integer(2, (1, 100), "");
             /// Share of its window that one of these connections keeps at a loss.
             beta: number(0.7, (0.1, 0.99), "");
             /// Steepness of the cubic function.
             c: number(0.4, (0.001, 100.0), "packets/s³");
-            /// The window grows no further.
+            /// Max window.
             max_window: integer(2000, (2, 1_000_000), "packets");
             /// Pace at 1.25 windows per round trip (2 in slow start).
             pacing: flag(true);
@@ -42,11 +41,11 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Quic::new(p))),
 };
 
-/// Fewest packets in the window, also after a timeout.
+/// Min window, also after a timeout, packets.
 const MIN_WINDOW: u64 = 2;
 /// A window counts as used if it has room for no more than this many packets (`kMaxBurstBytes`).
 const ROOM: u64 = 3;
-/// Assumed for pacing until a round trip is known (`kInitialRttMs`).
+/// Assumed RTT for pacing before the first sample (`kInitialRttMs`).
 const INITIAL_RTT: TimeSpan = TimeSpan::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -85,7 +84,7 @@ impl Quic {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether the window was used: almost all of it, in slow start more than half.
+    /// True if the window was used: almost all of it, in slow start more than half.
     const fn is_used(&self, in_flight: u64) -> bool {
         in_flight + ROOM * self.mss >= self.cwnd || (self.in_slow_start() && in_flight > self.cwnd / 2)
     }
@@ -95,12 +94,12 @@ impl Quic {
         self.ssthresh = self.cwnd;
     }
 
-    /// One acknowledged packet.
+    /// Grow for one acknowledged packet.
     fn grow(&mut self, now: Timestamp, bytes: u64, event: &AckEvent<'_>) {
         if !event.cwnd_limited || !self.is_used(event.prior_in_flight) {
             self.curve.on_application_limited();
         } else if self.cwnd >= self.max_window {
-            // Neither grows, nor begins an epoch.
+            // No growth, and no start of an epoch.
         } else if self.in_slow_start() {
             self.cwnd += self.mss;
         } else {
@@ -215,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A packet per packet acknowledged, also when one acknowledgement tells of several, up to the largest window.
+    /// A packet per packet acknowledged, also when one acknowledgement covers several, up to the max window.
     #[test]
     fn slow_start() {
         let mut host = host(32, &json!({"max_window": 70}));
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(host.window(), 70.0);
     }
 
-    /// Slow start ends at the eighth sample of a round whose smallest delay rose by clamp(min/8, 4 ms, 16 ms).
+    /// Slow start ends at the eighth sample of a round whose min delay rose by clamp(min/8, 4 ms, 16 ms).
     #[test]
     fn slow_start_ends_when_delay_rises() {
         for (base, rise, ends) in [(40, 4, false), (40, 6, true), (100, 12, false), (100, 13, true), (400, 17, true)] {
@@ -256,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Half of the window becomes the threshold, two packets the window, then slow start.
+    /// Half of the window becomes ssthresh, two packets the window, then slow start.
     #[test]
     fn timeout() {
         let mut host = host(40, &json!({}));
@@ -282,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Two windows per round trip in slow start, then 1.25; before the first sample a round trip counts 100 ms.
+    /// Two windows per RTT in slow start, then 1.25; before the first sample the RTT counts as 100 ms.
     #[test]
     fn pacing() {
         let rate = |packets: f64, seconds: f64| Rate((packets * 12_000.0 / seconds) as u64);

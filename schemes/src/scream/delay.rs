@@ -1,4 +1,4 @@
-//! The queueing delay, whether it grows, and the target for it. Times are seconds.
+//! The queueing delay, its trend, and its target. Times are seconds.
 
 use std::collections::VecDeque;
 
@@ -9,30 +9,30 @@ use crate::filters::slots::BaseDelay;
 
 /// Weight of the latest delay in its average (`QDELAY_WEIGHT`).
 const WEIGHT: f64 = 0.1;
-/// Samples that the trend is computed from.
+/// Number of samples for the trend.
 const HISTORY: usize = 20;
-/// Pantheon: a delay that never falls below this share of the target has a wrong base, …
+/// Pantheon: if the delay never falls below this share of the target, the base is wrong, …
 const STANDING: f64 = 0.25;
-/// … which is measured anew after this time at the earliest.
+/// … and is measured again, after this time at the earliest.
 const MIN_BASE_AGE: TimeSpan = TimeSpan::from_millis(20_000);
 
-/// See the module text.
+/// The estimator of the queueing delay.
 #[derive(Clone, Debug)]
 pub struct QueueDelay {
     rules: Rules,
     base: BaseDelay,
-    /// When the base was last measured anew.
+    /// Time of the latest new base.
     base_reset: Option<Timestamp>,
     /// The latest delay.
     pub now: f64,
-    /// It, over its target: average, and the latest samples, oldest first.
+    /// Delay over its target: average, and the latest samples, oldest first.
     pub average: f64,
     history: VecDeque<f64>,
     sampled: Option<Timestamp>,
-    /// How fast the delay grows, 0 to 1, and its peak, which fades.
+    /// Growth of the delay, 0 to 1, and its peak, which decays.
     pub trend: f64,
     pub peak_trend: f64,
-    /// Minimum since the latest sample, and what samples of it average to.
+    /// Min since the latest sample, and average of the samples.
     min: f64,
     min_average: f64,
 }
@@ -54,7 +54,7 @@ impl QueueDelay {
         }
     }
 
-    /// A packet took `one_way` microseconds, the offset of the clocks included.
+    /// Add the one-way delay of a packet, microseconds, including the offset of the clocks.
     pub fn update(&mut self, at: Timestamp, one_way: i64, target: f64) {
         self.base.update(at, one_way);
         let base = self.base.get().unwrap_or(one_way);
@@ -71,7 +71,7 @@ impl QueueDelay {
             self.min = f64::INFINITY;
         }
         self.sampled = Some(at);
-        // After a long silence a sample stands for all that are missing.
+        // After a long silence a sample counts for all missing ones.
         let missing = since.0.checked_div(self.rules.sampling.0).unwrap_or(1).clamp(1, HISTORY as u64);
         for _ in 0..missing {
             self.history.pop_front();
@@ -81,7 +81,7 @@ impl QueueDelay {
         self.peak_trend = self.trend.max(self.rules.memory * self.peak_trend);
     }
 
-    /// By clocks that drift or a route that changed the delay may stay high without a queue.
+    /// Measure the base again if the delay stays high without a queue: clocks drift, and routes change.
     fn check_base(&mut self, at: Timestamp, target: f64) {
         let reset = *self.base_reset.get_or_insert(at);
         self.min = self.min.min(self.now);
@@ -93,7 +93,7 @@ impl QueueDelay {
         }
     }
 
-    /// Correlation of successive samples: near 1 if the delay moves one way, 0 if it jitters.
+    /// Return the correlation of successive samples: near 1 if the delay moves one way, 0 if it jitters.
     fn persistence(&self) -> f64 {
         let mean = self.history.iter().sum::<f64>() / HISTORY as f64;
         let (mut at_0, mut at_1, mut before) = (0.0, 0.0, 0.0);
@@ -111,15 +111,15 @@ impl QueueDelay {
     }
 }
 
-/// Samples that the variance and the mean of the delay are computed from.
+/// Number of samples for variance and mean of the delay.
 const VARIANCE_OF: usize = 200;
 const MEAN_OF: usize = 50;
-/// Share of the round trips with a loss from which on others are held to be at work.
+/// Share of the round trips with a loss above which there are competing flows.
 const LOSSY: f64 = 0.002;
 /// Variance below which the delay is stable, over the minimum target squared.
 const STABLE: f64 = 0.2;
 
-/// The target for the delay, which rises with competing flows that fill the queue (§4.1.2.2).
+/// The target of the delay, which rises with competing flows that fill the queue (§4.1.2.2).
 #[derive(Clone, Debug)]
 pub struct DelayTarget {
     pub now: f64,

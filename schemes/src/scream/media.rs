@@ -9,28 +9,28 @@ use super::rules::{Mode, Rules};
 
 /// Time between two updates of the target (`RATE_ADJUST_INTERVAL`).
 const INTERVAL: TimeSpan = TimeSpan::from_millis(200);
-/// What a loss leaves of the target (`BETA_R`).
+/// Factor on the target at a loss (`BETA_R`).
 pub const BETA_RATE: f64 = 0.9;
 /// Share of the rate that a full trend takes (`PRE_CONGESTION_GUARD`; Pantheon's arguments leave the default).
 const GUARD: f64 = 0.1;
-/// RFC: frames that wait for longer than this, s (`RTP_QDELAY_TH`), …
+/// RFC: if frames wait longer than this, s (`RTP_QDELAY_TH`), …
 const MAX_WAIT: f64 = 0.02;
-/// … leave this of the target (`TARGET_RATE_SCALE_RTP_QDELAY`).
+/// … the target is multiplied by this (`TARGET_RATE_SCALE_RTP_QDELAY`).
 const WAIT_SCALE: f64 = 0.95;
-/// RFC: the median of the encoder's rate is of so many intervals, which are 10 s.
+/// RFC: number of intervals for the median of the encoder's rate, 10 s.
 const MEDIAN_OF: usize = 50;
-/// Targets at which there was congestion, of which the highest counts.
+/// Number of remembered targets at congestion; the max counts.
 const CONGESTED: usize = 3;
-/// They are this far apart, at least.
+/// Min time between two of them.
 const CONGESTED_GAP: TimeSpan = TimeSpan::from_millis(2_000);
-/// Pantheon: what waits counts by so much; the argument is a place off, like the others.
+/// Pantheon: weight of the waiting bits; the argument is one position off, like the others.
 const QUEUE_FACTOR: f64 = 0.3;
-/// Pantheon: no growth with more bits than this waiting.
+/// Pantheon: no growth with more waiting bits than this.
 const MAX_QUEUE: f64 = 12_000.0;
-/// Pantheon: fast increase needs less than this of waiting, s.
+/// Pantheon: fast increase needs a shorter wait than this, s.
 const FAST_WAIT: f64 = 0.1;
 
-/// What leaves, is acknowledged and comes from the encoder.
+/// Measures the rates sent, acknowledged and encoded.
 #[derive(Clone, Debug)]
 pub struct Meter {
     interval: TimeSpan,
@@ -45,7 +45,7 @@ pub struct Meter {
     pub media: f64,
     /// The encoder's rate in the last ten seconds.
     past_media: VecDeque<f64>,
-    /// The target over the encoder's rate, averaged: encoders miss what they are told.
+    /// Mean ratio of the target to the encoder's rate: encoders miss their targets.
     pub overshoot: f64,
 }
 
@@ -65,7 +65,7 @@ impl Meter {
         }
     }
 
-    /// Count bytes that left, that were settled, and that the encoder made.
+    /// Count bytes sent, bytes acknowledged or lost, and bytes of the encoder.
     pub fn count(&mut self, sent: u64, acked: u64, media: u64) {
         for (bytes, more) in self.bytes.iter_mut().zip([sent, acked, media]) {
             *bytes = bytes.saturating_add(more);
@@ -74,7 +74,7 @@ impl Meter {
 
     pub fn advance(&mut self, now: Timestamp, target: f64) {
         let since = now.since(self.since);
-        // Feedback is rare while little is sent.
+        // Feedback is rare at low rates.
         let slow = self.intervals > 1 && self.acked < 50e3;
         if since.0 < self.interval.0 * if slow { 2 } else { 1 } {
             return;
@@ -95,7 +95,7 @@ impl Meter {
         (self.bytes, self.since) = ([0; 3], now);
     }
 
-    /// The higher one of what leaves and what is acknowledged.
+    /// Return the max of sent and acknowledged rate.
     pub fn rate(&self) -> f64 {
         self.sent.max(self.acked)
     }
@@ -107,7 +107,7 @@ impl Meter {
     }
 }
 
-/// What the network part says.
+/// State of the network part.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
     pub fast_increase: bool,
@@ -120,11 +120,11 @@ pub struct Target {
     rules: Rules,
     pub rate: f64,
     updated: Timestamp,
-    /// Targets at which there was congestion, and when that was last noted.
+    /// Targets at congestion, and time of the latest.
     congested: VecDeque<f64>,
     noted: Option<Timestamp>,
     was_fast: bool,
-    /// Pantheon: bits that wait, averaged.
+    /// Pantheon: average of waiting bits.
     waiting: f64,
 }
 
@@ -135,7 +135,7 @@ impl Target {
         Self { rules, rate, updated: now, congested, noted: None, was_fast: true, waiting: 0.0 }
     }
 
-    /// A loss or a mark leaves this share of the target.
+    /// Multiply the target by `share` after a loss or a mark.
     pub fn reduce(&mut self, now: Timestamp, share: f64, rate: f64) {
         self.note_congestion(now, rate);
         self.rate *= share;
@@ -143,7 +143,7 @@ impl Target {
         self.bound();
     }
 
-    /// With little sent, the target follows the window down.
+    /// Reduce the target with the window at a low rate.
     pub fn follow(&mut self, cut: f64) {
         self.rate *= 1.0 - cut;
         self.bound();
@@ -162,7 +162,7 @@ impl Target {
         self.bound();
     }
 
-    /// §4.1.3.
+    /// Update by RFC 8298 §4.1.3.
     fn by_rfc(&mut self, now: Timestamp, waiting: f64, meter: &Meter, network: &Network) {
         let rate = meter.rate();
         if network.fast_increase {
@@ -179,14 +179,15 @@ impl Target {
                 self.rate *= WAIT_SCALE;
             }
         }
-        // The target does not run away from an encoder that does not follow. Before anything was sent nothing is known.
+        // The target stays near the rate of an encoder that does not follow it. Before the first packet nothing is
+        // known.
         let media = rate.max(meter.media).max(meter.median_media());
         if media > 0.0 {
             self.rate = self.rate.min(media * (2.0 - network.peak_trend));
         }
     }
 
-    /// `updateTargetBitrate`.
+    /// Update as `updateTargetBitrate` does.
     fn by_program(&mut self, now: Timestamp, waiting: f64, meter: &Meter, network: &Network) {
         let rate = meter.rate();
         self.waiting = 0.5 * (self.waiting + waiting);
@@ -209,17 +210,17 @@ impl Target {
                 }
             }
         } else if meter.media >= 0.8 * self.rate && meter.media <= 2.0 * self.rate {
-            // Otherwise it is the encoder that is idle, or makes a large frame.
+            // Otherwise the encoder is idle, or makes a large frame.
             self.rate += change;
         }
     }
 
-    /// Maximum growth per update.
+    /// Return the max growth per update.
     fn step(&self) -> f64 {
         self.rules.ramp_up.min(self.rate / 2.0) * INTERVAL.as_secs_f64()
     }
 
-    /// Growth is slower near a target at which there was congestion: 0.2 to 1.
+    /// Return the factor on growth near a target at congestion, 0.2 to 1.
     fn near_congestion(&self) -> f64 {
         let last = self.congested.iter().copied().fold(1.0, f64::max);
         let distance = 4.0 * (self.rate - last) / last;

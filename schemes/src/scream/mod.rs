@@ -46,7 +46,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             max_rate: number(0.0, (0.0, 10_000.0), "Mbit/s");
             /// Maximum growth of that target; 0 takes the mode's own: 200 in rfc, 0.002 in pantheon.
             ramp_up: number(0.0, (0.0, 1e6), "kbit/s per s");
-            /// What a loss leaves of the window; 0 takes the mode's own: 0.8 in rfc, 0.6 in pantheon.
+            /// Factor on the window at a loss; 0 takes the mode's own: 0.8 in rfc, 0.6 in pantheon.
             beta_loss: number(0.0, (0.0, 1.0), "");
             /// Time between two feedbacks; 0 takes the mode's own: 20 to 100 by the rate in rfc, 5 in pantheon.
             feedback: number(0.0, (0.0, 1000.0), "ms");
@@ -62,16 +62,16 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Scream::new(p))),
 };
 
-/// Minimum pacing rate, bit/s: RFC (`RATE_PACE_MIN`) and program.
+/// Min pacing rate, bit/s: RFC (`RATE_PACE_MIN`) and program.
 const MIN_PACING: f64 = 50e3;
 const PROGRAM_MIN_PACING: f64 = 5e3;
 /// Pantheon: the pacing rate over window and round trip, …
 const PROGRAM_PACING: f64 = 1.5;
-/// … where the average delay is above this share of its target.
+/// … if the average delay is above this share of its target.
 const PROGRAM_PACED_FROM: f64 = 0.1;
-/// Pantheon: after so long a silence a packet leaves whatever the window.
+/// Pantheon: silence after which a packet leaves regardless of the window.
 const PROBE_INTERVAL: TimeSpan = TimeSpan::from_millis(200);
-/// Pantheon: below this rate, bit/s, the target follows the window down.
+/// Pantheon: rate, bit/s, below which the target follows the window down.
 const FOLLOWS_WINDOW: f64 = 1e5;
 
 #[derive(Clone, Debug)]
@@ -86,17 +86,17 @@ struct Scream {
     target: Target,
     in_flight: u64,
     srtt: TimeSpan,
-    /// Bytes settled that the window has not been updated by.
+    /// Bytes acknowledged or lost since the latest update of the window.
     settled: u64,
-    /// When a loss or a mark last reduced the window.
+    /// Time of the latest reduction of the window by a loss or a mark.
     reduced: Option<Timestamp>,
-    /// When the retransmission timer expired, until an arrival says whether what was in flight is lost or late.
+    /// Time at which the retransmission timer expired, until an arrival shows if the packets are lost or late.
     timed_out: Option<Timestamp>,
-    /// Share of round trips with a loss, whether this one had one, and when it began.
+    /// Share of round trips with a loss, true if the current one had one, and its start.
     loss_rate: f64,
     lossy: bool,
     round: Timestamp,
-    /// Whether a packet may leave whatever the window, and when the next one may.
+    /// True if a packet may leave regardless of the window, and the time of the next such packet.
     probe: bool,
     probe_due: Timestamp,
 }
@@ -157,7 +157,7 @@ impl Scream {
         }
     }
 
-    /// A loss or a mark, once per round trip. Whether it counted.
+    /// Reduce window and target after a loss or a mark, once per round trip. Returns true if they were reduced.
     fn reduce(&mut self, now: Timestamp, window: f64, target: f64) -> bool {
         let counts = self.reduced.is_none_or(|reduced| now.since(reduced) > self.srtt);
         if counts {
@@ -231,7 +231,7 @@ impl CongestionControl for Scream {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.in_flight = event.in_flight;
         self.srtt = event.rtt.smoothed();
-        // What is lost is settled, too: the highest number counts.
+        // Lost packets are settled, too: the highest number counts.
         let settled = event.acked_bytes + event.lost_bytes;
         self.settled += settled;
         self.meter.count(0, settled, 0);
@@ -259,8 +259,8 @@ impl CongestionControl for Scream {
         }
     }
 
-    /// Neither source has a timer: what never arrives is lost once something later does. Until then only the window,
-    /// which is empty now, is reduced: the encoder of a link that stood still goes on.
+    /// Neither source has a timer: missing packets are lost once a later one arrives. Until then only the window, which
+    /// is empty now, is reduced: after an outage of the link the encoder continues.
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.in_flight = 0;
         self.timed_out = Some(event.now);
@@ -278,7 +278,8 @@ impl CongestionControl for Scream {
         }
     }
 
-    /// A packet more than the window while the delay is below its target, so that a large frame does not wait (§4.1.2.4).
+    /// The window has one packet more while the delay is below its target, so that a large frame does not wait
+    /// (§4.1.2.4).
     fn control(&self) -> Control {
         let window = self.window.bytes as u64;
         let window = if self.delay.now <= self.delay_target.now { window.saturating_add(self.mss) } else { window };

@@ -1,27 +1,27 @@
-//! The half at the receiver: when feedback leaves.
+//! The receiver: decides when feedback leaves.
 
 use ccgym_core::congestion_control::ReceivedEvent;
 use ccgym_core::{FeedbackReceiver, TimeSpan, Timestamp};
 
-/// The rate of arrival is that of the last interval of this length.
+/// Length of the interval for the rate of arrival.
 const RATE_INTERVAL: TimeSpan = TimeSpan::from_millis(200);
-/// Rate before the first one, bit/s (`ScreamRx.cpp`).
+/// Rate before the first interval ends, bit/s (`ScreamRx.cpp`).
 const FIRST_RATE: f64 = 1e5;
-/// Bits per feedback, and min and max feedbacks per second. RFC 8298 §4.2.1 allows 2.5 per second where the rate is low;
-/// 10 keep the retransmission timer quiet.
+/// Bits per feedback, and min and max feedbacks per second. RFC 8298 §4.2.1 allows 2.5 per second at low rates; 10
+/// prevent a retransmission timeout.
 const BITS: f64 = 10_000.0;
 const PER_SECOND: (f64, f64) = (10.0, 50.0);
 
 #[derive(Clone, Debug)]
 pub struct ScreamReceiver {
-    /// Time between two feedbacks; `None`: it follows the rate.
+    /// Time between two feedbacks; `None`: depends on the rate.
     fixed: Option<TimeSpan>,
     rate: f64,
     /// Bytes since then.
     bytes: u64,
     counted: Timestamp,
     last: Option<Timestamp>,
-    /// Whether something arrived that was not reported.
+    /// True if a packet arrived that was not reported.
     waiting: bool,
 }
 

@@ -1,8 +1,8 @@
-//! What the two sets of rules have as numbers.
+//! Constants of the two sets of rules.
 
 use ccgym_core::TimeSpan;
 
-/// Whose rules.
+/// Set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Rfc,
@@ -12,32 +12,32 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub mode: Mode,
-    /// What a loss leaves of the window (`BETA_LOSS`).
+    /// Factor on the window at a loss (`BETA_LOSS`).
     pub beta_loss: f64,
-    /// Gain of the window while the delay is above its target; below it is 1.
+    /// Gain of the window while the delay is above its target; below the target it is 1.
     pub gain_down: f64,
-    /// Outside fast increase the window grows only if so many times the bytes in flight, and those just acknowledged,
-    /// exceed it.
+    /// Outside fast increase the window grows only if this multiple of the bytes in flight, plus those just
+    /// acknowledged, exceeds it.
     pub slack: f64,
-    /// The base delay is the minimum of so many slots of this length.
+    /// Length and number of the slots whose min is the base delay.
     pub base: (TimeSpan, usize),
-    /// Time between two samples of the delay's history; zero: each feedback is one.
+    /// Time between two samples of the delay's history; zero: each feedback is a sample.
     pub sampling: TimeSpan,
-    /// What a sample leaves of the remembered trend.
+    /// Factor on the remembered trend at each sample.
     pub memory: f64,
-    /// Rates are means of so many intervals of this length.
+    /// Length and number of the intervals whose mean is a rate.
     pub rates: (TimeSpan, usize),
-    /// First, minimum and maximum target, bit/s.
+    /// Initial, min and max target, bit/s.
     pub start_rate: f64,
     pub min_rate: f64,
     pub max_rate: f64,
-    /// Maximum growth of the target, bit/s per s.
+    /// Max growth of the target, bit/s per s.
     pub ramp_up: f64,
-    /// Time between two feedbacks; `None`: it follows the rate of arrival.
+    /// Time between two feedbacks; `None`: depends on the rate of arrival.
     pub feedback: Option<TimeSpan>,
 }
 
-/// RFC 8298 §4.1.1.1. The bounds of the target and the start are ours, the encoder's there.
+/// RFC 8298 §4.1.1.1. Bounds and start of the target are ours; the RFC leaves them to the encoder.
 pub const RFC: Rules = Rules {
     mode: Mode::Rfc,
     beta_loss: 0.8,
@@ -55,7 +55,7 @@ pub const RFC: Rules = Rules {
 };
 
 /// EricssonResearch/scream c3370fd, `ScreamTx.*`, as StanfordSNR/scream f099118 calls it: its arguments of
-/// `registerNewStream` are those of a version without a start rate, so that what was meant as the ramp is the maximum.
+/// `registerNewStream` are for a version without a start rate, so that the value meant as the ramp becomes the max.
 pub const PANTHEON: Rules = Rules {
     mode: Mode::Pantheon,
     beta_loss: 0.6,

@@ -1,4 +1,4 @@
-//! Each rule with numbers, in both modes.
+//! Tests each rule with numbers, in both modes.
 
 use ccgym_core::congestion_control::FrameEvent;
 use ccgym_core::congestion_control::ReceivedEvent;
@@ -23,7 +23,7 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{found}, not {expected}");
 }
 
-/// An update with a full window in use, no delay and no trend.
+/// Make an update with a fully used window, no delay and no trend.
 fn full(window: &Window, ms: u64, settled: f64) -> Update {
     Update {
         at: at(ms),
@@ -101,7 +101,7 @@ fn losses_and_marks_reduce_once_per_round_trip() {
         } else {
             assert!(host.observable("cwnd_packets") >= before);
         }
-        // More of the same in this round trip is one event. Outside fast increase the window barely moves.
+        // Further losses in this round trip are the same event. Outside fast increase the window barely moves.
         host.advance(ms(1));
         host.play(event);
         assert!(host.observable("cwnd_packets") > 0.95 * left * before, "{mode}");
@@ -124,7 +124,7 @@ fn window_steers_toward_the_target() {
             close((window.bytes - 60_000.0) / MSS as f64, packets);
         }
     }
-    // The library takes no more than a quarter at once, the RFC has no such limit.
+    // The library reduces by at most a quarter at once, the RFC has no such limit.
     for (rules, left) in [(RFC, 3000.0), (PANTHEON, 45_000.0)] {
         let mut window = Window::new(rules, MSS, at(0));
         window.reduce(at(0), 1.0);
@@ -136,14 +136,14 @@ fn window_steers_toward_the_target() {
 }
 
 #[test]
-fn window_follows_what_is_in_flight() {
+fn window_follows_the_bytes_in_flight() {
     let mut window = Window::new(RFC, MSS, at(0));
     window.reduce(at(0), 1.0);
     window.bytes = 60_000.0;
     window.history.sent(at(1000), 20_000.0);
     window.update(&Update { in_flight: 10_000.0, ..full(&window, 1010, 1500.0) });
     close(window.bytes, 22_000.0);
-    // The maximum of five seconds.
+    // The max of five seconds.
     window.history.sent(at(4000), 10_000.0);
     window.update(&Update { in_flight: 10_000.0, ..full(&window, 4010, 1500.0) });
     close(window.bytes, 22_000.0);
@@ -170,7 +170,7 @@ fn fast_increase_ends_with_a_trend_and_resumes_after_five_seconds() {
 
 #[test]
 fn trend_is_that_of_its_formula() {
-    // 20 samples on a line: their correlation with the next is 0.85. The base is the first sample.
+    // 20 samples on a line: their correlation with the next one is 0.85. The base is the first sample.
     let mut delay = QueueDelay::new(RFC);
     delay.update(at(0), -5_000_000, 1e9);
     let mut average = 0.0;
@@ -182,7 +182,7 @@ fn trend_is_that_of_its_formula() {
     close(delay.average, average);
     close(delay.trend, 0.85 * average);
     let peak = delay.trend;
-    // Jitter is none: high and low in turn.
+    // Jitter is no trend: high and low in turn.
     for step in 21..=60 {
         delay.update(at(20 * step), -5_000_000 + 100_000 * (step as i64 % 2), 0.1);
     }
@@ -202,16 +202,16 @@ fn pantheon_samples_each_50_ms() {
             sampled.push(20 * step);
         }
     }
-    // The first one of all is no trend: a single sample differs from the zeros before it.
+    // The very first one is no trend: a single sample differs from the zeros before it.
     assert_eq!(sampled, [120, 180]);
 }
 
 #[test]
-fn pantheon_measures_a_standing_base_anew() {
+fn pantheon_measures_the_base_again_under_a_standing_delay() {
     let mut delay = QueueDelay::new(PANTHEON);
     delay.update(at(0), 0, 0.1);
-    // The path becomes 60 ms longer. The average of the minimum creeps up by a thousandth each 60 ms: it is 25 of 60 ms
-    // after 540 samples, in 32 s.
+    // The path becomes 60 ms longer. The average of the min rises by a thousandth each 60 ms: it is 25 of 60 ms after
+    // 540 samples, in 32 s.
     let found = (1..5_000).find(|step| {
         delay.update(at(20 * step), 60_000, 0.1);
         delay.now == 0.0
@@ -220,7 +220,7 @@ fn pantheon_measures_a_standing_base_anew() {
 }
 
 #[test]
-fn delay_target_rises_beside_flows_that_fill_the_queue() {
+fn delay_target_rises_with_flows_that_fill_the_queue() {
     let mut target = DelayTarget::new(0.1, 0.4);
     // A stable delay of 0.2 s is the target; with losses half more; within the bounds.
     target.update(0.2, 0.0);
@@ -230,7 +230,7 @@ fn delay_target_rises_beside_flows_that_fill_the_queue() {
     let mut target = DelayTarget::new(0.1, 0.4);
     target.update(3.0, 0.0);
     close(target.now, 0.4);
-    // One that varies lowers it: by a tenth while it is above the minimum.
+    // A varying delay lowers it: by a tenth while it is above the min.
     target.update(0.0, 0.0);
     close(target.now, 0.36);
     // Without room to rise it stays.
@@ -242,7 +242,7 @@ fn delay_target_rises_beside_flows_that_fill_the_queue() {
 const FAST: Network = Network { fast_increase: true, trend: 0.0, peak_trend: 0.0 };
 const SLOW: Network = Network { fast_increase: false, ..FAST };
 
-/// A meter that has seen this rate of packets and frames for a second.
+/// Make a meter after a second at this rate of packets and frames.
 fn metered(rules: &Rules, bps: u64) -> Meter {
     let mut meter = Meter::new(rules, at(0));
     for step in 1..=20 {
@@ -295,18 +295,18 @@ fn rfc_target_falls_while_frames_wait_and_follows_the_encoder() {
 }
 
 #[test]
-fn program_target_follows_the_rate_less_what_waits() {
+fn program_target_follows_the_rate_less_waiting_bits() {
     let rules = Rules { max_rate: 50e6, start_rate: 2e6, ramp_up: 200e3, ..PANTHEON };
     let meter = metered(&rules, 2_000_000);
     let mut target = Target::new(rules, at(0));
     target.on_frame(&frame(200, 10_000), &meter, &SLOW);
-    // The average of what waits is half of it at first. The encoder gets a little more at low rates.
+    // The average of the waiting bits is half of them at first. The encoder gets a little more at low rates.
     let push = 1.0 + 0.05 * 50e3 / 2e6;
     close(target.rate, push * 2e6 - 0.3 * 40e3);
     target.on_frame(&frame(400, 10_000), &meter, &Network { trend: 0.5, ..SLOW });
     let push = 1.0 + 0.05 * 50e3 / (push * 2e6 - 12e3);
     close(target.rate, push * 2e6 * 0.95 - 0.3 * 60e3);
-    // Not if the encoder makes little.
+    // No growth if the encoder makes little.
     let mut idle = metered(&rules, 2_000_000);
     idle.media = 1e6;
     let before = target.rate;
@@ -321,7 +321,7 @@ fn pantheon_stays_at_its_maximum() {
     host.advance(RTT);
     host.lose();
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(180_000));
-    // 2 bit/s per second is all that it gains.
+    // It gains 2 bit/s per second.
     let meter = metered(&PANTHEON, 200_000);
     let mut target = Target::new(PANTHEON, at(0));
     target.rate = 100e3;
@@ -330,7 +330,7 @@ fn pantheon_stays_at_its_maximum() {
 }
 
 #[test]
-fn a_timeout_reduces_the_window_and_what_it_lost_the_target() {
+fn a_timeout_reduces_the_window_and_its_losses_the_target() {
     let mut host = MockTransport::of("scream", &json!({"mode": "rfc", "start_rate": 1.0}));
     for _ in 0..3 {
         host.advance(RTT);
@@ -341,7 +341,7 @@ fn a_timeout_reduces_the_window_and_what_it_lost_the_target() {
     host.time_out();
     close(host.observable("cwnd_packets"), 0.8 * before);
     assert_eq!(host.observable("target_mbps"), 1.0);
-    // What leaves after the timeout arrives, and nothing of what was in flight before.
+    // Packets sent after the timeout arrive, and none of those in flight before.
     host.advance(RTT);
     host.ack(1);
     close(host.observable("target_mbps"), 0.9);

@@ -1,4 +1,4 @@
-//! The congestion window. Bytes, and seconds where nothing else is said.
+//! The congestion window. Bytes, and seconds unless stated otherwise.
 
 use std::collections::VecDeque;
 
@@ -6,33 +6,33 @@ use ccgym_core::{TimeSpan, Timestamp};
 
 use super::rules::{Mode, Rules};
 
-/// What a mark leaves of the window (`BETA_ECN`).
+/// Factor on the window at a mark (`BETA_ECN`).
 pub const BETA_ECN: f64 = 0.9;
 /// Trend at which fast increase ends (`QDELAY_TREND_TH`), and below which it resumes … (`QDELAY_TREND_LO`).
 const TREND: f64 = 0.2;
 /// … after this time (`T_RESUME_FAST_INCREASE`).
 const RESUME: TimeSpan = TimeSpan::from_millis(5_000);
-/// Fast increase needs so many times the bytes in flight, and those just acknowledged, above the window.
+/// Fast increase needs this multiple of the bytes in flight, plus those just acknowledged, above the window.
 const FAST_SLACK: f64 = 1.5;
 /// The window over the maximum in flight (`MAX_BYTES_IN_FLIGHT_HEAD_ROOM`) …
 const HEAD_ROOM: f64 = 1.1;
-/// … of so many seconds.
+/// … of these seconds.
 const SECONDS: u64 = 5;
-/// Minimum (`MIN_CWND`), and no less than two packets.
+/// Min window (`MIN_CWND`), but at least two packets.
 const MIN_WINDOW: f64 = 3000.0;
-/// Pantheon: one decrease for delay takes no more than this share.
+/// Pantheon: max share of the window that one decrease for delay takes.
 const MAX_CUT: f64 = 0.25;
-/// Pantheon: a feedback adds no more than so many times what leaves at the measured rate meanwhile, …
+/// Pantheon: max growth by a feedback, as a multiple of the bytes sent at the measured rate meanwhile, …
 const GROWTH: f64 = 1.25;
-/// … where that rate, bit/s, is above this; below, two packets.
+/// … if that rate, bit/s, is above this; else two packets.
 const SLOW: f64 = 1e5;
 /// Pantheon: with less than this in flight the window is not limited to it.
 const FEW_BYTES: f64 = 5000.0;
-/// Pantheon: a path with a shorter round trip, and a lower trend, gets a window for so much time.
+/// Pantheon: at a shorter RTT, and a lower trend, the window covers at least this time.
 const SHORT_RTT: f64 = 0.01;
 const SHORT_RTT_TREND: f64 = 0.1;
 
-/// What was in flight in one second.
+/// Bytes in flight in one second.
 #[derive(Clone, Copy, Debug)]
 struct Second {
     start: u64,
@@ -41,7 +41,7 @@ struct Second {
     samples: f64,
 }
 
-/// What was in flight in the last seconds.
+/// Bytes in flight in the last seconds.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(VecDeque<Second>);
 
@@ -57,13 +57,13 @@ impl InFlight {
         self.0.back_mut().expect("one was just pushed")
     }
 
-    /// So many bytes are in flight after a departure.
+    /// Add the bytes in flight after a departure.
     pub fn sent(&mut self, at: Timestamp, bytes: f64) {
         let second = self.second(at);
         second.max = second.max.max(bytes);
     }
 
-    /// So many were when feedback came.
+    /// Add the bytes in flight at a feedback.
     fn fed_back(&mut self, at: Timestamp, bytes: f64) {
         let second = self.second(at);
         second.sum += bytes;
@@ -74,17 +74,17 @@ impl InFlight {
         self.0.iter().map(|second| second.max).fold(0.0, f64::max)
     }
 
-    /// Maximum of the seconds' means.
+    /// Return the max of the seconds' means.
     fn max_mean(&self) -> f64 {
         self.0.iter().filter(|second| second.samples > 0.0).map(|s| s.sum / s.samples).fold(0.0, f64::max)
     }
 }
 
-/// What the window is updated from.
+/// Inputs to an update of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Update {
     pub at: Timestamp,
-    /// Bytes settled since the last update.
+    /// Bytes acknowledged or lost since the last update.
     pub settled: f64,
     /// Bytes in flight before and after.
     pub prior_in_flight: f64,
@@ -94,7 +94,7 @@ pub struct Update {
     pub delay_target: f64,
     pub trend: f64,
     pub srtt: f64,
-    /// The measured rate, bit/s: the higher one of what leaves and what is acknowledged; and the former.
+    /// Measured rate, bit/s: the max of sent and acknowledged rate; and the sent rate.
     pub rate: f64,
     pub sent_rate: f64,
 }
@@ -107,7 +107,7 @@ pub struct Window {
     pub bytes: f64,
     pub fast_increase: bool,
     pub history: InFlight,
-    /// When there were last signs of congestion.
+    /// Time of the latest sign of congestion.
     congested: Timestamp,
     updated: Option<Timestamp>,
 }
@@ -123,14 +123,14 @@ impl Window {
         Self { rules, mss, min, bytes: min, fast_increase: true, history, congested: now, updated: None }
     }
 
-    /// A loss or a mark leaves this share.
+    /// Multiply the window by `share` after a loss or a mark.
     pub fn reduce(&mut self, at: Timestamp, share: f64) {
         self.fast_increase = false;
         self.congested = at;
         self.bytes = (self.bytes * share).max(self.min);
     }
 
-    /// Feedback without loss and mark. The share that the delay took.
+    /// Update after feedback without loss and mark. Returns the share by which delay reduced the window.
     pub fn update(&mut self, update: &Update) -> f64 {
         let since = update.at.since(self.updated.replace(update.at).unwrap_or(update.at)).as_secs_f64();
         self.history.fed_back(update.at, update.prior_in_flight);
@@ -171,7 +171,7 @@ impl Window {
         cut
     }
 
-    /// No more than was in flight lately, and a margin.
+    /// Limit the window to the bytes recently in flight, plus a margin.
     fn limit(&mut self, update: &Update) {
         match self.rules.mode {
             Mode::Rfc if self.fast_increase => {}

@@ -5,19 +5,19 @@ use ccgym_core::{PacketNumber, TimeSpan, Timestamp};
 
 use super::{Input, Step};
 
-/// Packets that the window must hold before the search begins.
+/// Min window for the search, packets.
 const LOW_WINDOW: u64 = 16;
-/// Acknowledgements closer than this belong to one train.
+/// Max gap between acknowledgements of one train.
 const TRAIN_SPACING: TimeSpan = TimeSpan::from_millis(2);
-/// Samples of a round before its minimum counts.
+/// Samples of a round before its min counts.
 const SAMPLES: u32 = 8;
-/// Four full segmentation-offload bursts: Linux allows their time at the pacing rate, at most
-/// [`ACK_DELAY_MAX`], for what the path may hold back.
+/// Four full segmentation-offload bursts: Linux allows their time at the pacing rate, up to [`ACK_DELAY_MAX`], for
+/// delays of acknowledgements on the path.
 const OFFLOAD_BURST_BYTES: f64 = 4.0 * 65536.0;
-/// See [`OFFLOAD_BURST_BYTES`].
+/// Max of that time.
 const ACK_DELAY_MAX: TimeSpan = TimeSpan::from_millis(1);
 
-/// Which constants.
+/// Set of constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rules {
     /// Train: half of (minimum delay + hold-back), all of it when paced. Delay: minimum + clamp(min/8, 4, 16 ms).
@@ -35,23 +35,23 @@ pub struct HyStart {
     found: bool,
     round_start: Timestamp,
     last_ack: Timestamp,
-    /// A packet number: acknowledging it ends the round.
+    /// Packet number whose acknowledgement ends the round.
     round_end: PacketNumber,
     round_min: TimeSpan,
     samples: u32,
 }
 
 impl HyStart {
-    /// As Linux has it.
+    /// Make it with Linux's rules.
     pub fn linux(paced: bool) -> Self {
         Self::new(Rules::Linux { paced })
     }
-    /// As ns-3.37 has it.
+    /// Make it with the rules of ns-3.37.
     pub fn ns3() -> Self {
         Self::new(Rules::Ns3)
     }
 
-    /// As Chromium's QUIC has it.
+    /// Make it with the rules of Chromium's QUIC.
     pub fn chromium() -> Self {
         Self::new(Rules::Chromium)
     }
@@ -68,12 +68,12 @@ impl HyStart {
         }
     }
 
-    /// Whether the search ended slow start.
+    /// True if the search ended slow start.
     pub fn has_found(&self) -> bool {
         self.found
     }
 
-    /// Search again, from the next acknowledgement on.
+    /// Restart the search with the next acknowledgement.
     pub fn reset(&mut self) {
         *self = Self::new(self.rules);
     }
@@ -82,8 +82,8 @@ impl HyStart {
     pub(super) fn on_ack(&mut self, input: &Input<'_>) -> Step {
         let event = input.event;
         let round_ends = event.largest_acked >= self.round_end;
-        // ns-3 looks at the acknowledgement that ends a round while the old round is still in its books: the train
-        // may then have lasted for a whole round trip.
+        // ns-3 judges the acknowledgement that ends a round before it resets the old round: the train may then have
+        // lasted for a whole RTT.
         let judged_before_reset = self.rules == Rules::Ns3;
         if round_ends && !judged_before_reset {
             self.begin_round(event.now, event.next_packet_number);
@@ -109,8 +109,8 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// First test: acknowledgements in close order for as long as the path is in one direction mean that the
-    /// window fills it. A wider gap ends the train for the rest of the round.
+    /// First test: a train of acknowledgements as long as the one-way delay means that the window fills the path. A
+    /// wider gap ends the train for the rest of the round.
     #[inline]
     fn train_spans_path(&mut self, input: &Input<'_>) -> bool {
         let now = input.event.now;
@@ -129,7 +129,7 @@ impl HyStart {
         }
     }
 
-    /// Second test: the minimum delay of the round lies well above the smallest known.
+    /// Second test: the min delay of the round is well above the smallest known.
     #[inline]
     fn delay_rose(&mut self, delay: TimeSpan, delay_min: TimeSpan) -> bool {
         let ms = TimeSpan::from_millis;
@@ -161,7 +161,7 @@ impl HyStart {
     }
 }
 
-/// Time that the path may hold acknowledgements back, from the rate 2·W/sRTT.
+/// Return the time for which the path may delay acknowledgements, from the rate 2·W/sRTT.
 fn hold_back(cwnd: u64, srtt: TimeSpan) -> TimeSpan {
     let span = OFFLOAD_BURST_BYTES * srtt.0 as f64 / (2.0 * cwnd as f64);
     TimeSpan(span as u64).min(ACK_DELAY_MAX)
@@ -175,7 +175,7 @@ mod tests {
 
     const SEARCHING: f64 = 3.0;
     const FOUND: f64 = 4.0;
-    /// Wider than a train's spacing, so that only the delay counts.
+    /// Wider than the gap of a train, so that only the delay counts.
     const APART: TimeSpan = TimeSpan::from_millis(3);
 
     fn ms(value: f64) -> TimeSpan {
@@ -187,7 +187,7 @@ mod tests {
     fn phase(host: &MockTransport) -> f64 {
         host.observable("slow_start_phase")
     }
-    /// A round of 20 packets that fixes the minimum delay, then nine or more samples of a round at `rise` more.
+    /// Run a round of 20 packets that sets the min delay, then nine or more samples of a round at `rise` more.
     fn after_rise(params: &Value, base: f64, rise: f64) -> f64 {
         let mut host = host(20, params);
         host.advance(APART);
@@ -237,19 +237,19 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_at_the_window_of_the_finding() {
+    fn ssthresh_is_the_window_when_the_search_ends() {
         let mut host = host(150, &json!({"mode": "linux"}));
         host.ack_after(ms(100.0));
         while phase(&host) == SEARCHING {
             host.advance(ms(1.0));
             host.ack(1);
         }
-        // 50 packets grew it; the 51st found.
+        // 50 packets grew the window; the 51st ended slow start.
         assert_eq!(host.observable("ssthresh_packets"), 201.0);
     }
 
     #[test]
-    fn small_windows_are_left_alone() {
+    fn small_windows_are_not_searched() {
         let mut host = host(4, &json!({"mode": "linux"}));
         host.ack_round(ms(10.0), TimeSpan::ZERO);
         assert_eq!(host.window(), 8.0);

@@ -1,5 +1,5 @@
-//! HyStart++ (RFC 9406): leave slow start when the round's minimum delay rises, but through a careful phase that
-//! can find out that the rise was noise.
+//! HyStart++ (RFC 9406): leaves slow start when the round's min delay rises, but through a conservative phase that can
+//! detect that the rise was noise.
 
 use ccgym_core::{PacketNumber, TimeSpan};
 
@@ -11,44 +11,51 @@ const THRESHOLD_MIN: TimeSpan = TimeSpan::from_millis(4);
 const THRESHOLD_MAX: TimeSpan = TimeSpan::from_millis(16);
 /// `MIN_RTT_DIVISOR`.
 const THRESHOLD_DIVISOR: u64 = 8;
-/// `N_RTT_SAMPLE`: samples in a round before its minimum counts.
+/// `N_RTT_SAMPLE`: samples of a round before its min counts.
 const SAMPLES: u32 = 8;
-/// `CSS_GROWTH_DIVISOR`: how much slower the careful phase grows.
-const CAREFUL_DIVISOR: u64 = 4;
-/// `CSS_ROUNDS`: rounds that the careful phase lasts.
-const CAREFUL_ROUNDS: u32 = 5;
-/// `L`: packets by which one acknowledgement may grow an unpaced flow.
+/// `CSS_GROWTH_DIVISOR`: divisor of the growth in the conservative phase.
+const CONSERVATIVE_DIVISOR: u64 = 4;
+/// `CSS_ROUNDS`: rounds of the conservative phase.
+const CONSERVATIVE_ROUNDS: u32 = 5;
+/// `L`: max growth of an unpaced flow per acknowledgement, packets.
 const UNPACED_LIMIT: u64 = 8;
 
 /// State of the search.
 #[derive(Clone, Debug)]
 pub struct HyStartPlusPlus {
     paced: bool,
-    /// A packet number: acknowledging it ends the round.
+    /// Packet number whose acknowledgement ends the round.
     round_end: PacketNumber,
     last_round_min: TimeSpan,
     round_min: TimeSpan,
     samples: u32,
-    /// The careful phase ("conservative slow start").
-    careful: Option<Careful>,
+    /// The conservative phase, CSS.
+    conservative: Option<Conservative>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Careful {
+struct Conservative {
     /// Delay that caused it. A smaller one later means that the cause was noise.
     baseline: TimeSpan,
     rounds: u32,
 }
 
 impl HyStartPlusPlus {
-    /// A new search; an unpaced flow grows by at most 8 packets per acknowledgement (RFC 9406 §4.2, `L`).
+    /// Start a search; an unpaced flow grows by at most 8 packets per acknowledgement (RFC 9406 §4.2, `L`).
     pub fn new(paced: bool) -> Self {
-        Self { paced, round_end: 0, last_round_min: TimeSpan::MAX, round_min: TimeSpan::MAX, samples: 0, careful: None }
+        Self {
+            paced,
+            round_end: 0,
+            last_round_min: TimeSpan::MAX,
+            round_min: TimeSpan::MAX,
+            samples: 0,
+            conservative: None,
+        }
     }
 
-    /// Whether it is in the careful phase.
-    pub fn is_careful(&self) -> bool {
-        self.careful.is_some()
+    /// True in the conservative phase.
+    pub fn is_conservative(&self) -> bool {
+        self.conservative.is_some()
     }
 
     #[inline]
@@ -60,9 +67,9 @@ impl HyStartPlusPlus {
             self.last_round_min = self.round_min;
             self.round_min = TimeSpan::MAX;
             self.samples = 0;
-            if let Some(careful) = &mut self.careful {
-                careful.rounds += 1;
-                exit = careful.rounds >= CAREFUL_ROUNDS;
+            if let Some(conservative) = &mut self.conservative {
+                conservative.rounds += 1;
+                exit = conservative.rounds >= CONSERVATIVE_ROUNDS;
             }
         }
         if let Some(delay) = input.delay {
@@ -73,25 +80,25 @@ impl HyStartPlusPlus {
             }
         }
         let counted = if self.paced { event.acked_bytes } else { event.acked_bytes.min(UNPACED_LIMIT * input.mss) };
-        let growth = if self.careful.is_some() { counted / CAREFUL_DIVISOR } else { counted };
+        let growth = if self.conservative.is_some() { counted / CONSERVATIVE_DIVISOR } else { counted };
         Step { growth, exit }
     }
 
-    /// RFC 9406 §4.2: enter the careful phase when the round's minimum passes the last round's by the threshold;
-    /// resume when it falls below the one that caused it.
+    /// Judge a round by RFC 9406 §4.2: enter the conservative phase when the round's min exceeds the last round's by
+    /// the threshold; resume when it falls below the one that caused it.
     #[inline]
     fn judge(&mut self) {
-        match self.careful {
+        match self.conservative {
             None => {
                 if self.last_round_min == TimeSpan::MAX {
                     return;
                 }
                 let threshold = TimeSpan(self.last_round_min.0 / THRESHOLD_DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
                 if self.round_min >= self.last_round_min + threshold {
-                    self.careful = Some(Careful { baseline: self.round_min, rounds: 0 });
+                    self.conservative = Some(Conservative { baseline: self.round_min, rounds: 0 });
                 }
             }
-            Some(careful) if self.round_min < careful.baseline => self.careful = None,
+            Some(conservative) if self.round_min < conservative.baseline => self.conservative = None,
             Some(_) => {}
         }
     }
@@ -109,7 +116,7 @@ mod tests {
     fn ms(value: f64) -> TimeSpan {
         TimeSpan::from_secs_f64(value / 1e3)
     }
-    /// Two rounds at `base`: there is a minimum to compare with.
+    /// Run two rounds at `base`: there is a min to compare with.
     fn searching(base: f64) -> MockTransport {
         let mut host = MockTransport::of("reno", &json!({"start_up": "hystart++"}));
         host.ack_round(ms(base), TimeSpan::ZERO);
@@ -130,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Eight samples of a round are needed, and one small sample among them holds the search.
+    /// Eight samples of a round are needed, and one small sample among them prevents the exit.
     #[test]
     fn samples() {
         let mut host = searching(100.0);
@@ -148,9 +155,9 @@ mod tests {
         assert_eq!(host.observable("slow_start_phase"), SEARCHING);
     }
 
-    /// The careful phase grows a quarter as fast and ends slow start after five rounds, the first of them partial.
+    /// The conservative phase, CSS.rows a quarter as fast and ends slow start after five rounds, the first of them partial.
     #[test]
-    fn careful_phase_ends_slow_start() {
+    fn conservative_phase_ends_slow_start() {
         let mut host = searching(100.0);
         let mut windows = vec![host.window()];
         for _ in 0..6 {
@@ -170,7 +177,7 @@ mod tests {
         assert!(host.window() <= before + 1.0);
     }
 
-    /// A delay below the one that caused the careful phase resumes slow start.
+    /// A delay below the one that caused the conservative phase resumes slow start.
     #[test]
     fn resume() {
         let mut host = searching(100.0);

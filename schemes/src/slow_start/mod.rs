@@ -1,6 +1,6 @@
-//! Ways to start: how the window grows below the slow-start threshold, and when it stops before a loss.
+//! Slow start: the growth of the window below ssthresh, and its end before a loss.
 //!
-//! One strategy per file. Window-based schemes (Reno, CUBIC) take any of them by their `start_up` parameter.
+//! One strategy per file. Window-based schemes (Reno, CUBIC) choose one by their `start_up` parameter.
 
 mod hystart;
 mod hystart_plus_plus;
@@ -11,43 +11,43 @@ use ccgym_core::{AckEvent, TimeSpan};
 pub use hystart::HyStart;
 pub use hystart_plus_plus::HyStartPlusPlus;
 
-/// A strategy. An enum, not a trait object: it is asked once per acknowledgement.
+/// A strategy. An enum, not a trait object: it runs once per acknowledgement.
 #[derive(Clone, Debug)]
 pub enum SlowStart {
     /// Doubling until a loss (RFC 5681 §3.1).
     Standard,
-    /// Doubling until delay rises, then a careful phase (RFC 9406).
+    /// Doubling until delay rises, then a conservative phase (RFC 9406).
     HyStartPlusPlus(HyStartPlusPlus),
     /// Doubling until delay rises or an acknowledgement train spans the path (Linux `tcp_cubic.c`).
     HyStart(HyStart),
 }
 
-/// What a strategy is told of one acknowledgement.
+/// Inputs of a strategy for one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The acknowledgement.
     pub event: &'a AckEvent<'a>,
-    /// Window before it, in bytes.
+    /// Window before it, bytes.
     pub cwnd: u64,
     /// Bytes of a full packet.
     pub mss: u64,
-    /// The delay to judge by: usually the round-trip sample.
+    /// Delay to judge by: usually the RTT sample.
     pub delay: Option<TimeSpan>,
-    /// The smallest such delay known.
+    /// Min of these delays.
     pub delay_min: TimeSpan,
 }
 
-/// What a strategy answers.
+/// Result of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes by which the window may grow, before the cap at the threshold.
+    /// Growth of the window, before the cap at ssthresh, bytes.
     pub growth: u64,
-    /// Whether slow start ends here: the threshold becomes the window.
+    /// True if slow start ends here: ssthresh becomes the window.
     pub exit: bool,
 }
 
 impl SlowStart {
-    /// The strategy by its name in parameters: `none`, `hystart++` or `hystart`.
+    /// Make the strategy with this name in parameters: `none`, `hystart++` or `hystart`.
     pub fn by_name(name: &str, paced: bool) -> Self {
         match name {
             "hystart++" => Self::HyStartPlusPlus(HyStartPlusPlus::new(paced)),
@@ -56,7 +56,7 @@ impl SlowStart {
         }
     }
 
-    /// One acknowledgement in slow start.
+    /// Process one acknowledgement in slow start.
     #[inline]
     pub fn on_ack(&mut self, input: &Input<'_>) -> Step {
         match self {
@@ -66,7 +66,7 @@ impl SlowStart {
         }
     }
 
-    /// The window was cut. The initial slow start is over.
+    /// Process a reduction of the window, which ends the initial slow start.
     pub fn on_congestion(&mut self) {
         match self {
             // RFC 9406 §4.3: only the initial slow start.
@@ -75,7 +75,7 @@ impl SlowStart {
         }
     }
 
-    /// The retransmission timer expired: slow start begins again.
+    /// Restart slow start after a timeout.
     pub fn on_timeout(&mut self) {
         match self {
             Self::HyStart(strategy) => strategy.reset(),
@@ -83,11 +83,12 @@ impl SlowStart {
         }
     }
 
-    /// A number for series: 0 plain, 1 HyStart++ searching, 2 in its careful phase, 3 HyStart searching, 4 done.
+    /// Return a number for time series: 0 plain, 1 HyStart++ searching, 2 in its conservative phase, 3 HyStart
+    /// searching, 4 done.
     pub fn phase(&self) -> f64 {
         match self {
             Self::Standard => 0.0,
-            Self::HyStartPlusPlus(strategy) => 1.0 + f64::from(u8::from(strategy.is_careful())),
+            Self::HyStartPlusPlus(strategy) => 1.0 + f64::from(u8::from(strategy.is_conservative())),
             Self::HyStart(strategy) => 3.0 + f64::from(u8::from(strategy.has_found())),
         }
     }

@@ -1,5 +1,5 @@
 //! Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013; behavior of keithw/sprout c838669, which Pantheon runs): the
-//! receiver forecasts what the link will surely deliver, and the sender sends what will be through within 100 ms.
+//! receiver makes a cautious forecast of the link's deliveries, and the sender sends what will arrive within 100 ms.
 
 mod model;
 mod receiver;
@@ -26,12 +26,12 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         reference: "Winstein et al., NSDI 2013; keithw/sprout c838669",
         summary: "Sends what a cautious forecast of the receiver says will be through within 100 ms.",
         parameters: parameters! {
-            /// The model of a wandering rate and its 5th percentile, or the mean rate (Sprout-EWMA).
+            /// The model of a varying rate and its 5th percentile, or the mean rate (Sprout-EWMA).
             forecast: choice(&["bayes", "ewma"]);
-            /// What drains per tick without a newer forecast: by the program's quirk all of the forecast so far,
-            /// or, in paper, its share of the forecast.
+            /// Bytes that drain per tick without a newer forecast: in pantheon, a bug of the program, all of the
+            /// forecast so far; in paper, its share of the forecast.
             mode: choice(&["pantheon", "paper"]);
-            /// Time within which what is sent is to arrive, in ticks of 20 ms.
+            /// Time within which sent data must arrive, in ticks of 20 ms.
             lookahead: integer(5, (1, 7), "ticks");
         },
         role: Role::OnRequest,
@@ -42,53 +42,53 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Sprout::new(p))),
 };
 
-/// Silence after which one packet leaves whatever the window, and which the last packet of a flight announces.
+/// Silence after which one packet leaves regardless of the window, announced in the last packet of a flight.
 const PROBE_INTERVAL: TimeSpan = TimeSpan::from_millis(50);
-/// What a packet of the forecast holds, in bytes.
+/// Content of a packet in forecasts, bytes.
 const FORECAST: u64 = 1400;
-/// What a full packet of the sender holds: those, and two bytes that say how long a forecast is.
+/// Content of a full packet of the sender: that and two bytes with the length of a forecast.
 const FULL: u64 = FORECAST + 2;
-/// Wire bytes around it, of 1500.
+/// Wire bytes around the content, of 1500.
 const ENVELOPE: u64 = MIN_SHORT - 2;
-/// The sender's numbering counts each packet as so many bytes more.
+/// Addition per packet in the sender's numbering, bytes.
 const NUMBERING: u64 = 50;
-/// The program's loop sleeps 10 ms at a time, and wakes late by this within a tick.
+/// The program's loop sleeps 10 ms at a time; delay of its wake-up within a tick.
 const LATE: TimeSpan = TimeSpan::from_micros(120);
-/// Packets sent within this may overtake each other.
+/// Max time between departures of packets that may be reordered.
 const REORDERING: TimeSpan = TimeSpan::from_millis(10);
 
-/// What a packet of so many bytes on the wire holds, where a full one has `mss`: as much as in the program, whatever that is.
+/// Return the content of a packet of `bytes` on the wire, where a full one has `mss`: the same as in the program.
 fn content(bytes: u64, mss: u64) -> u64 {
     bytes.saturating_sub(ENVELOPE) * FULL / mss.saturating_sub(ENVELOPE).max(1)
 }
 
-/// The sending half.
+/// The sender.
 #[derive(Clone)]
 struct Sprout {
     forecaster: Forecaster,
-    /// By the program's quirk the whole forecast is subtracted each tick.
+    /// True if the whole forecast is subtracted each tick, as in the program.
     cumulative_drain: bool,
     lookahead: usize,
     mss: u64,
-    /// The forecast in force, when it came, and how many of its ticks have passed since.
+    /// The current forecast, its arrival, and the number of its ticks that have passed.
     forecast: Forecast,
     forecast_at: Timestamp,
     tick: usize,
-    /// Estimate of what is on its way and has not arrived, bytes.
+    /// Estimate of the bytes in flight.
     queue: u64,
     next_number: PacketNumber,
-    /// Where the packets from [`Sprout::settled`] on begin in the sender's numbering, the next one's included, bytes.
+    /// Start of each packet from [`Sprout::settled`] to the next one in the sender's numbering, bytes.
     positions: VecDeque<u64>,
-    /// All packets before this one have arrived or are lost.
+    /// All packets before this number have arrived or are lost.
     settled: PacketNumber,
     /// Number of the latest report.
     report: u32,
     /// Departures within [`REORDERING`] of the latest.
     recent: VecDeque<Timestamp>,
-    /// What the latest packet said.
+    /// Header of the latest packet.
     header: Header,
     in_flight: u64,
-    /// What a probe holds, bytes, and whether one may leave.
+    /// Content of a probe, bytes, and true if one may leave.
     probe_content: u64,
     probe: bool,
     probe_due: Timestamp,
@@ -101,7 +101,7 @@ impl Sprout {
             _ => Forecaster::bayes(),
         };
         Self {
-            // Nothing is known yet, by either forecaster.
+            // Before the first report both forecasters use this one.
             forecast: Forecaster::bayes().forecast(),
             cumulative_drain: p.word("mode") == "pantheon",
             lookahead: p.integer("lookahead") as usize,
@@ -116,7 +116,7 @@ impl Sprout {
             recent: VecDeque::new(),
             header: Header::default(),
             in_flight: 0,
-            // For the mean rate an empty packet is nothing: it would never rise again.
+            // For the mean rate an empty packet does not count: the rate would never rise again.
             probe_content: if matches!(forecaster, Forecaster::Bayes(_)) { FULL - FORECAST } else { FULL },
             probe: true,
             probe_due: Timestamp::NEVER,
@@ -124,22 +124,22 @@ impl Sprout {
         }
     }
 
-    /// What the forecast has delivered by the end of tick `tick`, bytes.
+    /// Return the forecast deliveries by the end of tick `tick`, bytes.
     fn delivered(&self, tick: usize) -> u64 {
         u64::from(self.forecast[tick.min(TICKS - 1)]) * FORECAST
     }
 
-    /// What will be delivered within the time looked ahead, bytes.
+    /// Return the forecast deliveries within the lookahead, bytes.
     fn deliveries(&self) -> u64 {
         self.delivered(self.tick + self.lookahead).saturating_sub(self.delivered(self.tick))
     }
 
-    /// What packets that leave now may hold, bytes.
+    /// Return the bytes that may be sent now.
     fn window(&self) -> u64 {
         self.deliveries().saturating_sub(self.queue).max(if self.probe { self.probe_content } else { 0 })
     }
 
-    /// Let the ticks pass that have ended by `now`: the queue drains as forecast.
+    /// Process the ticks that have ended by `now`: the queue drains by the forecast.
     fn advance(&mut self, now: Timestamp) {
         let ticks = (now.since(self.forecast_at).0 / TICK.0).min(TICKS as u64 - 1) as usize;
         while self.tick < ticks {
@@ -161,7 +161,7 @@ impl Sprout {
 
 impl CongestionControl for Sprout {
     fn capabilities(&self) -> Capabilities {
-        // No forecast is above the model's largest rate.
+        // No forecast exceeds the model's max rate.
         Capabilities {
             packet_events: true,
             timers: true,
@@ -201,7 +201,7 @@ impl CongestionControl for Sprout {
         self.in_flight = event.in_flight;
     }
 
-    /// Losses are the forecast's business.
+    /// The forecast reacts to losses.
     fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
         self.in_flight = 0;
     }
@@ -248,7 +248,7 @@ impl ReceiverSide for Sprout {
 
     fn on_message(&mut self, now: Timestamp, message: &[u8]) {
         let Some(report) = Report::read(message) else { return };
-        // A copy and an older one are no news; and more cannot have arrived than was sent.
+        // Ignore copies and older reports, and those with more arrivals than packets sent.
         if report.number <= self.report || report.settled > self.next_number || report.settled < self.settled {
             return;
         }

@@ -1,52 +1,52 @@
-//! What Sprout believes of a cellular link: packets arrive as a Poisson process whose rate wanders as Brownian motion and
+//! Sprout's model of a cellular link: packets arrive as a Poisson process whose rate varies as Brownian motion and
 //! sticks at zero for a while (NSDI 2013, §3; constants of keithw/sprout c838669).
 
 use std::sync::OnceLock;
 
 use ccgym_core::TimeSpan;
 
-/// The step of the process, and the spacing of forecasts.
+/// Time step of the process and of forecasts.
 pub const TICK: TimeSpan = TimeSpan::from_millis(20);
-/// How many ticks a forecast looks ahead.
+/// Ticks of a forecast.
 pub const TICKS: usize = 8;
-/// Rates that are told apart: bin 0 is an outage, the last one is open upward.
+/// Number of rates: bin 0 is an outage, the last one is open upward.
 pub const BINS: usize = 257;
 /// Cumulative deliveries by the end of each of the next ticks, packets.
 pub type Forecast = [u16; TICKS];
 
 const TICK_S: f64 = 0.02;
-/// Packets per second.
+/// Width of a bin, packets per second.
 const BIN_WIDTH: f64 = 1000.0 / 256.0;
 /// Brownian motion: packets per second per √s.
 const VOLATILITY: f64 = 200.0;
-/// How often an outage ends, 1/s.
+/// Rate at which outages end, 1/s.
 const ESCAPE_RATE: f64 = 1.0;
-/// A tick is taken to bring at most one packet less than this.
+/// Max packets per tick in the model, plus one.
 const COUNTS: usize = 30;
-/// Steps beyond this many standard deviations do not happen.
+/// Max step, in standard deviations.
 const REACH: f64 = 5.0;
-/// The share of futures that bring less than the forecast.
+/// Probability that less than the forecast arrives.
 const CAUTION: f64 = 0.05;
 
-/// A rate's probability, by bin.
+/// Probability of each rate, by bin.
 pub type Belief = Vec<f64>;
 
-/// Where a bin's mass goes in a tick: from bin `first` on.
+/// Distribution of a bin's probability after a tick, from bin `first` on.
 struct Step {
     first: usize,
     mass: Vec<f64>,
 }
 
-/// The process, and what it says of the ticks to come.
+/// The process, with its predictions of the next ticks.
 pub struct Model {
     steps: Vec<Step>,
     /// Packets per tick, by bin, and the logarithm.
     means: Vec<(f64, f64)>,
-    /// For each tick: probability of at most so many packets by its end (row), by the bin of the start (column).
+    /// For each tick: probability of at max_likelihood so many packets by its end (row), by the bin at the start (column).
     at_most: Vec<Vec<f64>>,
 }
 
-/// The rate that a bin stands for, packets per second.
+/// Return the rate of a bin, packets per second.
 fn middle(bin: usize) -> f64 {
     if bin == 0 {
         0.0
@@ -55,7 +55,7 @@ fn middle(bin: usize) -> f64 {
     }
 }
 
-/// Its lower edge.
+/// Return the lower edge of a bin.
 fn edge(bin: usize) -> f64 {
     match bin {
         0 => f64::NEG_INFINITY,
@@ -68,7 +68,8 @@ fn bin_of(rate: f64) -> usize {
     ((rate / BIN_WIDTH).max(0.0) as usize).min(BINS - 1)
 }
 
-/// The standard normal distribution, by its power series (Marsaglia, Journal of Statistical Software 11(4), 2004).
+/// Return the standard normal distribution, by its power series (Marsaglia, Journal of Statistical Software 11(4),
+/// 2004).
 fn normal_cdf(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x > 0.0 { 1.0 } else { 0.0 };
@@ -86,7 +87,7 @@ fn step_from(bin: usize) -> Step {
     let from = middle(bin);
     let sigma = VOLATILITY * TICK_S.sqrt();
     let first = bin_of(from - REACH * sigma);
-    // The bin above the one that is just reached belongs to the range.
+    // The bin above the one that is just reached is included.
     let last = (bin_of(from + REACH * sigma) + 1).min(BINS - 1);
     let escape = 1.0 - (-ESCAPE_RATE * TICK_S).exp();
     let mass = (first..=last).map(|to| {
@@ -101,7 +102,7 @@ fn step_from(bin: usize) -> Step {
 }
 
 impl Model {
-    /// The one that all flows share, built at first use.
+    /// Return the model that all flows share, built at first use.
     pub fn shared() -> &'static Self {
         static MODEL: OnceLock<Model> = OnceLock::new();
         MODEL.get_or_init(Self::build)
@@ -116,7 +117,7 @@ impl Model {
         for start in 0..BINS {
             let mut belief = vec![0.0; BINS];
             belief[start] = 1.0;
-            // Of the packets by the end of each tick, as if ticks were independent once the start is known.
+            // Packets by the end of each tick, as if ticks were independent given the start.
             let mut total = vec![1.0];
             for tick in 0..TICKS {
                 let mut counts = [0.0; COUNTS];
@@ -135,7 +136,7 @@ impl Model {
         model
     }
 
-    /// A tick passes: the rate wanders.
+    /// Let the rate vary for a tick.
     pub fn evolve(&self, belief: &mut Belief) {
         let mut next = vec![0.0; BINS];
         for (step, p) in self.steps.iter().zip(belief.iter()).filter(|(_, p)| **p > 0.0) {
@@ -145,18 +146,18 @@ impl Model {
         normalize(belief);
     }
 
-    /// A tick brought `count` packets.
+    /// Update with `count` packets in a tick.
     pub fn observe(&self, belief: &mut Belief, count: u32) {
-        // The factorial is the same for every bin; relative to the most likely bin nothing overflows.
+        // The factorial is the same for every bin; relative to the max_likelihood likely bin nothing overflows.
         let likelihood = |&(mean, ln): &(f64, f64)| match count {
             0 => -mean,
             _ => f64::from(count) * ln - mean,
         };
-        let most = self.means.iter().map(likelihood).fold(f64::NEG_INFINITY, f64::max);
-        let factors: Vec<f64> = self.means.iter().map(|mean| (likelihood(mean) - most).exp()).collect();
+        let max_likelihood = self.means.iter().map(likelihood).fold(f64::NEG_INFINITY, f64::max);
+        let factors: Vec<f64> = self.means.iter().map(|mean| (likelihood(mean) - max_likelihood).exp()).collect();
         let possible: f64 = belief.iter().zip(&factors).map(|(p, factor)| p * factor).sum();
         if possible < f64::MIN_POSITIVE {
-            // Out of reach of what was believed: begin anew with what was seen.
+            // The observation is impossible under the belief: restart with the observation.
             *belief = factors;
         } else {
             belief.iter_mut().zip(&factors).for_each(|(p, factor)| *p *= factor);
@@ -164,12 +165,12 @@ impl Model {
         normalize(belief);
     }
 
-    /// Nothing known: all rates are as likely.
+    /// Return the uniform distribution.
     pub fn ignorance() -> Belief {
         vec![1.0 / BINS as f64; BINS]
     }
 
-    /// What arrives at least by the end of each tick, but for one future in twenty.
+    /// Return the packets that arrive by the end of each tick with a probability of 95 %.
     pub fn forecast(&self, belief: &Belief) -> Forecast {
         let mut forecast = [0; TICKS];
         for (tick, at_most) in self.at_most.iter().enumerate() {
@@ -178,7 +179,7 @@ impl Model {
                 let row = &at_most[count * BINS..][..BINS];
                 row.iter().zip(belief).map(|(at_most, p)| at_most * p).sum::<f64>() >= CAUTION
             };
-            // Sought from below and above; more than all counts (whose tail was cut) if none is enough.
+            // Binary search; the result is the number of counts if none is enough, since their tail was cut off.
             let (mut low, mut high) = (0, rows);
             while low < high {
                 let count = (low + high) / 2;
@@ -216,7 +217,7 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Simpson's rule over the normal density, up to ten standard deviations from its mean.
+    /// Integrate the normal density by Simpson's rule, up to ten standard deviations from its mean.
     fn gaussian_mass(from: f64, to: f64, sigma: f64) -> f64 {
         let (from, to) = (from.max(-10.0 * sigma), to.min(10.0 * sigma));
         if from >= to {
@@ -229,7 +230,7 @@ mod tests {
         (0..=steps).map(|i| weight(i) * density(from + i as f64 * h)).sum::<f64>() * h / 3.0
     }
 
-    /// A tick of the process, written down anew: rate by rate, with the density integrated.
+    /// Compute a tick of the process independently: rate by rate, with the density integrated.
     fn wander(belief: &[f64]) -> Vec<f64> {
         let (width, sigma) = (1000.0 / 256.0, 200.0 * 0.02_f64.sqrt());
         let mut next = vec![0.0; 257];
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// The forecast by its definition: the arrivals of each tick, added up as if they were independent.
+    /// The forecast by its definition: the arrivals of each tick, summed as if they were independent.
     #[test]
     fn forecasts_are_quantiles_of_the_integrated_process() {
         let beliefs: [&[(usize, f64)]; 4] =
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_is_believed() {
+    fn observations_update_the_belief() {
         let model = Model::shared();
         for (count, low, high) in
             [(0_u32, 0.0, 20.0), (10, 400.0, 600.0), (25, 900.0, 1100.0), (100_000, 990.0, 1010.0)]
@@ -344,7 +345,7 @@ mod tests {
             let forecast = model.forecast(&belief);
             assert!(forecast.windows(2).all(|pair| pair[0] <= pair[1]), "{forecast:?}");
         }
-        // From an outage to full speed within a tick: nothing of what was believed could bring that.
+        // From an outage to full speed within a tick: impossible under the belief.
         let mut belief = certain(0);
         model.observe(&mut belief, 20);
         assert!(belief.iter().all(|p| p.is_finite()) && belief[255] > belief[100]);

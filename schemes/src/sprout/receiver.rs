@@ -1,4 +1,4 @@
-//! Sprout's half at the receiver: what arrived in each tick, what it says of the link, and what will arrive.
+//! Sprout's receiver: counts arrivals per tick, updates the model of the link, and sends forecasts.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use super::{content, FORECAST};
 const MESSAGE: usize = 2 * TICKS + 16;
 /// Weight of a new tick in the moving average.
 const EWMA_GAIN: f64 = 0.125;
-/// From one report to the next, in turn: the program's loop waits for 20 ms and more on a clock of whole milliseconds. So
-/// reports drift through the ticks, and what they say of the link is up to a tick old.
+/// Times between reports, in turn: the program's loop waits for at least 20 ms on a clock of whole milliseconds. So
+/// reports drift through the ticks, and their data is up to a tick old.
 const REPORTS: [TimeSpan; 2] = [TICK, TimeSpan::from_millis(21)];
-/// Of a longer silence no more ticks than this are worked through: by then nothing is known any more.
+/// Max ticks of a silence that are processed: after these the belief is uniform.
 const MAX_TICKS: u64 = 500;
 
-/// What the receiver tells the sender.
+/// A report from the receiver to the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Its place among the reports, from 1.
+    /// Number of the report, from 1.
     pub number: u32,
     pub forecast: Forecast,
-    /// Packets before this one have arrived or will not come any more.
+    /// Packets before this number have arrived or are lost.
     pub settled: PacketNumber,
-    /// What arrived of the others, bytes.
+    /// Bytes that arrived of the others.
     pub arrived_above: u32,
 }
 
@@ -52,12 +52,12 @@ impl Report {
     }
 }
 
-/// What each packet tells the receiver.
+/// Header of each packet, for the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// Packets sent within the 10 ms before this one: those before them arrive no more if they have not yet.
+    /// Number of packets sent within the 10 ms before this one: those before them are lost if they have not arrived.
     pub recent: u16,
-    /// The sender promises nothing more for this time, ms.
+    /// Time for which the sender announces silence, ms.
     pub time_to_next_ms: u8,
 }
 
@@ -71,12 +71,12 @@ impl Header {
     }
 }
 
-/// How the future is told from the past.
+/// Method of forecasting.
 #[derive(Clone)]
 pub enum Forecaster {
     /// The paper's model.
     Bayes(Belief),
-    /// Sprout-EWMA: the link goes on at its mean rate; packets per tick.
+    /// Sprout-EWMA: the link keeps its mean rate; packets per tick.
     Ewma(f64),
 }
 
@@ -85,13 +85,13 @@ impl Forecaster {
         Self::Bayes(Model::ignorance())
     }
 
-    /// A tick passes that brought `arrived` packets; `None`: as the sender had announced, none could come.
+    /// Process a tick with `arrived` packets; `None`: the sender announced silence, so none could arrive.
     fn tick(&mut self, arrived: Option<f64>) {
         match self {
             Self::Bayes(belief) => {
                 Model::shared().evolve(belief);
                 if let Some(arrived) = arrived {
-                    // Any arrival at all is one.
+                    // Any arrival counts as at least one packet.
                     let count = if arrived > 0.0 { arrived.round().max(1.0) } else { 0.0 };
                     Model::shared().observe(belief, count as u32);
                 }
@@ -108,22 +108,22 @@ impl Forecaster {
     }
 }
 
-/// The receiving half.
+/// The receiver.
 #[derive(Clone)]
 pub struct SproutReceiver {
     forecaster: Forecaster,
     /// Wire bytes of a full packet.
     mss: u64,
     tick_end: Timestamp,
-    /// What arrived in this tick, in packets of the forecast.
+    /// Arrivals in this tick, in packets of the forecast.
     arrived: f64,
-    /// Until then the sender may be silent of its own accord.
+    /// End of the silence that the sender announced.
     silent_until: Timestamp,
     report_at: Timestamp,
     reports: u32,
-    /// Everything below this has arrived or is lost …
+    /// All packets below this number have arrived or are lost …
     settled: PacketNumber,
-    /// … and of the rest this has arrived.
+    /// … and of the rest these have arrived.
     above: BTreeMap<PacketNumber, u64>,
 }
 
@@ -142,7 +142,7 @@ impl SproutReceiver {
         }
     }
 
-    /// Work through the ticks that have ended by `now`.
+    /// Process the ticks that have ended by `now`.
     fn advance(&mut self, now: Timestamp) {
         if self.tick_end > now {
             return;

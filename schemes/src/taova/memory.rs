@@ -1,11 +1,11 @@
-//! What a RemyCC remembers of its acknowledgements: three smoothed gaps and a ratio of round trips.
+//! The memory of a RemyCC: three smoothed gaps and a ratio of RTTs, updated by acknowledgements.
 
 use ccgym_core::congestion_control::AckedPacket;
 use ccgym_core::{PacketNumber, TimeSpan, Timestamp};
 
 /// Weight of a new gap in the smoothed ones.
 const GAIN: f64 = 1.0 / 8.0;
-/// Its weight in the slow one.
+/// Weight of a new gap in the slow one.
 const SLOW_GAIN: f64 = 1.0 / 256.0;
 
 /// A point in the space that a rule table divides, in the order of [`Axis`]: milliseconds, and a ratio.
@@ -18,9 +18,9 @@ pub enum Axis {
     Send,
     /// Smoothed time between arrivals at the receiver.
     Received,
-    /// Latest round trip over the minimum.
+    /// Latest RTT over the min.
     RttRatio,
-    /// As [`Axis::Received`], over some 256 packets.
+    /// As [`Axis::Received`], over about 256 packets.
     SlowReceived,
 }
 
@@ -37,7 +37,7 @@ pub struct Memory {
     point: Point,
     reference: Option<Reference>,
     min_rtt: TimeSpan,
-    /// Largest number that an acknowledgement told of.
+    /// Max acknowledged packet number.
     largest: PacketNumber,
 }
 
@@ -49,10 +49,10 @@ impl Memory {
         self.point[axis as usize]
     }
 
-    /// The receipt of a packet that reached the receiver at `received`, by its clock.
+    /// Add the receipt of a packet that reached the receiver at `received`, by its clock.
     ///
-    /// The first one gives the reference alone. A gap counts if nothing is missing between the two packets; after a
-    /// loss or reordering the next gap spans the hole.
+    /// The first one is only the reference. A gap counts if no packet is missing between the two; after a loss or
+    /// reordering the next gap spans the missing packets.
     pub fn on_receipt(&mut self, now: Timestamp, packet: &AckedPacket, received: Timestamp) {
         let rtt = TimeSpan(now.since(packet.sent).0.max(1));
         let next = Reference { sent: packet.sent, received };
@@ -90,7 +90,7 @@ mod tests {
     /// Number, sent, received, acknowledged, in milliseconds.
     type Receipt = (u64, u64, u64, u64);
 
-    /// Play receipts; the receiver's clock is 500 ms ahead.
+    /// Process receipts; the receiver's clock is 500 ms ahead.
     fn after(receipts: &[Receipt]) -> Memory {
         let mut memory = Memory::default();
         for &(number, sent, received, acked) in receipts {

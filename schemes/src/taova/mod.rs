@@ -1,6 +1,6 @@
-//! RemyCC, the Tao senders of Sivaraman, Winstein, Thaker and Balakrishnan (SIGCOMM 2014), as genericCC runs them: a
-//! table that a search made offline says for each memory of the recent acknowledgements how to change the window and
-//! how far apart to send. From a description of genericCC's behavior; no line of it is here, nor its table.
+//! RemyCC, the Tao senders of Sivaraman, Winstein, Thaker and Balakrishnan (SIGCOMM 2014), as genericCC runs them: for
+//! each memory of the recent acknowledgements a table, found by an offline search, has the change of the window and the
+//! time between packets. Written from a description of genericCC's behavior; neither its code nor its table is here.
 //!
 //! The table built in is our own (`ours.dna`, listed in `ours.txt`): a search over this simulator made it.
 
@@ -28,7 +28,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// Rule table in the format of Remy's dna files; none: the one built in, our own.
             table: file();
-            /// Without an acknowledgement for this long the flow begins again.
+            /// Time without an acknowledgement after which the flow restarts.
             silence: number(2.0, (0.1, 60.0), "s");
         },
         role: Role::OnRequest,
@@ -44,7 +44,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 const OURS: &[u8] = include_bytes!("ours.dna");
 /// Packets that may leave before the first acknowledgement, unpaced (`remycc.hh`).
 const FIRST_WINDOW: u64 = 2;
-/// No rate above this, bit/s: a smaller gap is none.
+/// Max rate, bit/s: a smaller gap counts as none.
 const MAX_RATE: f64 = 1e15;
 
 #[derive(Clone, Debug)]
@@ -54,13 +54,13 @@ pub struct TaoVa {
     mss: u64,
     memory: Memory,
     gate: SendGate,
-    /// Packets, as the rules change it.
+    /// Window of the rules, packets.
     window: u64,
-    /// Minimum time between departures, milliseconds; zero before the first acknowledgement.
+    /// Min time between departures, milliseconds; zero before the first acknowledgement.
     intersend_ms: f64,
-    /// Number of the rule used last.
+    /// Number of the latest rule.
     rule: usize,
-    /// An acknowledgement came since the flow began.
+    /// True after the first acknowledgement since the flow started.
     started: bool,
     last_ack: Timestamp,
 }
@@ -84,7 +84,7 @@ impl TaoVa {
         })
     }
 
-    /// Begin again: an empty memory, a window that the rules compute from 0, and everything sent counts as delivered.
+    /// Restart: an empty memory, a window that the rules compute from 0, and all packets sent count as delivered.
     fn restart(&mut self, now: Timestamp) {
         self.memory = Memory::default();
         self.gate.open();
@@ -113,7 +113,7 @@ impl CongestionControl for TaoVa {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.gate.on_ack(event);
         for packet in event.acked {
-            // An acknowledgement that was lost tells nothing but that its packet arrived.
+            // For a lost acknowledgement only the arrival of its packet is known.
             let Some(received) = packet.received else { continue };
             self.memory.on_receipt(event.now, packet, received);
             let (number, rule) = self.table.look_up(&self.memory.point());
@@ -128,7 +128,7 @@ impl CongestionControl for TaoVa {
     }
 
     fn on_timeout(&mut self, _event: &TimeoutEvent<'_>) {
-        // No rule for it: the gate waits for an acknowledgement or for silence.
+        // The rules do not cover it: the gate waits for an acknowledgement or for silence.
         self.gate.on_timeout();
     }
 
@@ -143,7 +143,7 @@ impl CongestionControl for TaoVa {
     }
 
     fn on_idle_restart(&mut self, now: Timestamp) {
-        // In genericCC, and where tables are trained, each period of sending is a flow of its own.
+        // In genericCC, and in the training of tables, each period of sending is a flow of its own.
         self.restart(now);
     }
 
@@ -188,8 +188,8 @@ mod tests {
         Rate((MSS as f64 * 8e3 / gap_ms) as u64)
     }
 
-    /// Two packets leave unpaced; the first acknowledgement brings the window of 60 and a gap of 0.292 ms, whatever the
-    /// table's other leaves.
+    /// Two packets leave unpaced; the first acknowledgement sets the window to 60 and the gap to 0.292 ms, with any
+    /// other leaves in the table.
     #[test]
     fn the_first_acknowledgement() {
         let mut h = host();
@@ -197,13 +197,13 @@ mod tests {
         h.ack_after(ms(100));
         assert_eq!((h.window(), h.scheme.control().pacing_rate), (60.0, rate_of(0.292)));
         assert_eq!(h.observable("rule"), 0.0);
-        // The second packet left with the first: no gap, the ratio 1, the same rule, now of a window of 60.
+        // The second packet left with the first: no gap, the ratio 1, the same rule, now for a window of 60.
         h.ack_after(ms(100));
         assert_eq!(h.window(), 60.0);
         assert_eq!(h.observable("rtt_ratio"), 1.0);
     }
 
-    /// 60 packets that left together after 100 ms: the smoothed gap is 100/8 ms, and the rules of a queue follow.
+    /// 60 packets that left together after 100 ms: the smoothed gap is 100/8 ms, and the rules for a queue follow.
     #[test]
     fn rules_follow_the_memory() {
         let mut h = host();
@@ -216,11 +216,11 @@ mod tests {
         h.ack_after(ms(106));
         assert_eq!(h.observable("rule"), 2.0);
         assert_eq!(h.observable("cwnd_packets"), (220.0f64 * 0.85 - 3.0).trunc());
-        // More is out: nothing leaves until the window allows it again.
+        // More is in flight: nothing leaves until the window allows it again.
         assert_eq!(h.window(), h.packets_in_flight() as f64);
     }
 
-    /// No reaction to losses; a gap frees the window; a timeout keeps the gate shut until the silence is over.
+    /// Losses have no effect; a gap frees the window; after a timeout the gate stays shut until the silence is over.
     #[test]
     fn losses_and_silence() {
         let mut h = host();

@@ -8,13 +8,13 @@ use super::memory::Point;
 
 /// Bounds that a file leaves out; also those of the whole space (`MAX_MEMORY` in Remy).
 const SPACE: (f64, f64) = (0.0, 163_840.0);
-/// Memories beyond the space are taken for this, just inside: Remy's programs end there.
+/// Value for memories beyond the space, just inside: Remy's programs abort there.
 const JUST_INSIDE: f64 = 163_839.999;
-/// More levels than this are no table that a search made.
+/// Max number of levels.
 const MAX_DEPTH: usize = 64;
-/// So are more children than this, and checking that they leave no hole would take long.
+/// Max number of children: checking more for gaps would take long.
 const MAX_CHILDREN: usize = 64;
-/// The largest window of a rule, packets.
+/// Max window of a rule, packets.
 pub const MAX_WINDOW: u64 = 1_000_000;
 
 /// Half-open intervals on the four axes.
@@ -35,19 +35,19 @@ impl Domain {
     }
 }
 
-/// What a leaf says (a *whisker* in Remy's words).
+/// Rule of a leaf (a *whisker* in Remy's words).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Packets added to the window.
     pub increment: i64,
-    /// What the window is multiplied by before that.
+    /// Factor on the window before that.
     pub multiple: f64,
-    /// Minimum time between departures, milliseconds.
+    /// Min time between departures, milliseconds.
     pub intersend_ms: f64,
 }
 
 impl Rule {
-    /// The window after `window`, packets.
+    /// Return the window after `window`, packets.
     pub fn window(&self, window: u64) -> u64 {
         (window as f64 * self.multiple + self.increment as f64).clamp(0.0, MAX_WINDOW as f64) as u64
     }
@@ -120,7 +120,7 @@ impl Table {
     /// Read a table.
     ///
     /// # Errors
-    /// The bytes are no table, or one with holes or overlaps.
+    /// The bytes are not a table, or it has gaps or overlaps.
     pub fn decode(bytes: &[u8]) -> Result<Self, SpecError> {
         let mut reader = Reader { rules: Vec::new(), place: Vec::new() };
         let (domain, root) = reader.node(Bytes::copy_from_slice(bytes))?;
@@ -131,14 +131,14 @@ impl Table {
         Ok(Self { root, rules: reader.rules })
     }
 
-    /// The number of the leaf for a memory, in the order of the file, and its rule.
+    /// Find the leaf for a memory; returns its number in the order of the file, and its rule.
     pub fn look_up(&self, memory: &Point) -> (usize, Rule) {
         let point = memory.map(|value| value.clamp(SPACE.0, JUST_INSIDE));
         let mut node = &self.root;
         loop {
             match node {
                 Node::Leaf(index) => return (*index, self.rules[*index]),
-                // Decoding made sure that one child holds the point.
+                // Decoding checked that one child holds the point.
                 Node::Branch(children) => {
                     let child = children.iter().find(|(domain, _)| domain.contains(&point));
                     node = &child.unwrap_or(&children[0]).1;
@@ -190,7 +190,7 @@ impl Reader {
         }
     }
 
-    /// Refuse children that do not divide `domain`: its corners by their bounds must each lie in exactly one of them.
+    /// Check that the children divide `domain`: each corner made of their bounds must lie in exactly one of them.
     fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), SpecError> {
         if children.len() > MAX_CHILDREN {
             return Err(self.error(format!("more than {MAX_CHILDREN} children")));
@@ -201,7 +201,7 @@ impl Reader {
         let bounds: [Vec<f64>; 4] = std::array::from_fn(|axis| {
             let mut values: Vec<_> = children.iter().map(|(child, _)| child.lower[axis]).collect();
             values.push(domain.lower[axis]);
-            // An upper bound that is no lower one begins a hole.
+            // An upper bound that is not a lower bound of another begins a gap.
             values.extend(children.iter().map(|(child, _)| child.upper[axis]).filter(|&v| v < domain.upper[axis]));
             values.sort_by(f64::total_cmp);
             values.dedup();
@@ -277,7 +277,7 @@ pub mod tests {
 
     const END: f64 = SPACE.1;
 
-    /// A tree with leaves of the 2014 table for 100x: at the start, on a fast path without a queue, and with one.
+    /// Make a tree with leaves of the 2014 table for 100x: at the start, on a fast path without a queue, and with one.
     pub fn hand_made() -> Vec<u8> {
         let inner = [
             range(1, &[0.05, 0.0, 0.0, 0.0], &[END; 4]),
@@ -319,7 +319,7 @@ pub mod tests {
             let rule = Rule { increment, multiple, intersend_ms: 1.0 };
             assert_eq!(rule.window(window), expected, "{rule:?} of {window}");
         }
-        // Held for ever, a rule leads to increment/(1−multiple), here 60/0.99, but for the truncation.
+        // Applied forever, a rule leads to increment/(1−multiple), here 60/0.99, except for the truncation.
         let rule = Rule { increment: 10, multiple: 0.9, intersend_ms: 1.0 };
         let held = (0..1000).fold(0, |window, _| rule.window(window));
         assert!((91..=100).contains(&held), "{held}");

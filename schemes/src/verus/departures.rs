@@ -1,4 +1,4 @@
-//! Under which window each packet left. Verus writes it into the packet; here the sender remembers it.
+//! The window under which each packet left. Verus writes it into the packet; here the sender stores it.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use ccgym_core::PacketNumber;
 
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
-    /// Number of the first packet remembered.
+    /// Number of the oldest stored packet.
     first: PacketNumber,
-    /// Windows by number; `None` once the packet is settled.
+    /// Windows by number; `None` once the packet is acknowledged or lost.
     windows: VecDeque<Option<u32>>,
 }
 
 impl Departures {
-    /// Packets leave in order of their numbers.
+    /// Add a packet; packets leave in order of their numbers.
     pub fn push(&mut self, number: PacketNumber, window: u32) {
         if self.windows.is_empty() {
             self.first = number;
@@ -21,7 +21,7 @@ impl Departures {
         self.windows.push_back(Some(window));
     }
 
-    /// The window of a packet whose fate is known now; `None` if it was known before.
+    /// Return the window of a packet that is acknowledged or lost now; `None` if it was before.
     pub fn settle(&mut self, number: PacketNumber) -> Option<u32> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let window = self.windows.get_mut(place)?.take();
@@ -32,7 +32,7 @@ impl Departures {
         window
     }
 
-    /// The number that the next packet will get.
+    /// Return the number of the next packet.
     pub fn next(&self) -> PacketNumber {
         self.first + self.windows.len() as u64
     }

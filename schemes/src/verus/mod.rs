@@ -1,5 +1,5 @@
-//! Verus (Zaki et al., SIGCOMM 2015; behavior of `yzaki/verus` d4b447e, which Pantheon runs): learns which delay goes
-//! with which window, steers the delay in epochs of 5 ms, and takes the window from the curve.
+//! Verus (Zaki et al., SIGCOMM 2015; behavior of `yzaki/verus` d4b447e, which Pantheon runs): learns the delay at each
+//! window, sets a target delay in epochs of 5 ms, and takes the window from the curve.
 
 mod departures;
 mod profile;
@@ -25,13 +25,13 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         parameters: parameters! {
             /// Time between two decisions.
             epoch: number(5.0, (1.0, 100.0), "ms");
-            /// Step down of the delay aimed for, when delay rises.
+            /// Step down of the target delay, when delay rises.
             delta_down: number(1.0, (0.01, 100.0), "ms");
             /// Step up when delay does not rise, and down when it is beyond the ratio.
             delta_up: number(2.0, (0.01, 100.0), "ms");
-            /// Largest delay tolerated over the smallest.
+            /// Max delay over the min.
             ratio: number(6.0, (1.1, 100.0), "");
-            /// What the window is multiplied by at a loss.
+            /// Factor on the window at a loss.
             decrease: number(0.7, (0.1, 0.99), "");
             /// Time between two fits of the curve.
             refit: number(1.0, (0.01, 60.0), "s");
@@ -42,7 +42,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         },
         role: Role::OnRequest,
         implementation: "yzaki/verus, MIT",
-        // Pantheon's packets: 1414 bytes of UDP payload, of which the header of Verus has 36.
+        // Pantheon's packets: 1414 bytes of UDP payload, including the 36 of Verus's header.
         transport: Transport { mss: 1378, header: 64, initial_window: 1, ..Transport::UDP },
         ..SchemeInfo::DEFAULT
     },
@@ -53,25 +53,25 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
 const MEAN_KEPT: f64 = 0.875;
 /// Weight of the old value in the maximum of earlier epochs.
 const MAX_KEPT: f64 = 0.2;
-/// Minimum delay before the first sample, ms.
+/// Min delay before the first sample, ms.
 const FIRST_D_MIN: f64 = 1000.0;
-/// What the minimum is raised by when even the smallest window exceeds the ratio, ms.
+/// Step up of the min when even the smallest window exceeds the ratio, ms.
 const D_MIN_STEP: f64 = 10.0;
-/// A rise of the maximum by no more than this is none, ms.
+/// A rise of the max by no more than this does not count, ms.
 const NO_RISE: f64 = 1e-4;
-/// A missing packet is lost after this.
+/// Time after which a missing packet is lost.
 const MISSING_EXPIRY: TimeSpan = TimeSpan::from_millis(150);
-/// A loss ends slow start above this window, packets.
+/// Window above which a loss ends slow start, packets.
 const SLOW_START_MIN_EXIT: f64 = 20.0;
-/// The first curve after slow start keeps at least the windows below this.
+/// Min window that the first curve after slow start keeps, packets.
 const FIRST_CURVE_MIN: u32 = 100;
-/// Slow start begins again if its first packet is not acknowledged within this.
+/// Time without an acknowledgement of its first packet after which slow start restarts.
 const FIRST_TIMEOUT: TimeSpan = TimeSpan::from_millis(1_000);
-/// The timeout: five delays within these bounds.
+/// Timeout, as a multiple of the delay, and its bounds.
 const TIMEOUT_DELAYS: f64 = 5.0;
 const TIMEOUT_MS: (f64, f64) = (150.0, 1_000.0);
 
-/// What is constant over the flow's life. Times are milliseconds, where they are numbers.
+/// Constants of the flow. Times are in milliseconds if they are numbers.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     epoch: TimeSpan,
@@ -84,32 +84,32 @@ struct Settings {
     exit_delay: f64,
 }
 
-/// What slow start begins with anew. Delays are milliseconds, windows packets.
+/// State that a new slow start resets. Delays in milliseconds, windows in packets.
 #[derive(Clone, Debug)]
 struct Model {
     profile: DelayProfile,
-    /// The window in force (`wBar`).
+    /// The current window (`wBar`).
     window: f64,
     slow_start: bool,
-    /// Slow start ended because of its delay, which does not count against the ratio until it is over.
+    /// True if slow start ended because of its delay, which does not count against the ratio until the queue is gone.
     overshot: bool,
     loss_phase: bool,
     /// Mean delay (`dTBar`).
     d_mean: f64,
     d_min: f64,
-    /// Largest delay in this epoch.
+    /// Max delay in this epoch.
     epoch_max: Option<f64>,
-    /// Smoothed maximum of the epochs before (`dMaxLast`).
+    /// Smoothed max of the previous epochs (`dMaxLast`).
     d_max: Option<f64>,
-    /// The delay aimed for.
+    /// The target delay.
     d_est: f64,
     /// Packets in flight as Verus counts them.
     outstanding: u64,
-    /// Skipped by acknowledgements, or given up by the transport; oldest first.
+    /// Packets skipped by acknowledgements, or declared lost by the transport; oldest first.
     missing: VecDeque<Missing>,
-    /// Whether anything was acknowledged.
+    /// True after the first acknowledgement.
     acked: bool,
-    /// The next fit of the curve.
+    /// Time of the next fit of the curve.
     fit_due: Timestamp,
 }
 
@@ -140,8 +140,8 @@ impl Model {
         }
     }
 
-    /// How many packets to send in this epoch (`calcSi`): the window, less what will still be in flight, spread over the
-    /// epochs of a round trip.
+    /// Return the number of packets to send in this epoch (`calcSi`): the window, less the packets still in flight
+    /// then, spread over the epochs of an RTT.
     fn packets_now(&self, epoch: TimeSpan) -> u64 {
         let n = (self.d_mean / epoch.as_millis_f64()).ceil() as i64;
         let outstanding = self.outstanding as i64;
@@ -156,15 +156,15 @@ pub struct Verus {
     mss: u64,
     model: Model,
     departures: Departures,
-    /// Packets below belong to an earlier slow start.
+    /// Packets below this number belong to an earlier slow start.
     session: PacketNumber,
-    /// Packets below no longer count as in flight.
+    /// Packets below this number no longer count as in flight.
     counted_from: PacketNumber,
     /// Packets that may leave now.
     budget: u64,
-    /// The transport's count, wire bytes.
+    /// The transport's bytes in flight.
     in_flight: u64,
-    /// The application left budget unused.
+    /// True if the application left budget unused.
     app_limited: bool,
     /// Latest delay, ms.
     delay: f64,
@@ -247,7 +247,7 @@ impl Verus {
         }
     }
 
-    /// The transport declared a packet lost: from now on it is missing.
+    /// Add a packet that the transport declared lost to the missing ones.
     fn miss(&mut self, now: Timestamp, number: PacketNumber) {
         if let Some(window) = self.departures.settle(number) {
             if number >= self.counted_from {
@@ -256,7 +256,7 @@ impl Verus {
         }
     }
 
-    /// A packet that was sent under `window` met the latest delay.
+    /// Add the latest delay to the profile, for a packet sent under `window`.
     fn learn(&mut self, window: u32) {
         let (model, delay) = (&mut self.model, self.delay);
         model.outstanding = model.outstanding.saturating_sub(1);
@@ -273,7 +273,7 @@ impl Verus {
         }
     }
 
-    /// Slow start ends: its delay is too long.
+    /// End slow start: its delay is too long.
     fn overshoot(&mut self, window: u32) {
         let model = &mut self.model;
         model.window = (self.settings.decrease * f64::from(window)).max(1.0);
@@ -283,7 +283,7 @@ impl Verus {
         model.overshot = true;
     }
 
-    /// Packets that have been missing for too long are lost; the first one of a loss phase takes window.
+    /// Declare packets lost that have been missing for too long; the first one of a loss phase reduces the window.
     fn expire_missing(&mut self, now: Timestamp) {
         while let Some(&lost) = self.model.missing.front().filter(|m| now.since(m.since) >= MISSING_EXPIRY) {
             let model = &mut self.model;
@@ -302,7 +302,7 @@ impl Verus {
         }
     }
 
-    /// Count what is in flight now as gone.
+    /// Stop counting the packets now in flight.
     fn forget_flight(&mut self) {
         self.model.outstanding = 0;
         self.model.missing.clear();
@@ -323,7 +323,7 @@ impl Verus {
         self.arm_timeout(now);
     }
 
-    /// One epoch after slow start.
+    /// Decide at the end of an epoch after slow start.
     fn decide(&mut self, now: Timestamp) {
         if self.model.fit_due <= now {
             self.model.fit_due = now + self.settings.refit;
@@ -346,7 +346,7 @@ impl Verus {
         self.budget = self.model.packets_now(self.settings.epoch);
     }
 
-    /// Move the delay aimed for. Whether nothing may be sent in this epoch.
+    /// Change the target delay. Returns true if nothing may be sent in this epoch.
     fn steer(&mut self, now: Timestamp) -> bool {
         let (model, settings) = (&mut self.model, &self.settings);
         let silence = now.since(self.last_ack).as_millis_f64();
@@ -404,7 +404,7 @@ impl CongestionControl for Verus {
         }
     }
 
-    /// The transport gave up what is in flight; Verus's own timer decides.
+    /// The transport declared all packets in flight lost; Verus's own timer decides.
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>) {
         self.in_flight = 0;
         for lost in event.lost {

@@ -1,28 +1,28 @@
-//! The delay profile: which delay a packet met that was sent under a window, learned while sending.
+//! The delay profile: the delay of packets by the window that they were sent under, learned while sending.
 
 use super::spline::Spline;
 
-/// Windows at or above this are not kept, and none that large is chosen.
+/// Max window that is stored or chosen.
 pub const MAX_WINDOW: usize = 40_000;
 /// Weight of the old delay of a window.
 const KEPT: f64 = 0.875;
-/// One coefficient of the curve per so many packets of the largest window, and five at least.
+/// Packets of the max window per coefficient of the curve; there are at least five.
 const WINDOWS_PER_COEFFICIENT: usize = 15;
 const MIN_COEFFICIENTS: usize = 5;
-/// The smallest window that the curve is asked for is one packet less.
+/// Min window of the curve, plus one packet.
 const FIRST: usize = 2;
 
 #[derive(Clone, Debug, Default)]
 pub struct DelayProfile {
-    /// Smoothed delay in milliseconds, by window in packets; not a number where there is none.
+    /// Smoothed delay in milliseconds, by window in packets; NaN if unknown.
     points: Vec<f64>,
     curve: Option<Curve>,
-    /// Whether points were added or dropped since the curve was drawn.
+    /// True if points were added or dropped since the curve was fitted.
     changed: bool,
 }
 
 impl DelayProfile {
-    /// A packet sent under a window of `window` packets met `delay` milliseconds.
+    /// Add `delay` milliseconds of a packet sent under a window of `window` packets.
     pub fn observe(&mut self, window: usize, delay: f64) {
         self.changed = true;
         let window = window.min(MAX_WINDOW - 1);
@@ -33,13 +33,13 @@ impl DelayProfile {
         *point = if point.is_nan() { delay } else { KEPT * *point + (1.0 - KEPT) * delay };
     }
 
-    /// Forget windows from `window` on.
+    /// Drop windows from `window` on.
     pub fn truncate(&mut self, window: usize) {
         self.points.truncate(window);
         self.changed = true;
     }
 
-    /// Draw the curve again. Whether the windows known reach far enough for one.
+    /// Fit the curve again. Returns true if enough windows are known.
     #[must_use]
     pub fn fit(&mut self, smoothing: f64) -> bool {
         if !self.changed && self.curve.is_some() {
@@ -56,18 +56,18 @@ impl DelayProfile {
         self.curve.is_some()
     }
 
-    /// The delay at `window`, milliseconds; without a curve that of the nearest smaller window known.
+    /// Return the delay at `window`, milliseconds; without a curve that of the nearest smaller known window.
     pub fn delay_at(&self, window: f64) -> Option<f64> {
         let nearest = || self.points.iter().take(window as usize + 1).rev().copied().find(|delay| !delay.is_nan());
         self.curve_at(window).or_else(nearest)
     }
 
-    /// The delay at `window` on the curve, if there is one.
+    /// Return the delay at `window` on the curve, if there is one.
     pub fn curve_at(&self, window: f64) -> Option<f64> {
         self.curve.as_ref().map(|curve| curve.delay_at(window))
     }
 
-    /// The largest window below the first one whose delay exceeds `delay`. `None`: no window up to [`MAX_WINDOW`] does.
+    /// Return the window before the first one whose delay exceeds `delay`; `None`: none up to [`MAX_WINDOW`] does.
     pub fn window_at(&self, delay: f64) -> Option<f64> {
         match &self.curve {
             Some(curve) => curve.window_at(delay),
@@ -75,7 +75,7 @@ impl DelayProfile {
         }
     }
 
-    /// The same before there is a curve: a delay above all known ones is lowered until one is.
+    /// The same before there is a curve: a delay above all known ones is lowered until one is known.
     fn window_at_points(&self, delay: f64) -> f64 {
         let known = || self.points.iter().enumerate().skip(FIRST).filter(|(_, delay)| !delay.is_nan());
         let above = known().find(|(_, known)| **known > delay);
@@ -84,11 +84,11 @@ impl DelayProfile {
     }
 }
 
-/// The fitted curve at whole windows. Beyond the largest one known its last piece goes on, as in Verus.
+/// The fitted curve at whole windows. Beyond the max known one its last piece continues, as in Verus.
 #[derive(Clone, Debug)]
 struct Curve {
     spline: Spline,
-    /// The largest delay up to each window from [`FIRST`] to the largest one known: the curve need not rise everywhere.
+    /// Max delay up to each window from [`FIRST`] to the max known one: the curve need not rise everywhere.
     maxima: Vec<f64>,
 }
 
@@ -101,7 +101,7 @@ impl Curve {
         Self { maxima: maxima.collect(), spline }
     }
 
-    /// Linear between whole windows.
+    /// Return the delay, linear between whole windows.
     fn delay_at(&self, window: f64) -> f64 {
         let window = window.clamp(FIRST as f64, (MAX_WINDOW - 2) as f64);
         let (below, part) = (window.floor(), window.fract());
@@ -120,7 +120,7 @@ impl Curve {
 mod tests {
     use super::*;
 
-    /// 40 ms, and one more for each packet beyond 20.
+    /// Make a profile of 40 ms, and 1 ms more for each packet beyond 20.
     fn learned() -> DelayProfile {
         let mut profile = DelayProfile::default();
         for w in 1..=60 {

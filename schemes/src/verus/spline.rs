@@ -1,22 +1,22 @@
-//! A smooth curve through scattered points: a natural cubic spline with equidistant nodes. It minimizes the squared errors
-//! and a penalty, the integral of the squared second derivative. Beyond its ends it is straight. This is the fit of alglib's
-//! `spline1dfitpenalized`, which Verus uses: nodes, penalty and ends by its manual, the penalty's scale by its source. No line
-//! of it is here.
+//! A smooth curve through scattered points: a natural cubic spline with equidistant nodes. It minimizes the squared
+//! errors and a penalty, the integral of the squared second derivative. Beyond its ends it is straight. This is the fit
+//! of alglib's `spline1dfitpenalized`, which Verus uses: nodes, penalty and ends by its manual, the penalty's scale by
+//! its source. None of its code is here.
 
-/// Coefficients of B-splines that are not zero at one place.
+/// Number of B-spline coefficients that are not zero at one place.
 const WIDTH: usize = 4;
 
 #[derive(Clone, Debug)]
 pub struct Spline {
     from: f64,
-    /// Distance of two nodes.
+    /// Distance between two nodes.
     step: f64,
-    /// Of the B-splines centered at the nodes. One more at each end follows from them, since the curve is straight there.
+    /// Coefficients of the B-splines centered at the nodes. The straight ends define one more at each end.
     coefficients: Vec<f64>,
 }
 
 impl Spline {
-    /// The fit to `points`, sorted by their first number, with `count` nodes (at least 4). The factor of the penalty is
+    /// Fit to `points`, sorted by their first number, with `count` nodes (at least 4). The factor of the penalty is
     /// `10^smoothing`, scaled by [`Self::scale`]. `None` without points.
     pub fn fit(points: &[(f64, f64)], count: usize, smoothing: f64) -> Option<Self> {
         let (&(from, first), &(to, _)) = (points.first()?, points.last()?);
@@ -59,8 +59,8 @@ impl Spline {
         Some(spline)
     }
 
-    /// Of the curves that are 1 at one node and 0 at the others: the maximum sum of squares at the points, divided by the
-    /// maximum penalty.
+    /// Return the scale of the penalty: over the curves that are 1 at one node and 0 at the others, the max sum of
+    /// squares at the points divided by the max penalty.
     fn scale(&self, points: &[(f64, f64)]) -> f64 {
         let count = self.coefficients.len();
         let (mut heaviest, mut most_bent) = (0f64, 0f64);
@@ -74,11 +74,11 @@ impl Spline {
         heaviest / most_bent
     }
 
-    /// Make coefficients of values at the nodes.
+    /// Turn values at the nodes into coefficients.
     fn interpolate(&mut self) {
         let values = &mut self.coefficients;
         let last = values.len() - 1;
-        // c[j-1] + 4 c[j] + c[j+1] = 6 values[j] within; the outermost coefficients are the values themselves.
+        // c[j-1] + 4 c[j] + c[j+1] = 6 values[j] inside; the outermost coefficients are the values themselves.
         let mut factors = vec![0.0; last];
         for j in 1..last {
             let divisor = 4.0 - factors[j - 1];
@@ -90,20 +90,20 @@ impl Spline {
         }
     }
 
-    /// The integral of the squared second derivative, in steps.
+    /// Return the integral of the squared second derivative, in steps.
     fn bending(&self) -> f64 {
         let inner = self.coefficients.windows(3).map(|c| c[0] - 2.0 * c[1] + c[2]);
         let bends: Vec<_> = std::iter::once(0.0).chain(inner).chain([0.0]).collect();
         bends.windows(2).map(|d| (d[0] * d[0] + d[0] * d[1] + d[1] * d[1]) / 3.0).sum()
     }
 
-    /// The curve at `x`.
+    /// Return the curve at `x`.
     pub fn at(&self, x: f64) -> f64 {
         let (start, weights) = self.basis(x);
         weights.iter().zip(&self.coefficients[start..]).map(|(w, c)| w * c).sum()
     }
 
-    /// The first coefficient that counts at `x`, and what each of them weighs.
+    /// Return the index of the first coefficient that counts at `x`, and the weights.
     fn basis(&self, x: f64) -> (usize, [f64; WIDTH]) {
         let last = self.coefficients.len() - 1;
         let steps = (x - self.from) / self.step;
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    /// The knee of a delay profile, 40 ms up to a window of 40 and one more per packet then: a weak penalty follows it,
-    /// a strong one approaches the straight line of least squares.
+    /// The knee of a delay profile, 40 ms up to a window of 40 and one more per packet then: with a weak penalty the
+    /// curve follows it, with a strong one it approaches the straight line of least squares.
     #[test]
     fn smoothing_straightens() {
         let knee = points(|x| 40.0 + (x - 40.0).max(0.0));
@@ -190,7 +190,7 @@ mod tests {
         assert!(off(8.0) > 10.0, "{}", off(8.0));
     }
 
-    /// What `spline1dfitpenalized` of the alglib that comes with Verus (yzaki/verus d4b447e) gives for the knee
+    /// Values of `spline1dfitpenalized` in the alglib that comes with Verus (yzaki/verus d4b447e) for the knee
     /// (`schemes/tests/recorders/verus_alglib.cpp`).
     #[test]
     fn values_of_alglib() {

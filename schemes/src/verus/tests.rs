@@ -9,7 +9,7 @@ fn host(params: &Value) -> MockTransport {
     MockTransport::with_context(scheme("verus", params), context)
 }
 
-/// A model after slow start, whose profile is 40 ms and one more per packet beyond 40.
+/// Make a model after slow start, with a profile of 40 ms and one more per packet beyond 40.
 fn verus() -> Verus {
     let mut verus = Verus::new(&Parameters::resolve(&ENTRY.info, &serde_json::Map::new()).unwrap());
     verus.init(context());
@@ -35,15 +35,15 @@ fn slow_start_doubles() {
     }
 }
 
-/// A packet that waited for more than 500 ms ends slow start with 0.7 of the window it left under, and a loss phase until
-/// a packet of the smaller window is acknowledged.
+/// A packet with a delay above 500 ms ends slow start with 0.7 of the window it left under, and a loss phase until a
+/// packet of the smaller window is acknowledged.
 #[test]
 fn slow_start_ends_above_its_delay() {
     let mut host = host(&json!({}));
     for _ in 0..6 {
         host.ack_round(RTT, TimeSpan::ZERO);
     }
-    // Not so late at once that the timeout, of five delays, comes first. Both packets left under a window of 33.
+    // Early enough that the timeout, of five delays, does not come first. Both packets left under a window of 33.
     host.ack_after(ms(190));
     assert_eq!(host.observable("slow_start"), 1.0);
     host.ack_after(ms(501));
@@ -52,8 +52,8 @@ fn slow_start_ends_above_its_delay() {
     assert!((window - 0.7 * 33.0).abs() < 0.1, "{window}");
 }
 
-/// A loss counts 150 ms after the packet was found missing, once per loss phase, by the window of the lost packet; it ends
-/// slow start above 20 packets.
+/// A loss counts 150 ms after the packet was found missing, once per loss phase, by the window of the lost packet; it
+/// ends slow start above 20 packets.
 #[test]
 fn losses_count_when_they_expire() {
     for (rounds, slow_start) in [(6, 0.0), (4, 1.0)] {
@@ -65,7 +65,7 @@ fn losses_count_when_they_expire() {
         let before = host.observable("window_packets");
         host.advance(ms(140));
         assert_eq!((host.observable("loss_phase"), host.observable("window_packets")), (0.0, before));
-        // An acknowledgement keeps the timeout away.
+        // An acknowledgement prevents the timeout.
         host.ack(1);
         host.advance(ms(15));
         assert_eq!(
@@ -133,9 +133,9 @@ fn the_minimum_rises_when_the_smallest_window_is_too_large() {
     }
 }
 
-/// Without an acknowledgement in an epoch the silence counts as delay.
+/// An epoch without an acknowledgement counts as delay.
 #[test]
-fn silence_is_delay() {
+fn silence_counts_as_delay() {
     let mut verus = verus();
     verus.model.d_est = 90.0;
     verus.model.d_max = Some(100.0);
@@ -146,7 +146,7 @@ fn silence_is_delay() {
     assert_eq!(verus.model.d_est, 91.0);
 }
 
-/// In a loss phase acknowledgements teach nothing; they add 1/W, and the delay aimed for stays below the curve's.
+/// In a loss phase acknowledgements add no points; they add 1/W, and the target delay stays below the curve's.
 #[test]
 fn a_loss_phase_grows_like_congestion_avoidance() {
     let mut verus = verus();
@@ -168,8 +168,8 @@ fn a_delay_beyond_the_curve_restarts() {
     assert!(verus.model.slow_start && verus.budget == 1 && verus.model.window == 1.0);
 }
 
-/// Before the first acknowledgement: slow start anew after a second. In slow start: its end. Later: a loss phase at the
-/// minimum delay.
+/// Before the first acknowledgement: slow start restarts after a second. In slow start: it ends. Later: a loss phase at
+/// the min delay.
 #[test]
 fn timeouts() {
     let mut host = host(&json!({}));
@@ -194,7 +194,7 @@ fn timeouts() {
     assert_eq!((verus.model.d_est, verus.model.outstanding, verus.model.loss_phase), (40.0, 0, true));
 }
 
-/// What the application does not use neither raises the delay aimed for nor slow start's window.
+/// Windows that the application does not use raise neither the target delay nor slow start's window.
 #[test]
 fn unused_windows_do_not_grow() {
     let mut verus = verus();

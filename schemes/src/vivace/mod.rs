@@ -1,7 +1,7 @@
-//! PCC Vivace (Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018): measure the gradient of a utility
-//! of throughput, latency and loss, and climb it.
+//! PCC Vivace (Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, NSDI 2018): measures the gradient of a utility
+//! of throughput, latency and loss, and follows it upward.
 //!
-//! Two sets of rules: [`pantheon`], those of the binary that Pantheon runs; and [`paper`] as published.
+//! Two sets of rules: [`pantheon`], those of the program that Pantheon runs; and [`paper`] as published.
 
 mod pantheon;
 mod paper;
@@ -33,8 +33,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
             latency_weight: number(900.0, (0.0, 1e6), "");
             /// Weight of the share of lost packets.
             loss_weight: number(11.35, (0.0, 1e4), "");
-            /// The rate is never chosen below this, whatever is lost; 0 takes the mode's own: 1.3 in pantheon, 0.5
-            /// in paper.
+            /// Min rate at any loss; 0 takes the mode's own: 1.3 in pantheon, 0.5 in paper.
             min_rate_mbps: number(0.0, (0.0, 1000.0), "Mbit/s");
         },
         role: Role::OnRequest,

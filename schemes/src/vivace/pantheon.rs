@@ -1,5 +1,6 @@
-//! Vivace as the binary that Pantheon runs (StanfordSNR/vivace 2baf862) behaves. Its states are those of branch
-//! NSDI-2018 of PCC-Uspace (`sender/app/pcc.h` and `sender/src/core.cpp`); where the two differ, the binary counts.
+//! Vivace as the program that Pantheon runs (StanfordSNR/vivace 2baf862) behaves. Its states are those of branch
+//! NSDI-2018 of PCC-Uspace (`sender/app/pcc.h` and `sender/src/core.cpp`); where the two differ, these are the
+//! program's.
 //!
 //! Names of states are the program's. Rates are bits per second, except in gradients and moves (Mbit/s).
 
@@ -14,40 +15,39 @@ use crate::monitor_interval::{Interval, Length};
 const MEGABIT: f64 = 1e6;
 /// A megabit of the utility.
 const MEBIBIT: f64 = 1_048_576.0;
-/// What the first interval doubles.
+/// Rate that the first interval doubles.
 const FIRST_RATE: f64 = 0.8e6;
 const MIN_START_RATE: f64 = 0.1e6;
 const MAX_RATE: f64 = 1024e6;
-/// Half the distance of two trials, as a share of the rate and in Mbit/s: the greater of the two counts.
+/// Half the distance of two trials, as a share of the rate and in Mbit/s: the max of the two counts.
 const EPSILON: f64 = 0.05;
 const MIN_EPSILON: f64 = 0.5e6;
 const BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
-/// Loss that halves the rate.
+/// Loss above which the rate halves.
 const EMERGENCY_LOSS: f64 = 0.5;
 /// Loss over all trials up to which they share their mean loss.
 const SHARED_LOSS: f64 = 0.01;
-/// Loss from which a result against expectation is checked once more, and how many packets make it one.
+/// Min loss at which an unexpected result is checked again, and min packets lost for one.
 const DOUBTFUL_LOSS: f64 = 0.05;
 const DOUBTFUL_PACKETS: u64 = 2;
-/// Moves above this share of the rate are followed without new trials.
+/// Moves above this share of the rate need no new trials.
 const FAST_MOVE: f64 = 0.1;
-/// Packets of an interval.
+/// Min and max packets of an interval.
 const PACKETS: (u64, u64) = (10, 3000);
-/// Round trip before the first result: ten intervals of UDT, which the program sets to a second each.
+/// RTT before the first result: ten intervals of UDT, which the program sets to a second each.
 const FIRST_RTT: f64 = 10.0;
-/// How much the program's clock may be slow: at its start it counts the processor's cycles in 0.1 s of sleep, which
-/// ends late.
+/// Max error of the program's clock: at its start it counts the processor's cycles in 0.1 s of sleep, which ends late.
 const SLOW_CLOCK: f64 = 0.08;
-/// Round trips beyond this count as [`LONG_RTT`].
+/// RTTs above this count as [`LONG_RTT`].
 const MAX_RTT: f64 = 1.0;
 const LONG_RTT: f64 = 0.3;
 
-/// A result.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     rate: f64,
-    /// Sent per time, 2²⁰ bit/s.
+    /// Sent rate, 2²⁰ bit/s.
     sent_rate: f64,
     sent: u64,
     lost: u64,
@@ -71,13 +71,13 @@ struct Trial {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Twice the rate per result.
+    /// Doubling the rate per result.
     Start { interval: Option<u64>, latest: f64 },
     /// The next interval begins a round of trials.
     Search,
     /// Trials, those begun, and the latest interval at the rate itself, with its result.
     Recording { trials: Vec<Trial>, begun: usize },
-    /// The interval at the new rate; `None` until it begins. The rate it moved to.
+    /// The interval at the new rate, `None` until it begins; the old rate; the change.
     Moving { target: Option<u64>, rate: f64, change: f64 },
 }
 
@@ -88,10 +88,10 @@ pub struct Pantheon {
     state: State,
     base: f64,
     pacing: f64,
-    /// Sent per rate chosen.
+    /// Sent rate over chosen rate.
     clock: f64,
     step: Step,
-    /// The latest interval at the base rate while results are waited for, and its result.
+    /// The latest interval at the base rate while results are missing, and its result.
     reference: Option<(u64, Option<Outcome>)>,
     /// Intervals below this do not halve the rate again.
     stopped_until: Option<u64>,
@@ -130,7 +130,7 @@ impl Pantheon {
         self.pacing = rate.max(min).min(MAX_RATE);
     }
 
-    /// The next interval begins a round of trials; the one that is being filled goes on at its rate.
+    /// Begin a round of trials with the next interval; the current one continues at its rate.
     fn search(&mut self) {
         self.state = State::Search;
         self.reference = None;
@@ -169,15 +169,15 @@ impl Pantheon {
         trials
     }
 
-    /// Nothing was decided, or against expectation: the next round has two trials and no direction.
+    /// Handle a round without a decision, or with an unexpected one: the next has two trials and no direction.
     fn undecided(&mut self) {
         self.step.trend = 2;
         self.step.previous = 0.0;
         self.search();
     }
 
-    /// The interval that is being filled goes on at the new rate. The minimum counts from the next one on: until then a
-    /// step that is larger than the rate may nearly stop the flow.
+    /// Set the new rate for the current interval. The min applies from the next one on: until then a step that is
+    /// larger than the rate may nearly stop the flow.
     fn follow(&mut self, change: f64) {
         self.base += change * MEGABIT;
         self.search();
@@ -210,7 +210,7 @@ impl Pantheon {
         }
         let lost = |up: bool| trials.iter().filter(|t| t.up == up).filter_map(of).map(|o| o.lost).sum::<u64>();
         let (lost_up, lost_down) = (lost(true), lost(false));
-        // The higher rate seems better although it lost less: look twice before believing it.
+        // The higher rate seems better although it lost less: check again before using the result.
         let doubtful = lost_down > lost_up + DOUBTFUL_PACKETS && lost_up != 0 && overall >= DOUBTFUL_LOSS;
         if doubtful && votes > 0 {
             if self.may_doubt {
@@ -236,7 +236,7 @@ impl Pantheon {
         }
     }
 
-    /// The result at the rate that a fast move reached, next to that at the rate it left.
+    /// Compare the result at the rate that a fast move reached with the one at the rate before.
     fn end_move(&mut self, id: u64, target: &Outcome, moved: f64) {
         let Some((_, Some(reference))) = self.reference else { return self.undecided() };
         let change = self.change(target.utility - reference.utility, target.rate - reference.rate);
@@ -256,7 +256,7 @@ impl Pantheon {
         }
     }
 
-    /// More than half was lost: half the rate, once per flight.
+    /// Halve the rate, once per flight, since more than half was lost.
     fn stop(&mut self, id: u64, view: &View<'_>) {
         if self.stopped_until.is_some_and(|until| id < until) {
             return;
@@ -347,7 +347,7 @@ impl Controller for Pantheon {
                 }
             }
             &mut State::Moving { target: Some(target), change, .. } if interval.id >= target => {
-                // Results come in the order of sending: that of the reference is in.
+                // Results come in the order of sending: the reference has its result.
                 self.end_move(interval.id, &outcome, change);
             }
             _ => {}
@@ -380,7 +380,7 @@ impl Controller for Pantheon {
 }
 
 impl Pantheon {
-    /// The application did not send enough for a judgment: what depended on it starts again at the same rate.
+    /// Handle an application-limited interval: its trial or move starts again at the same rate.
     fn end_unusable(&mut self, interval: &Interval) -> Next {
         match &mut self.state {
             State::Start { interval: waited, .. } if *waited == Some(interval.id) => *waited = None,

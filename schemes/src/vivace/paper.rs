@@ -1,6 +1,6 @@
-//! Vivace as published (NSDI 2018, §4 and §5): double until the utility falls, then two trials per decision.
+//! Vivace as published (NSDI 2018, §4 and §5): doubles until the utility falls, then two trials per decision.
 //!
-//! Constants of §5, checked against the reading of WebRTC's `modules/congestion_controller/pcc` (BSD-3-Clause).
+//! Constants of §5, compared with the implementation in WebRTC's `modules/congestion_controller/pcc` (BSD-3-Clause).
 
 use ccgym_core::congestion_control::Observables;
 use ccgym_core::TimeSpan;
@@ -13,16 +13,16 @@ use crate::monitor_interval::{Interval, Length};
 const EPSILON: f64 = 0.05;
 /// θ₀: Mbit/s per unit of the gradient.
 const CONVERSION: f64 = 1.0;
-/// ω₀ and δ: first bound of a move as a share of the rate, and what it gains per hit.
+/// ω₀ and δ: first bound of a move as a share of the rate, and its growth per hit.
 const BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.1;
-/// Streaks up to this count as they are, longer ones nearly twice.
+/// Streaks up to this length count fully, longer ones nearly twice.
 const SHORT_STREAK: u32 = 3;
-/// Packets of an interval at least: fewer have no slope to speak of. Ours.
+/// Min packets of an interval: with fewer the slope is noise. Ours.
 const MIN_PACKETS: u64 = 10;
 const MEGABIT: f64 = 1e6;
 
-/// What an interval gave.
+/// Result of an interval.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     utility: f64,
@@ -44,14 +44,14 @@ pub struct Paper {
     weights: Weights,
     min_rate: f64,
     phase: Phase,
-    /// Bits per second: the one that trials vary, and the one in force.
+    /// Rates, bits per second: the one that trials vary, and the current one.
     rate: f64,
     pacing: f64,
     /// Moves in one direction, and hits of the bound in one direction.
     streak: u32,
     hits: u32,
     direction: f64,
-    /// The gradient of a pair of trials that is tried once more.
+    /// The gradient of a pair of trials that is repeated.
     doubted: Option<f64>,
     utility: f64,
 }
@@ -72,7 +72,7 @@ impl Paper {
         }
     }
 
-    /// The move along `gradient` (utility per Mbit/s), Mbit/s.
+    /// Return the move along `gradient` (utility per Mbit/s), Mbit/s.
     fn change(&mut self, gradient: f64) -> f64 {
         let direction = if gradient == 0.0 { 0.0 } else { gradient.signum() };
         if direction != self.direction {
@@ -103,7 +103,7 @@ impl Paper {
         Outcome { utility, loss }
     }
 
-    /// Both trials of a pair are in: move, or try it once more.
+    /// Decide after both trials of a pair: move, or repeat it.
     fn decide(&mut self, higher: Outcome, lower: Outcome) -> Next {
         let gradient = (higher.utility - lower.utility) / (2.0 * EPSILON * self.rate / MEGABIT);
         // Sending faster hardly ever lowers the loss (§4.3): such a pair must be confirmed.
@@ -189,7 +189,7 @@ impl Controller for Paper {
     }
 
     fn on_timeout(&mut self) -> Next {
-        // §4.3, for intervals whose results do not come: half the rate.
+        // §4.3, for intervals without results: half the rate.
         (self.direction, self.streak, self.hits) = (0.0, 0, 0);
         self.doubted = None;
         self.settle_at(self.rate / 2.0);
@@ -220,7 +220,7 @@ mod tests {
         paper
     }
 
-    /// Streaks of 1, 2, 3 count as they are, then 2τ−3; the sign starts over.
+    /// Streaks of 1, 2, 3 count fully, then 2τ−3; a change of sign restarts.
     #[test]
     fn amplifier() {
         let mut paper = of(1000.0);
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// An interval without an effect of the rate on loss or round trip: the gradient is that of x^0.9.
+    /// In an interval where the rate affects neither loss nor RTT, the gradient is that of x^0.9.
     #[test]
     fn gradient_of_a_pair() {
         for direction in [1.0, -1.0] {
@@ -268,9 +268,9 @@ mod tests {
         }
     }
 
-    /// The share of a link of `capacity` Mbit/s that is used in the long run if each packet is lost with this
-    /// probability, what is beyond the capacity is lost, too, and intervals have so many packets; without a number
-    /// losses are what is expected.
+    /// Return the share of a link of `capacity` Mbit/s that is used in the long run if each packet is lost with this
+    /// probability, packets beyond the capacity are lost, too, and intervals have `packets` packets; with `None` losses
+    /// equal their expectation.
     fn used(capacity: f64, probability: f64, packets: Option<u64>) -> f64 {
         const DECISIONS: usize = 2000;
         let mut paper = of(capacity);
@@ -295,8 +295,8 @@ mod tests {
         used / (DECISIONS - DECISIONS / 2) as f64
     }
 
-    /// Where losses are measured without error, the formula's random loss is tolerated: 6.2 % at 12 and 5.0 % at 100
-    /// Mbit/s. In an interval of 40 packets chance outweighs what the rate does to the loss.
+    /// If losses are measured without error, the formula's random loss is tolerated: 6.2 % at 12 and 5.0 % at 100
+    /// Mbit/s. In an interval of 40 packets noise outweighs the rate's effect on the loss.
     #[test]
     fn tolerated_random_loss() {
         for (capacity, expected, in_40_packets) in [(12.0, 0.062, 0.018), (100.0, 0.050, 0.013)] {
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Fewer losses at the higher rate are believed when they are seen twice, at the mean of both gradients.
+    /// A result with fewer losses at the higher rate counts when it occurs twice, with the mean of both gradients.
     #[test]
     fn abnormal_pairs_are_tried_twice() {
         let outcome = |utility, loss| Outcome { utility, loss };
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(paper.rate, 100.0 * MEGABIT);
         paper.decide(four, lower);
         assert!((paper.rate / MEGABIT - 103.0).abs() < 1e-9, "{}", paper.rate);
-        // A second pair that does not confirm it decides alone.
+        // A second pair that does not confirm the first decides alone.
         let mut paper = of(100.0);
         paper.decide(two, lower);
         paper.decide(outcome(0.0, 0.1), outcome(20.0, 0.0));

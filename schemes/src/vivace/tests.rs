@@ -4,7 +4,7 @@ use super::{Controller, Next, Pantheon, State, View, Weights, MEGABIT};
 use crate::monitor_interval::Interval;
 use crate::testing::recorded;
 
-/// A controller and its intervals: results come when the test says so.
+/// A controller and its intervals; the test chooses when results come.
 struct Host {
     vivace: Pantheon,
     next: u64,
@@ -34,7 +34,7 @@ impl Host {
         };
         question(&mut self.vivace, &mut view)
     }
-    /// The next interval begins; its number and rate in Mbit/s.
+    /// Begin the next interval; returns its number and rate in Mbit/s.
     fn begin(&mut self) -> (u64, f64) {
         let id = self.next;
         self.next += 1;
@@ -44,7 +44,7 @@ impl Host {
         let interval = Interval::of(id, rate * MEGABIT, 1000, acked, slope);
         self.ask(|vivace, view| vivace.end(&interval, view));
     }
-    /// A round of trials; of each thousand packets so many arrive, by side. Returns their number.
+    /// Run a round of trials with these arrivals per thousand packets, by side; returns the number of trials.
     fn round(&mut self, above: u64, below: u64) -> usize {
         let base = self.rate();
         let mut trials = vec![self.begin()];
@@ -72,7 +72,7 @@ fn start() {
     assert_eq!(host.begin(), (1, 1.6));
     host.end(0, 1.6, 1000, 0.0);
     assert_eq!(host.begin(), (2, 3.2));
-    // A round trip that grows by 2 % of the time of sending costs more than twice the rate gives.
+    // An RTT that grows by 2 % of the time of sending costs more than doubling the rate gains.
     host.end(1, 1.6, 1000, 0.0);
     host.end(2, 3.2, 1000, 0.019);
     assert_eq!(host.begin(), (3, 6.4));
@@ -81,7 +81,7 @@ fn start() {
     assert!(matches!(host.vivace.state, State::Search));
 }
 
-/// Until the first result the round trip is taken for ten seconds, which count as 0.3: 40 packets at 1.6 Mbit/s, twice.
+/// Before the first result an RTT of ten seconds is assumed, which counts as 0.3: 40 packets at 1.6 Mbit/s, twice.
 #[test]
 fn intervals_are_long_before_the_first_result() {
     let mut host = Host::new();
@@ -93,7 +93,7 @@ fn intervals_are_long_before_the_first_result() {
     };
     assert_eq!([packets(), packets()], [40, 40]);
     host.end(0, 1.6, 1000, 0.0);
-    // From then on it is the one measured: 40 ms are ten packets at 3.2 Mbit/s.
+    // From then on it is measured: 40 ms are ten packets at 3.2 Mbit/s.
     let (_, length) = host.ask(|vivace, view| vivace.begin(2, view));
     assert_eq!(length.packets, 10);
     let (_, length) = {
@@ -104,7 +104,7 @@ fn intervals_are_long_before_the_first_result() {
     assert!((76..=84).contains(&length.packets), "{length:?}");
 }
 
-/// The program sends up to 8 % slower than it means to, by a clock of the flow's own.
+/// The program sends up to 8 % slower than intended; the clock error differs by flow.
 #[test]
 fn the_clock_is_slow() {
     let mut host = Host::new();
@@ -118,16 +118,16 @@ fn the_clock_is_slow() {
     assert!(clocks.iter().any(|&clock| clock < 0.94) && clocks.iter().any(|&clock| clock > 0.98), "{clocks:?}");
 }
 
-/// The minimum counts from the next interval on: a step down may leave the running one nearly without a rate.
+/// The min applies from the next interval on: a step down may leave the current one nearly without a rate.
 #[test]
-fn a_step_is_not_held_up_by_the_minimum() {
+fn a_step_may_go_below_the_minimum_rate() {
     let mut host = Host::at(1.3);
     host.vivace.follow(-1.2);
     assert!((host.vivace.pacing / MEGABIT - 0.1).abs() < 1e-9, "{}", host.vivace.pacing);
     assert!(host.begin().1 > 0.7 && (host.rate() - 1.3).abs() < 1e-9);
 }
 
-/// 5 % or half a megabit, whichever is more; four trials, and two once the direction is known.
+/// 5 % or half a megabit, the max of both; four trials, and two once the direction is known.
 #[test]
 fn trials() {
     for (rate, apart) in [(100.0, 5.0), (4.0, 0.5)] {
@@ -190,7 +190,7 @@ fn emergency() {
     assert_eq!(host.rate(), 1.3);
 }
 
-/// The program waits a hundred seconds before it calls silence a timeout: until results come it goes on as it is.
+/// The program's timeout is a hundred seconds: until results come it continues unchanged.
 #[test]
 fn a_timeout_changes_nothing() {
     let mut host = Host::at(20.0);
@@ -198,9 +198,9 @@ fn a_timeout_changes_nothing() {
     assert_eq!(host.rate(), 20.0);
 }
 
-/// A higher rate that seems better although it lost less is looked at twice.
+/// A higher rate that seems better although it lost less is checked twice.
 #[test]
-fn doubt() {
+fn unexpected_results_are_checked_twice() {
     let mut host = Host::at(20.0);
     host.round(930, 900);
     assert_eq!(host.rate(), 20.0, "doubted");
@@ -208,9 +208,9 @@ fn doubt() {
     assert!(host.rate() > 20.0, "believed");
 }
 
-/// Interval by interval as the binary that Pantheon runs (`tests/recorders/vivace_binary.cpp`), whose order of trials is
-/// taken over. Of each row loss and slope are the result of the interval before the last, and state and base rate
-/// follow from it.
+/// Interval by interval as the program that Pantheon runs (`tests/recorders/vivace_binary.cpp`), with its order of
+/// trials. Loss and slope of each row are the result of the interval before the last; state and base rate follow from
+/// it.
 #[test]
 fn decisions_of_the_program() {
     let mut host = Host::new();

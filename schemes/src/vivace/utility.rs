@@ -20,13 +20,13 @@ pub struct Weights {
     pub loss: f64,
 }
 
-/// As published.
+/// Return the published utility.
 pub fn paper(w: &Weights, rate: f64, slope: f64, loss: f64) -> f64 {
     let slope = if slope.abs() < SLOPE_NOISE { 0.0 } else { slope };
     rate.powf(w.exponent) - w.latency * rate * slope - w.loss * rate * loss
 }
 
-/// As the program computes it; its megabits have 2²⁰ bits.
+/// Return the program's utility; its megabits have 2²⁰ bits.
 pub fn pantheon(w: &Weights, rate: f64, slope: f64, loss: f64) -> f64 {
     let weight = if loss <= LIGHT_LOSS { LIGHT_LOSS_WEIGHT.min(w.loss) } else { w.loss };
     rate.powf(w.exponent) - rate * (weight * loss + w.latency * even_hundredths(slope))
@@ -38,7 +38,7 @@ mod tests {
 
     const WEIGHTS: Weights = Weights { exponent: 0.9, latency: 900.0, loss: 11.35 };
 
-    /// Values worked out from the formulas by hand.
+    /// Values computed by hand from the formulas.
     #[test]
     fn values() {
         let x = 10f64.powf(0.9);
@@ -74,14 +74,14 @@ mod tests {
     #[test]
     fn flows_that_overflow_a_link() {
         let w = Weights { latency: 0.0, ..WEIGHTS };
-        for (x, most) in [(1.0, 12), (2.0, 13), (12.0, 16), (100.0, 19)] {
+        for (x, max_flows) in [(1.0, 12), (2.0, 13), (12.0, 16), (100.0, 19)] {
             let gains = |n: u32| {
                 let link = f64::from(n) * x;
                 let more = x * 1e-4;
                 let loss = 1.0 - link / (link + more);
                 paper(&w, x + more, 0.0, loss) > paper(&w, x, 0.0, 0.0)
             };
-            assert!(!gains(most) && gains(most + 1), "{x} Mbit/s, {most} flows");
+            assert!(!gains(max_flows) && gains(max_flows + 1), "{x} Mbit/s, {max_flows} flows");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Packet groups: bursts count as one, so that only the path's queue shows in the time between arrivals.
+//! Packet groups: a burst counts as one packet, so that the time between arrivals shows only the path's queue.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use ccgym_core::Timestamp;
 const BURST_MS: f64 = 5.0;
 /// Max length of a burst, ms (libwebrtc `inter_arrival.cc`).
 const MAX_BURST_MS: f64 = 100.0;
-/// Groups of which the shortest gap is looked up.
+/// Number of groups for the shortest gap.
 const HISTORY: usize = 60;
 
-/// How much longer it took from one group's arrival to the next than from departure to departure.
+/// Change of the one-way delay between two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
-    /// Between departures, ms.
+    /// Time between departures, ms.
     pub send_gap: f64,
-    /// What the gap between arrivals has more than that, ms.
+    /// Time between arrivals less time between departures, ms.
     pub delay: f64,
-    /// When the later group was complete, on the receiver's clock, ms.
+    /// Arrival of the later group's last packet, on the receiver's clock, ms.
     pub arrived: f64,
 }
 
@@ -30,7 +30,7 @@ struct Group {
     last_arrived: f64,
 }
 
-/// Makes groups of packets.
+/// Builds groups of packets.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
     current: Option<Group>,
@@ -38,7 +38,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// A packet arrived. If it begins a group: how the one before it differs from that before.
+    /// Add a packet. If it begins a group, return the change of delay between the two groups before.
     pub fn add(&mut self, sent: Timestamp, received: Timestamp) -> Option<Variation> {
         let (sent, arrived) = (sent.as_secs_f64() * 1e3, received.as_secs_f64() * 1e3);
         let new = Group { first_sent: sent, last_sent: sent, first_arrived: arrived, last_arrived: arrived };
@@ -73,7 +73,7 @@ impl Arrivals {
 pub struct ShortestGap(VecDeque<f64>);
 
 impl ShortestGap {
-    /// Add a gap; the shortest one, this included.
+    /// Add a gap; returns the shortest one, including this.
     pub fn add(&mut self, gap: f64) -> f64 {
         if self.0.len() == HISTORY {
             self.0.pop_front();
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn packets_that_catch_up_belong_to_the_group_before() {
-        // What left at 20 ms arrives right behind the first: the path had held them.
+        // The packet of 20 ms arrives right behind the first: the path had held them.
         assert_eq!(play(&[(0, 50), (20, 51), (40, 90), (60, 110)]), [(20.0, 19.0)]);
     }
 
     #[test]
-    fn a_packet_out_of_order_is_left_out() {
+    fn a_packet_out_of_order_is_ignored() {
         assert_eq!(play(&[(0, 50), (20, 70), (10, 75), (40, 90)]), [(20.0, 0.0)]);
     }
 }

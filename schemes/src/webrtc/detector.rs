@@ -2,18 +2,18 @@
 
 use super::filter::Growth;
 
-/// Bounds of the threshold, and where it begins, ms (draft §5.4).
+/// Bounds of the threshold, and its initial value, ms (draft §5.4).
 const MIN: f64 = 6.0;
 const MAX: f64 = 600.0;
 const FIRST: f64 = 12.5;
-/// Beyond the threshold by more than this, it does not adapt, ms.
+/// Distance from the threshold above which it does not adapt, ms.
 const TOO_FAR: f64 = 15.0;
-/// Time for which the growth must lie above, ms.
+/// Min time that the growth must lie above the threshold, ms.
 const OVERUSE_MS: f64 = 10.0;
-/// The threshold adapts by no more than this time at once, ms.
+/// Max time by which the threshold adapts at once, ms.
 const MAX_STEP_MS: f64 = 100.0;
 
-/// What the queue says about the rate.
+/// Use of the path, by the growth of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     Under,
@@ -21,14 +21,14 @@ pub enum Usage {
     Over,
 }
 
-/// See the module text.
+/// The over-use detector.
 #[derive(Clone, Debug)]
 pub struct Detector {
-    /// How fast the threshold follows the growth upward and downward, per ms.
+    /// Gains with which the threshold follows the growth upward and downward, per ms.
     gains: (f64, f64),
     pub threshold: f64,
     pub usage: Usage,
-    /// For how long the growth has been above the threshold, and in how many groups.
+    /// Time and number of groups for which the growth has been above the threshold.
     above: Option<(f64, u32)>,
     previous: f64,
     updated: Option<f64>,
@@ -39,8 +39,8 @@ impl Detector {
         Self { gains, threshold: FIRST, usage: Usage::Normal, above: None, previous: 0.0, updated: None }
     }
 
-    /// The growth after a group that left `send_gap` ms after the one before and arrived at `arrived` ms. Whether it
-    /// is news that the path is over-used.
+    /// Add the growth after a group that left `send_gap` ms after the one before and arrived at `arrived` ms. Returns
+    /// true if over-use begins.
     pub fn detect(&mut self, growth: Growth, send_gap: f64, arrived: f64) -> bool {
         let mut news = false;
         if growth.value > self.threshold {

@@ -1,32 +1,32 @@
-//! Is the queue growing? Two filters of the delay variation between groups.
+//! Two filters of the delay variation between groups, which measure the growth of the queue.
 
 use std::collections::VecDeque;
 
 use super::arrival::{ShortestGap, Variation};
 
-/// Groups that a trend is fitted to (libwebrtc `trendline_estimator.cc`).
+/// Number of groups that a trend is fitted to (libwebrtc `trendline_estimator.cc`).
 const WINDOW: usize = 20;
 /// Weight of the past in the smoothed delay.
 const SMOOTHING: f64 = 0.9;
-/// What a filter finds counts as often as there were groups, so many at most; a trend counts four times that.
+/// Max factor by which a filter's result counts, the number of groups so far; a trend counts four times that.
 const MAX_GROUPS: u64 = 60;
 const GAIN: f64 = 4.0;
 
-/// State noise of the Kalman filter, its first error variance, and how fast the measured noise follows (draft §5.3).
+/// State noise of the Kalman filter, its first error variance, and the rate of the measured noise (draft §5.3).
 const STATE_NOISE: f64 = 1e-3;
 const FIRST_ERROR: f64 = 0.1;
 const CHI: f64 = 0.01;
 
-/// A measure of the queue's growth: what the detector compares with its threshold, and what must not fall.
+/// Growth of the queue: one value for the threshold, and one that must not fall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// In ms, as the threshold.
     pub value: f64,
-    /// What tells whether it rises.
+    /// Value that shows if the growth rises.
     pub trend: f64,
 }
 
-/// Either filter.
+/// One of the two filters.
 #[derive(Clone, Debug)]
 pub enum Filter {
     /// The deployed one.
@@ -36,7 +36,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Take up a variation. Nothing where it is too early to compare.
+    /// Add a variation. `None` if it is too early to compare.
     pub fn add(&mut self, variation: &Variation) -> Option<Growth> {
         match self {
             Self::TrendLine(filter) => filter.add(variation),
@@ -113,7 +113,7 @@ impl Kalman {
         let gain = predicted / (self.noise + predicted);
         self.mean += residual * gain;
         self.error = (1.0 - gain) * predicted;
-        // The draft compares the mean itself with the threshold; programs that have this filter multiply it.
+        // The draft compares the mean itself with the threshold; implementations of this filter multiply it.
         self.groups = (self.groups + 1).min(MAX_GROUPS);
         Growth { value: self.groups as f64 * self.mean, trend: self.mean }
     }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn kalman_mean_is_the_offset_of_aiortc() {
-        // aiortc's noise begins elsewhere and follows another formula: with no time between departures neither moves.
+        // aiortc's noise starts elsewhere and has another formula: with no time between departures neither changes.
         let mut filter = Kalman { noise: 50.0, ..Kalman::default() };
         for (place, [delay, offset]) in recorded("aiortc_offsets").into_iter().enumerate() {
             let seen = filter.add(&Variation { send_gap: 0.0, delay, arrived: 0.0 });

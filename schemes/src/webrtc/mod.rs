@@ -1,9 +1,9 @@
 //! WebRTC's congestion control (Google congestion control, GCC): a target for a video encoder from the growth of the
 //! one-way delay and from loss.
 //!
-//! Two sets of rules: as libwebrtc has been deployed since 2017, which is what Pantheon's Chromium ran, and as
-//! draft-ietf-rmcat-gcc-02 has them. WebRTC's receiver reports arrival times in batches; here each acknowledgement brings
-//! one, and the batches are the times at which the rate is updated.
+//! Two sets of rules: those of libwebrtc as deployed since 2017, also in Pantheon's Chromium, and those of
+//! draft-ietf-rmcat-gcc-02. WebRTC's receiver reports arrival times in batches; here each acknowledgement brings one,
+//! and the rate is updated at the times of the batches.
 
 mod arrival;
 mod detector;
@@ -56,7 +56,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
     build: |p, _| Ok(Box::new(Webrtc::new(p))),
 };
 
-/// Whose rules.
+/// Set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Libwebrtc,
@@ -76,9 +76,9 @@ pub struct Webrtc {
     received: ReceivedRate,
     delay: RateControl,
     loss: LossControl,
-    /// When the latest packet arrived, on the receiver's clock, ms.
+    /// Arrival of the latest packet, on the receiver's clock, ms.
     arrived: f64,
-    /// When the target was last updated, ms.
+    /// Time of the latest update of the target, ms.
     updated: f64,
     growth: f64,
 }
@@ -112,7 +112,7 @@ impl Webrtc {
         }
     }
 
-    /// The lower of the two rates.
+    /// Return the min of the two rates.
     fn target(&self) -> f64 {
         self.delay.rate.min(self.loss.rate)
     }

@@ -1,29 +1,29 @@
-//! The delay-based rate: multiplicative growth, additive near the last maximum, and a cut at over-use.
+//! The delay-based rate: multiplicative growth, additive near the last max, and a reduction at over-use.
 
 use super::detector::Usage;
 use super::Mode;
 
-/// A cut goes to this share of what arrives; growth per second (draft §5.5).
+/// Reduction to this share of the received rate; growth per second (draft §5.5).
 const CUT: f64 = 0.85;
 const GROWTH: f64 = 1.08;
-/// An increase is at least this, bit.
+/// Min increase, bit.
 const MIN_INCREASE: f64 = 1000.0;
-/// The rate grows no further than this over what arrives, and, as deployed, so much more, bit/s.
+/// Max rate over the received rate, and, as deployed, an addition to it, bit/s.
 const MAX_RATIO: f64 = 1.5;
 const MAX_EXTRA: f64 = 10_000.0;
-/// The detector takes about this long, on top of a round trip, ms.
+/// Response time of the detector, in addition to an RTT, ms.
 const RESPONSE_MS: f64 = 100.0;
-/// As deployed, additive growth is at least this, bit/s per second.
+/// As deployed, min additive growth, bit/s per second.
 const MIN_SLOPE: f64 = 4000.0;
-/// The packets that an additive step is made of: those of a video of 30 frames per second.
+/// The packet size of an additive step is that of a video with this frame rate.
 const FRAMES_PER_SECOND: f64 = 30.0;
 const PACKET_BITS: f64 = 1200.0 * 8.0;
-/// Weight of a new maximum in the mean of the maxima; bounds of their variance, kbit/s; how many deviations away the
-/// mean is forgotten.
+/// Weight of a new max in the mean of the maxima; bounds of their variance, kbit/s; number of deviations beyond which
+/// the mean is dropped.
 const MAXIMUM_WEIGHT: f64 = 0.05;
 const VARIANCE: (f64, f64) = (0.4, 2.5);
 const DEVIATIONS: f64 = 3.0;
-/// As deployed, a cut comes a round trip after the last change, within these bounds, ms; sooner if less than half of
+/// As deployed, a reduction comes an RTT after the last change, within these bounds, ms; sooner if less than half of
 /// the rate arrives.
 const CUT_GAP_MS: (f64, f64) = (10.0, 200.0);
 
@@ -34,7 +34,7 @@ enum State {
     Decrease,
 }
 
-/// Mean and variance of the rates at which cuts were made, kbit/s.
+/// Mean and variance of the rates at reductions, kbit/s.
 #[derive(Clone, Copy, Debug)]
 struct Maximum {
     mean: Option<f64>,
@@ -59,16 +59,16 @@ impl Maximum {
     }
 }
 
-/// See the module text. Rates are bit/s, times ms.
+/// The delay-based controller. Rates are bit/s, times ms.
 #[derive(Clone, Debug)]
 pub struct RateControl {
     mode: Mode,
     pub rate: f64,
     state: State,
     maximum: Maximum,
-    /// When the rate changed last.
+    /// Time of the latest change of the rate.
     changed: Option<f64>,
-    /// When it was cut last; only the draft asks.
+    /// Time of the latest reduction; only the draft uses it.
     cut: Option<f64>,
 }
 
@@ -78,10 +78,10 @@ impl RateControl {
         Self { mode, rate, state: State::Hold, maximum, changed: None, cut: None }
     }
 
-    /// What the detector says, and what arrives where that is known.
+    /// Update the rate by the detector's result and the received rate, if known.
     pub fn update(&mut self, usage: Usage, received: Option<f64>, rtt: f64, now: f64) {
         if usage == Usage::Over && self.mode == Mode::Libwebrtc {
-            // What arrives is not known yet: every update halves the rate.
+            // The received rate is unknown: every update halves the rate.
             let Some(received) = received else {
                 self.rate *= 0.5;
                 self.changed = Some(now);
@@ -108,7 +108,7 @@ impl RateControl {
         }
     }
 
-    /// Whether cuts have shown a maximum.
+    /// True if reductions have shown a max.
     pub const fn near_maximum(&self) -> bool {
         self.maximum.mean.is_some()
     }
@@ -142,7 +142,8 @@ impl RateControl {
         }
         let cut = match received {
             Some(received) => {
-                // As deployed, an over-use while far more arrives than the rate goes back to the maxima before.
+                // As deployed: at an over-use with a received rate far above the rate, the rate returns to the mean of
+                // the maxima.
                 let maximum = self.maximum.mean.filter(|_| deployed && CUT * received > self.rate);
                 self.maximum.add(received / 1e3);
                 CUT * maximum.map_or(received, |kbps| kbps * 1e3)

@@ -1,28 +1,28 @@
-//! The rate at which packets arrive.
+//! The received rate.
 
 use std::collections::VecDeque;
 
-/// The deployed estimator's first window and its later ones, ms (libwebrtc `bitrate_estimator.cc`).
+/// First and later windows of the deployed estimator, ms (libwebrtc `bitrate_estimator.cc`).
 const FIRST_WINDOW: f64 = 500.0;
 const WINDOW: f64 = 150.0;
 /// Weight of a sample's distance from the estimate; a small sample below it counts less.
 const UNCERTAINTY: f64 = 10.0;
 const SMALL_UNCERTAINTY: f64 = 25.0;
 const SMALL_BYTES: f64 = 2000.0;
-/// Variance that the estimate has at first, and gains with each sample.
+/// Initial variance of the estimate, and its increase with each sample.
 const FIRST_VARIANCE: f64 = 50.0;
 const GAINED_VARIANCE: f64 = 5.0;
-/// The estimate is not below this, kbit/s.
+/// Min of the estimate, kbit/s.
 const FLOOR_KBPS: f64 = 40.0;
 /// The draft's window, ms: it asks for 0.5 to 1 s (§5.5).
 const DRAFT_WINDOW: f64 = 1000.0;
 
-/// Either estimator. Times are ms, on the receiver's clock.
+/// One of the two estimators. Times are ms, on the receiver's clock.
 #[derive(Clone, Debug)]
 pub enum ReceivedRate {
-    /// Samples of 150 ms, each weighted by how near it is to the estimate.
+    /// Samples of 150 ms, each weighted by its distance from the estimate.
     Weighted { estimate: Option<f64>, variance: f64, bytes: f64, window: f64, last: Option<f64> },
-    /// What arrived within the window.
+    /// Bytes received within the window.
     Sliding { arrivals: VecDeque<(f64, f64)>, bytes: f64, since: Option<f64> },
 }
 
@@ -35,7 +35,7 @@ impl ReceivedRate {
         Self::Sliding { arrivals: VecDeque::new(), bytes: 0.0, since: None }
     }
 
-    /// So many bytes arrived.
+    /// Add received bytes.
     pub fn add(&mut self, at: f64, added: f64) {
         match self {
             Self::Weighted { estimate, variance, bytes, window, last } => {
@@ -43,7 +43,7 @@ impl ReceivedRate {
                 let length = if estimate.is_none() { FIRST_WINDOW } else { WINDOW };
                 *window += since;
                 if since >= length {
-                    // After a pause only what comes from now on counts.
+                    // After a pause only later packets count.
                     (*bytes, *window) = (0.0, *window % length);
                 }
                 if *window >= length {
@@ -75,7 +75,7 @@ impl ReceivedRate {
         }
     }
 
-    /// Bits per second; nothing before the first window is over.
+    /// Return bits per second; `None` before the first window is over.
     pub fn bps(&self) -> Option<f64> {
         match self {
             Self::Weighted { estimate, .. } => estimate.map(|kbps| kbps * 1e3),

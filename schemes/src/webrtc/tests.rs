@@ -1,4 +1,4 @@
-//! The whole scheme, and its parts against recordings of aiortc and str0m.
+//! Tests the whole scheme, and its parts with recordings of aiortc and str0m.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ fn rate_is_that_of_aiortc() {
 }
 
 #[test]
-fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_what_arrives() {
+fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_the_received_rate() {
     for mode in [Mode::Libwebrtc, Mode::Draft] {
         let mut control = RateControl::new(mode, 1e6);
         control.update(Usage::Normal, Some(1e6), 50.0, 0.0);
@@ -79,7 +79,7 @@ fn growth_is_8_per_cent_per_second_and_a_cut_85_per_cent_of_what_arrives() {
 }
 
 #[test]
-fn growth_stops_at_one_and_a_half_times_what_arrives() {
+fn growth_stops_at_one_and_a_half_times_the_received_rate() {
     for (mode, limit) in [(Mode::Libwebrtc, 760_000.0), (Mode::Draft, 750_000.0)] {
         let mut control = RateControl::new(mode, 700_000.0);
         (0..50).for_each(|second| control.update(Usage::Normal, Some(500_000.0), 50.0, 1e3 * f64::from(second)));
@@ -88,7 +88,7 @@ fn growth_stops_at_one_and_a_half_times_what_arrives() {
 }
 
 #[test]
-fn loss_is_answered_as_its_share_says() {
+fn the_share_of_losses_sets_the_rate() {
     for (mode, growth) in [(Mode::Libwebrtc, 1_081_000.0), (Mode::Draft, 1_050_000.0)] {
         for (lost, expected) in [(1, growth), (5, 1e6), (20, 900_000.0)] {
             let mut control = LossControl::new(mode, 1e6);
@@ -105,19 +105,19 @@ fn target_is_the_lower_rate_and_pacing_is_above_it() {
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(1_000_000));
     assert_eq!(host.scheme.control().pacing_rate, Rate(2_500_000));
     assert_eq!(host.scheme.control().cwnd, u64::MAX);
-    // A fifth of the packets is lost: the loss-based rate is cut by a tenth, the other grows.
+    // A fifth of the packets is lost: the loss-based rate is reduced by a tenth, the other grows.
     host.advance(TimeSpan::from_millis(150));
     host.play(TestEvent { acked: 80, lost: 20, ..TestEvent::default() });
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(900_000));
     assert!(host.observable("delay_based_mbps") > 0.9);
-    // All is lost: half of it, down to the minimum.
+    // All packets are lost: the rate halves, down to the min.
     host.time_out();
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(450_000));
     (0..10).for_each(|_| host.time_out());
     assert_eq!(host.scheme.media().unwrap().target_rate(), Rate(30_000));
 }
 
-/// Arrivals that were shown to str0m: packets, and the rate each 100 ms from 1150 ms on.
+/// Recorded arrivals of str0m: packets, and the rate each 100 ms from 1150 ms on.
 const PATTERNS: [&str; 4] = ["steady", "growing", "draining", "noisy"];
 
 fn packets(pattern: &str) -> Vec<[f64; 6]> {
@@ -145,7 +145,7 @@ fn trend_line_and_detector_are_those_of_str0m() {
                 assert!(close(growth.value, value), "{name}, {arrived} ms: {}, not {value}", growth.value);
                 assert!(close(detector.threshold, threshold), "{name}, {arrived} ms: {} ms", detector.threshold);
                 if groups == 20 {
-                    // str0m's detector sees no group before the window is full. libwebrtc's sees them with a trend of
+                    // str0m's detector ignores groups before the window is full. libwebrtc's uses them with a trend of
                     // zero, and the threshold has come down.
                     assert_eq!((detector.threshold, deployed.threshold), (12.5, 6.0), "{name}");
                 }
@@ -167,7 +167,7 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
         let mut control = RateControl::new(Mode::Libwebrtc, 500_000.0);
         let mut packets = packets(name).into_iter().peekable();
         let mut before = 500_000.0;
-        // When either changed its rate; whether str0m refused to cut, and whether libwebrtc holds its rate.
+        // Times of the latest changes of both rates; str0m refused to reduce; libwebrtc holds its rate.
         let (mut changed, mut changed_here, mut refused, mut held) = (None, None, false, true);
         let mut cuts = 0;
         for (place, [usage, arriving, rate]) in recorded(&format!("str0m_{name}_rates")).into_iter().enumerate() {
@@ -201,7 +201,7 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
                 let additive = packet / 500.0 * since_here;
                 let expected = if control.near_maximum() { additive } else { growth(since_here) };
                 assert!((here - expected).abs() < 1e-6, "{at}: {here} more, not {expected}");
-                // Those of str0m: a cut that it refused costs one more update, all time since the last change counts,
+                // The rules of str0m: a refused reduction costs one more update, all time since the last change counts,
                 // and growth is multiplicative.
                 let there = if refused { 0.0 } else { growth(since(changed)) };
                 assert!((rate - before - there).abs() < 1e-6, "{at}: str0m {} more, not {there}", rate - before);
@@ -229,21 +229,21 @@ fn rate_is_that_of_str0m_until_it_grows_after_a_cut() {
 
 #[test]
 fn over_use_as_deployed_with_nothing_or_more_than_the_rate_arriving() {
-    // Nothing known of what arrives: each update halves the rate, and growth goes on from there.
+    // The received rate is unknown: each update halves the rate, and growth continues from there.
     let mut control = RateControl::new(Mode::Libwebrtc, 800_000.0);
     control.update(Usage::Normal, None, 150.0, 0.0);
     for (now, rate) in [(10.0, 400_500.0), (20.0, 200_250.0)] {
         control.update(Usage::Over, None, 150.0, now);
         assert_eq!(control.rate, rate);
     }
-    // 0.85 of what arrives is above the rate: there is no maximum to go back to, so it stays; then there is one.
+    // 0.85 of the received rate is above the rate: there is no max to return to, so it stays; then there is one.
     let mut control = RateControl::new(Mode::Libwebrtc, 800_000.0);
     control.update(Usage::Over, Some(1e6), 150.0, 0.0);
     assert_eq!(control.rate, 800_000.0);
     control.rate = 870_000.0;
     control.update(Usage::Over, Some(1.1e6), 150.0, 500.0);
     assert_eq!(control.rate, 850_000.0);
-    // A cut is a round trip after the last change, unless less than half arrives.
+    // A reduction is an RTT after the last change, unless less than half arrives.
     control.update(Usage::Over, Some(900_000.0), 150.0, 649.0);
     assert_eq!(control.rate, 850_000.0);
     control.update(Usage::Over, Some(400_000.0), 150.0, 649.0);

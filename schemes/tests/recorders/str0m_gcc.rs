@@ -1,11 +1,11 @@
-//! Writes schemes/tests/recorded/str0m_*.csv: what str0m's delay-based estimator, made after the one
-//! deployed in libwebrtc, finds in arrivals that this program makes up. No part of the build.
+//! Writes schemes/tests/recorded/str0m_*.csv: the results of str0m's delay-based estimator, modeled on the one deployed
+//! in libwebrtc, for arrivals generated here. Not part of the build.
 //!
 //!     cargo init --bin str0m_gcc && cd str0m_gcc && cp ../str0m_gcc.rs src/main.rs
 //!     cargo add str0m@=0.25.0 --no-default-features && cargo add str0m-proto@=0.8.0
 //!     STR0M=$(echo ~/.cargo/registry/src/*/str0m-0.25.0/src) cargo run
 //!
-//! The estimator's modules are private: they are compiled here from the package's source. Their log tells the trend.
+//! The estimator's modules are private: they are compiled here from the package's source. Their log has the trend.
 #![allow(dead_code, unused)]
 
 use std::cell::RefCell;
@@ -83,7 +83,7 @@ mod bwe {
         pub mod control {
             include!(concat!(env!("STR0M"), "/bwe/delay/control.rs"));
 
-            /// As the tables count it. 0: normal, 1: under, 2: over.
+            /// Return the usage as in the tables: 0 normal, 1 under, 2 over.
             pub fn usage(one: &DelayController) -> u32 {
                 match one.trendline_estimator.hypothesis() {
                     BandwidthUsage::Normal => 0,
@@ -94,7 +94,7 @@ mod bwe {
         }
     }
 
-    // The two types that these modules take from the file they cannot be compiled with.
+    // Two types that these modules use from a file that is not compiled here.
     #[derive(Debug, Copy, Clone)]
     pub struct AckedPacket {
         pub seq_no: TwccSeq,
@@ -127,21 +127,21 @@ mod bwe {
 struct Random(u64);
 
 impl Random {
-    /// A pseudo-random number from 0 to 1.
+    /// Return a pseudo-random number from 0 to 1.
     fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as f64 / 2147483648.0
     }
 }
 
-/// What the link adds to the path's 50 ms, ms, at a time of sending.
+/// Return the queueing delay in addition to the path's 50 ms, ms, at a time of sending.
 fn queue(pattern: &str, sent: u64, random: &mut Random) -> f64 {
     let at = (sent - 1000) as f64;
     match pattern {
         "STEADY" => 2.0 * random.uniform(),
         // From the first second on 6 ms more per 100 ms, for a second and a half; then it stays.
         "GROWING" => 0.06 * (at - 1000.0).clamp(0.0, 1500.0) + 2.0 * random.uniform(),
-        // It grows until the first second and has gone at the end of the next one and a half.
+        // It grows until the first second and is zero at the end of the next one and a half.
         "DRAINING" => (0.12 * at.min(1000.0) - 0.08 * (at - 1000.0).max(0.0)).max(0.0) + 2.0 * random.uniform(),
         _ => 25.0 * random.uniform() * random.uniform(),
     }
@@ -158,9 +158,9 @@ fn record(pattern: &str, seed: u64) {
     for seq in 0..170 {
         // A frame of one or two packets.
         sent += if random.uniform() < 0.2 { 1 } else { 17 + (8.0 * random.uniform()) as u64 };
-        // Nothing is overtaken.
+        // No packet overtakes another.
         arrived = (arrived + 1).max(sent + 50 + queue(pattern, sent, &mut random) as u64);
-        // Before a packet of the next interval is seen, the rate is updated with what came in the one before.
+        // Update the rate with the packets of the previous interval before the first of the next one.
         while arrived >= feedback {
             let rate = delay.update(&[], bwe::received::rate(&received), None, time(feedback)).unwrap();
             let known = bwe::received::rate(&received).map_or(0, |rate| rate.as_u64());
@@ -174,7 +174,7 @@ fn record(pattern: &str, seed: u64) {
             size: rtp_::DataSize::bytes(1200),
             local_send_time: time(sent),
             remote_recv_time: time(arrived),
-            // The round trip is 150 ms whatever the queue.
+            // The RTT is always 150 ms.
             local_recv_time: time(sent + 150),
         };
         delay.update(&[packet], None, None, time(arrived));
@@ -193,7 +193,7 @@ fn record(pattern: &str, seed: u64) {
     table(pattern, "rates", "usage,received_bps,rate_bps", &rates);
 }
 
-/// Write the rows as a file.
+/// Write the rows to a file.
 fn table(pattern: &str, what: &str, heading: &str, rows: &[String]) {
     let text = format!("{heading}\n{}\n", rows.join("\n"));
     std::fs::write(format!("str0m_{}_{what}.csv", pattern.to_lowercase()), text).unwrap();

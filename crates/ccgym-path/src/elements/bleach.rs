@@ -1,5 +1,5 @@
-//! A hop that clears the ECN field, as some routers do: before the bottleneck no packet can be marked, behind it the marks
-//! are lost.
+//! A hop that clears the ECN field, as some routers do: before the bottleneck no packet can be marked, after it the
+//! marks are lost.
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::rng::Rng;

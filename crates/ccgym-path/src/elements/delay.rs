@@ -1,7 +1,7 @@
 //! A fixed delay (mahimahi's `mm-delay`, `delayshell.cc`).
 //!
-//! With a tick, arrival is truncated to whole ticks and the packet is released on the first tick at or after that
-//! plus the delay: mahimahi's clock of 1 ms, whose real delay lies in (MS − 1, MS].
+//! With a tick, arrival is truncated to whole ticks and the packet is released on the first tick at or after that plus
+//! the delay: mahimahi's clock of 1 ms, whose real delay is in (MS − 1, MS].
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::{TimeSpan, Timestamp};
@@ -16,14 +16,14 @@ use crate::spec::Param;
 pub struct Delay {
     delay: ParamCursor<TimeSpan>,
     tick: u64,
-    /// Begin of the tick of the last arrival.
+    /// Start of the tick of the latest arrival.
     tick_start: u64,
     last: Timestamp,
     counters: Counters,
 }
 
 impl Delay {
-    /// Delay and tick in nanoseconds; tick 0 is exact.
+    /// Make it with delay and tick in nanoseconds; tick 0 is exact.
     pub fn new(delay: &Param<TimeSpan>, tick: TimeSpan) -> Self {
         Self {
             delay: ParamCursor::new(delay, TimeSpan::ZERO),
@@ -34,7 +34,7 @@ impl Delay {
         }
     }
 
-    /// On the first tick at or after arrival (in whole ticks) plus delay.
+    /// Return the first tick at or after arrival (in whole ticks) plus delay.
     #[inline]
     fn on_tick(&mut self, now: Timestamp, delay: TimeSpan) -> Timestamp {
         // Arrivals within one tick are frequent, divisions slow.
@@ -43,7 +43,7 @@ impl Delay {
         }
         let due = self.tick_start.saturating_add(delay.0);
         let due = if delay.0 % self.tick == 0 { Some(due) } else { due.checked_next_multiple_of(self.tick) };
-        // Less than a tick of delay must not release before the arrival.
+        // A delay of less than a tick must not release before the arrival.
         Timestamp(due.unwrap_or(u64::MAX)).max(now)
     }
 }

@@ -18,7 +18,7 @@ pub struct Duplicate {
 }
 
 impl Duplicate {
-    /// The random stream is number `index` of `seed`.
+    /// Make it; the random stream is number `index` of `seed`.
     pub fn new(probability: &Param<f64>, seed: u64, index: u64) -> Self {
         Self {
             probability: ParamCursor::new(probability, 0.0),

@@ -21,7 +21,7 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Probabilities per packet; the random stream is number `index` of `seed`.
+    /// Make it with probabilities per packet; the random stream is number `index` of `seed`.
     pub fn new(transitions: (f64, f64), losses: (f64, f64), seed: u64, index: u64) -> Self {
         Self {
             good_to_bad: transitions.0,

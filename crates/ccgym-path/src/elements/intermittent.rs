@@ -6,7 +6,7 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use crate::element::{Counters, Fate, PathElement};
 use crate::elements::settle;
 
-/// A path that comes and goes like a clock.
+/// A path with periodic interruptions.
 #[derive(Clone, Debug)]
 pub struct Intermittent {
     on: u64,
@@ -15,7 +15,7 @@ pub struct Intermittent {
 }
 
 impl Intermittent {
-    /// Periods, above zero.
+    /// Make it with periods above zero.
     pub fn new(on: TimeSpan, off: TimeSpan) -> Self {
         Self { on: on.0, cycle: on.0.saturating_add(off.0).max(1), counters: Counters::default() }
     }

@@ -1,4 +1,4 @@
-//! Extra delay per packet, never negative, with or without reordering, of all flows or of some.
+//! Extra delay per packet, never negative, with or without reordering, for all flows or for some.
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::rng::Rng;
@@ -9,17 +9,17 @@ use crate::elements::settle;
 use crate::param::ParamCursor;
 use crate::spec::{JitterSpec, Param};
 
-/// A wait for the channel, and a repetition, of Wi-Fi; how many of them there are on average.
+/// Max wait for the channel, and time of a repetition, of Wi-Fi; mean number of both.
 const WAIT: TimeSpan = TimeSpan::from_millis(1);
 const REPETITION: TimeSpan = TimeSpan::from_micros(7500);
 const WAITS: f64 = 1.0;
 const REPETITIONS: f64 = 12.0;
 
-/// Delays each packet by a draw of its own.
+/// Delays each packet by a random draw.
 #[derive(Clone, Debug)]
 pub struct Jitter {
     distribution: JitterSpec,
-    /// Mean of Wi-Fi's; of others zero.
+    /// Mean for Wi-Fi; otherwise zero.
     mean: ParamCursor<TimeSpan>,
     reorder: bool,
     /// Indices of the flows that are delayed; empty: all.
@@ -30,7 +30,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The random stream is number `index` of `seed`.
+    /// Make it; the random stream is number `index` of `seed`.
     pub fn new(distribution: JitterSpec, reorder: bool, flows: &[u32], seed: u64, index: u64) -> Self {
         let mean = match &distribution {
             JitterSpec::WiFi { mean } => ParamCursor::new(mean, TimeSpan::ZERO),
@@ -67,7 +67,7 @@ impl Jitter {
     }
 }
 
-/// A Poisson variable: how many exponential gaps of mean 1 fit into `mean`.
+/// Draw a Poisson variable: the number of exponential gaps of mean 1 that fit into `mean`.
 fn poisson(rng: &mut Rng, mean: f64) -> u64 {
     let (mut count, mut at) = (0, rng.exponential(1.0));
     while at < mean {

@@ -1,4 +1,4 @@
-//! Path elements that are not links. One per file.
+//! Path elements other than links. One per file.
 
 mod bleach;
 mod delay;
@@ -26,7 +26,7 @@ use crate::element::{Counters, Fate};
 #[cfg(test)]
 mod tests;
 
-/// Count what an element without a queue decided.
+/// Count the decision of an element without a queue.
 #[inline]
 fn settle(counters: &mut Counters, datagram: &Datagram, dropped: bool, leaves: Timestamp) -> Fate {
     counters.arrived += 1;

@@ -1,7 +1,7 @@
 //! Exponential on and off periods (mahimahi's `mm-onoff`, `onoffshell.cc`): starts on, drops arrivals while off.
 //!
-//! Or holds them, which mahimahi cannot: a host that is not scheduled, or a radio that waits its turn, delivers what
-//! came meanwhile all at once.
+//! It can also hold them, which mahimahi cannot: a host that is not scheduled, or a radio that waits for its turn,
+//! delivers all packets of the wait at once.
 //!
 //! Mahimahi counts the periods in whole milliseconds; here they are exact.
 
@@ -12,7 +12,7 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use crate::element::{Counters, Fate, PathElement};
 use crate::elements::settle;
 
-/// A path that comes and goes.
+/// A path with random interruptions.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     mean_on: f64,
@@ -25,7 +25,8 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// Mean periods, above zero, and whether arrivals while off are held instead of dropped; the random stream is number `index` of `seed`.
+    /// Make it with mean periods above zero; `hold`: arrivals while off are held, not dropped; the random stream is
+    /// number `index` of `seed`.
     pub fn new((mean_on, mean_off): (TimeSpan, TimeSpan), hold: bool, seed: u64, index: u64) -> Self {
         let mut element = Self {
             mean_on: mean_on.0 as f64,
@@ -42,7 +43,7 @@ impl OnOff {
 
     fn extend(&mut self) {
         let period = self.rng.exponential(if self.on { self.mean_on } else { self.mean_off });
-        // At least a nanosecond, so that time moves on.
+        // At least a nanosecond, so that time advances.
         self.until = self.until.saturating_add(TimeSpan((period as u64).max(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! Elements without a queue.
+//! Tests of elements without a queue.
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
@@ -40,7 +40,7 @@ fn delay_counts_in_ticks() {
     let mut ticking = make(&ElementSpec::Delay { delay: Param::Constant(ms(20)), tick: ms(1) });
     assert_eq!(offer(&mut *ticking, Timestamp(1_999_999)), Some(Timestamp(21_000_000)));
     assert_eq!(offer(&mut *ticking, Timestamp(2_000_000)), Some(Timestamp(22_000_000)));
-    // A delay which is not a whole number of ticks is released on the next one.
+    // A delay that is not a whole number of ticks is released on the next one.
     let mut odd = make(&ElementSpec::Delay { delay: Param::Constant(TimeSpan(1_500_000)), tick: ms(1) });
     assert_eq!(offer(&mut *odd, Timestamp(2_300_000)), Some(Timestamp(4_000_000)));
     let mut none = make(&ElementSpec::Delay { delay: Param::Constant(TimeSpan::ZERO), tick: ms(1) });
@@ -165,7 +165,7 @@ fn jitter_means() {
         (JitterSpec::Uniform { max: ms(10) }, 5e6),
         (JitterSpec::Normal { mean: ms(10), std: ms(1) }, 10e6),
         (JitterSpec::Exponential { mean: ms(3) }, 3e6),
-        // Up to 1 ms earlier wherever there is a wait: with probability 1 - 1/e.
+        // Up to 1 ms earlier if there is a wait: with probability 1 - 1/e.
         (JitterSpec::WiFi { mean: Param::Constant(ms(1)) }, 1e6 - 0.5e6 * (1.0 - (-1.0f64).exp())),
         (JitterSpec::WiFi { mean: Param::Constant(ms(7)) }, 7e6 - 0.5e6 * (1.0 - (-1.0f64).exp())),
     ] {

@@ -8,34 +8,34 @@ use crate::element::{Counters, Fate, LinkEvent, PathElement};
 use crate::link::recorder::Recorder;
 use crate::link::waiting::{Limits, Waiting};
 
-/// When a link may transmit: a rate, or a delivery trace.
+/// The times at which a link may transmit: a rate, or a delivery trace.
 pub trait Schedule: Clone + Send + Sync + 'static {
-    /// A packet arrives at `now`. `waiting` loses those whose transmission has begun.
+    /// Process a packet that arrives at `now`. Removes packets from `waiting` whose transmission has begun.
     fn arrive(&mut self, now: Timestamp, waiting: &mut Waiting);
 
-    /// Whether it can ever carry a packet of this size.
+    /// True if it can ever carry a packet of this size.
     fn carries(&self, _wire: u32) -> bool {
         true
     }
 
-    /// Transmit a packet behind all others: when that begins and ends. An end of [`Timestamp::NEVER`]: it is never
-    /// delivered.
+    /// Transmit a packet behind all others; returns when that begins and ends. An end of [`Timestamp::NEVER`]: it is
+    /// never delivered.
     fn transmit(&mut self, now: Timestamp, wire: u32) -> (Timestamp, Timestamp);
 
-    /// In which opportunity the last packet ended; 0 for a rate.
+    /// Return the number of the opportunity in which the last packet ended; 0 for a rate.
     fn opportunity(&self) -> u64 {
         0
     }
 
-    /// A recorder for its events, which has not started.
+    /// Make a recorder for its events, which has not started.
     fn recorder(&self) -> Recorder;
 }
 
-/// FIFO link under a schedule. The hottest element: some nanoseconds per packet.
+/// FIFO link under a schedule. The most frequent element: some nanoseconds per packet.
 #[derive(Clone, Debug)]
 pub struct FifoLink<S> {
     schedule: S,
-    /// Those whose transmission has not begun.
+    /// Packets whose transmission has not begun.
     waiting: Waiting,
     limits: Limits,
     overhead: u32,
@@ -44,16 +44,16 @@ pub struct FifoLink<S> {
     recorder: Option<Box<Recorder>>,
 }
 
-/// A device buffer below the queue discipline: it takes packets out of the queue before they are transmitted.
+/// A device buffer below the queue discipline: it takes packets out of the queue before their transmission.
 #[derive(Clone, Debug)]
 struct Device {
     packets: usize,
-    /// Those who wait in the queue discipline, that is, not yet in the device.
+    /// Packets in the queue discipline, that is, not yet in the device.
     queued: Waiting,
 }
 
 impl<S: Schedule> FifoLink<S> {
-    /// A link which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
+    /// Make a link which charges `overhead` bytes per packet and has room for `device_packets` below the queue.
     pub fn new(schedule: S, limits: Limits, overhead: u32, device_packets: u32) -> Self {
         let device = Device { packets: device_packets as usize, queued: Waiting::default() };
         Self {
@@ -103,7 +103,7 @@ impl<S: Schedule> PathElement for FifoLink<S> {
             return self.drop(now, wire, datagram);
         }
         if starts > now {
-            // When it leaves the queue discipline: for transmission, or for the device buffer, which it enters when
+            // The packet leaves the queue discipline for transmission, or for the device buffer, which it enters when
             // the packet `packets` places ahead leaves that.
             let mut leaves = starts;
             if let Some(device) = &mut self.device {

@@ -1,4 +1,4 @@
-//! A link whose queue decides at dequeue: it holds its packets and hands them out when polled.
+//! A link whose queue decides at dequeue: it holds its packets and releases them when polled.
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
@@ -7,7 +7,7 @@ use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
 use crate::link::server::{LinkState, Server};
 use crate::queue::{QueueDiscipline, Queued};
 
-/// Any queue discipline under any server. Exact whether it is polled at each event or late.
+/// Any queue discipline under any server. Exact if polled at each event or late.
 #[derive(Clone)]
 pub struct HeldLink<S> {
     server: S,
@@ -16,7 +16,7 @@ pub struct HeldLink<S> {
 }
 
 impl<S: Server> HeldLink<S> {
-    /// A link which charges `overhead` bytes per packet.
+    /// Make a link which charges `overhead` bytes per packet.
     pub fn new(server: S, queue: Box<dyn QueueDiscipline>, overhead: u32) -> Self {
         Self { server, link_state: LinkState::new(queue), overhead }
     }
@@ -24,7 +24,7 @@ impl<S: Server> HeldLink<S> {
 
 impl<S: Server> PathElement for HeldLink<S> {
     fn offer(&mut self, now: Timestamp, datagram: &mut Datagram) -> Fate {
-        // What the link does at this very time comes before the arrival, as in mahimahi.
+        // Events of the link at this time come before the arrival, as in mahimahi.
         self.server.advance(now, &mut self.link_state);
         let wire = datagram.size + self.overhead;
         let packet = Queued { datagram: *datagram, wire, arrived: now };

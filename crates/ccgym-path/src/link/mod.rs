@@ -1,7 +1,7 @@
 //! The bottleneck: a schedule and a queue.
 //!
-//! With an infinite or drop-tail queue the departure of a packet is known when it arrives, so [`FifoLink`]
-//! answers at once. Active queue management decides at dequeue: [`HeldLink`] holds its packets.
+//! With an infinite or drop-tail queue the departure of a packet is known when it arrives, so [`FifoLink`] answers at
+//! once. Active queue management decides at dequeue: [`HeldLink`] holds its packets.
 
 mod fifo_link;
 mod held;

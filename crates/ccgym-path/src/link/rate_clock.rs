@@ -1,9 +1,9 @@
 //! Serialization at a rate that may change in steps, exact to the fraction of a nanosecond.
 //!
-//! A transmission ends at `ns + part/rate` nanoseconds; the fraction is carried from packet to packet while the link
-//! is busy, so that a fast link does not drift. What the outside sees is rounded up: never before the exact time.
-//! A step in the rate takes effect at its time, also within a packet: the bytes still to go are sent at the new
-//! rate. At rate zero the link pauses until the next step.
+//! A transmission ends at `ns + part/rate` nanoseconds; the fraction is carried from packet to packet while the link is
+//! busy, so that a fast link does not drift. Returned times are rounded up: never before the exact time. A step in the
+//! rate takes effect at its time, also within a packet: the remaining bytes are sent at the new rate. At rate zero the
+//! link pauses until the next step.
 
 use ccgym_core::units::{Rate, Timestamp, NANOS_PER_SEC};
 
@@ -13,7 +13,7 @@ use crate::link::waiting::Waiting;
 use crate::param::ParamCursor;
 use crate::spec::Param;
 
-/// When a transmitter has finished what it was given so far.
+/// The state of a transmitter: the end of its last transmission.
 #[derive(Clone, Debug)]
 pub struct RateClock {
     /// Whole nanoseconds at which the last transmission ends …
@@ -21,17 +21,17 @@ pub struct RateClock {
     /// … and the fraction, in 1/rate nanoseconds.
     part: u64,
     rate: u64,
-    /// Size whose serialization time is cached, and that time: whole and fraction. Streams have few sizes.
+    /// Size whose serialization time is cached, and that time: whole and fraction. Flows have few sizes.
     size: u32,
     whole: u64,
     fraction: u64,
-    /// When the rate changes next.
+    /// Time of the next change of the rate.
     until: Timestamp,
     steps: ParamCursor<Rate>,
 }
 
 impl RateClock {
-    /// An idle transmitter at time 0.
+    /// Make an idle transmitter at time 0.
     pub fn new(rate: &Param<Rate>) -> Self {
         let steps = ParamCursor::new(rate, Rate::ZERO);
         let mut clock =
@@ -40,14 +40,14 @@ impl RateClock {
         clock
     }
 
-    /// When it is free: at this time and later a packet starts at once.
+    /// Return the time from which on a packet starts at once.
     #[inline]
     pub fn free_at(&self) -> Timestamp {
         Timestamp(self.ns + u64::from(self.part != 0))
     }
 
-    /// Send `size` bytes, starting at `now` or as soon as free; the end, or [`Timestamp::NEVER`] if the rate stays
-    /// zero.
+    /// Send `size` bytes, starting at `now` or as soon as free; returns the end, or [`Timestamp::NEVER`] if the rate
+    /// stays zero.
     #[inline]
     pub fn send(&mut self, now: Timestamp, size: u32) -> Timestamp {
         if now >= self.free_at() {
@@ -77,7 +77,7 @@ impl RateClock {
         self.free_at()
     }
 
-    /// The general case: the transmission ends at or after the next step, or the rate is zero.
+    /// Handle the general case: the transmission ends at or after the next step, or the rate is zero.
     #[cold]
     fn send_across_steps(&mut self, size: u32) -> Timestamp {
         // In units of 10⁻⁹ bit: bits × ns/s, so that work = rate × nanoseconds without rounding.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against exact fractions: the k-th of a busy period ends at ⌈Σ bits · 10⁹ / rate⌉.
+        /// With exact fractions: the k-th of a busy period ends at ⌈Σ bits · 10⁹ / rate⌉.
         #[test]
         fn sums_are_exact(rate in 1u64..20_000_000_000, sizes in proptest::collection::vec(1u32..9000, 1..200)) {
             let mut clock = RateClock::new(&Param::Constant(Rate(rate)));
@@ -216,7 +216,7 @@ mod tests {
             let mut now = 0;
             for (gap, size) in packets {
                 now += gap;
-                // The fraction at a step is dropped only where the step falls between two nanoseconds of it.
+                // The fraction at a step is dropped only if the step falls between two nanoseconds of it.
                 let (a, b) = (stepped.send(Timestamp(now), size), plain.send(Timestamp(now), size));
                 prop_assert_eq!(a, b);
             }

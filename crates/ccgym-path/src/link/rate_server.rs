@@ -1,4 +1,4 @@
-//! Service at a rate, with a device buffer below the queue where there is one.
+//! Service at a rate, with a device buffer below the queue if there is one.
 
 use std::collections::VecDeque;
 
@@ -14,15 +14,15 @@ use crate::spec::Param;
 #[derive(Clone, Debug)]
 pub struct RateServer {
     clock: RateClock,
-    /// The packet in transmission, when it left the queue discipline, and the end of its transmission.
+    /// The packet in transmission, its departure from the queue discipline, and the end of its transmission.
     in_service: Option<(Queued, Timestamp, Timestamp)>,
-    /// Packets below the queue discipline, waiting for transmission, and when they left it.
+    /// Packets below the queue discipline, waiting for transmission, with their departures from it.
     device: VecDeque<(Queued, Timestamp)>,
     device_packets: usize,
 }
 
 impl RateServer {
-    /// Idle, with room for `device_packets` below the queue.
+    /// Make it idle, with room for `device_packets` below the queue.
     pub fn new(rate: &Param<Rate>, device_packets: u32) -> Self {
         Self {
             clock: RateClock::new(rate),
@@ -32,8 +32,8 @@ impl RateServer {
         }
     }
 
-    /// Start a transmission if there is none, and let the device take from the queue what it has room for.
-    /// `behind` says that the transmission before ends just now, so that its fraction of a nanosecond counts.
+    /// Start a transmission if there is none, and fill the device from the queue. `behind`: the previous transmission
+    /// ends at `now`, so that its fraction of a nanosecond counts.
     fn fill(&mut self, now: Timestamp, behind: bool, link_state: &mut LinkState) {
         if self.in_service.is_none() {
             let next = self.device.pop_front().or_else(|| link_state.dequeue(now, 0).map(|packet| (packet, now)));

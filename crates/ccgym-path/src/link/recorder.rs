@@ -1,8 +1,8 @@
 //! Link events in the order of mahimahi's log.
 //!
 //! Opportunities at or before an arrival come before it, each followed by the departures that it completed; a drop
-//! follows its arrival. A link that knows departures at arrival hands them in early, so that the streams are kept
-//! apart and merged when taken. Drops at dequeue, which mahimahi does not log, stand where they happened.
+//! follows its arrival. A link that knows departures at arrival records them early, so the streams are kept apart and
+//! merged when taken. Drops at dequeue, which mahimahi does not log, are recorded at their time.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use crate::link::rate_clock::RateClock;
 use crate::opportunities::Opportunities;
 use crate::trace::{OPPORTUNITY_BYTES, PACKET_BYTES};
 
-/// Where the `#` lines come from.
+/// Source of the `#` lines.
 #[derive(Clone, Debug)]
 enum Source {
     Trace(Opportunities),
-    /// A rate has no opportunities of its own: one is noted whenever it could have sent a full packet since the last.
-    /// The first has no bytes and marks where the rate begins, so that what readers of the log compute as capacity,
-    /// sum / (last − first), is the rate.
+    /// A rate has no opportunities: one is recorded each time it could have sent a full packet since the last. The
+    /// first has no bytes and marks the start of the rate, so that the capacity that readers of the log compute, sum /
+    /// (last − first), is the rate.
     Rate {
         clock: RateClock,
         next: Timestamp,
@@ -35,7 +35,7 @@ impl Source {
         }
     }
 
-    /// The bytes of the next opportunity, which is over.
+    /// Return the bytes of the next opportunity, and remove it.
     fn take(&mut self) -> u32 {
         match self {
             Self::Trace(cursor) => {
@@ -58,17 +58,17 @@ pub struct Recorder {
     source: Source,
     /// Arrivals and drops at arrival, in time order.
     arrivals: VecDeque<LinkEvent>,
-    /// Departures and drops at dequeue, in time order, with the number of the opportunity that they belong to.
+    /// Departures and drops at dequeue, in time order, with the number of their opportunity.
     exits: VecDeque<(u64, LinkEvent)>,
 }
 
 impl Recorder {
-    /// For a link over a trace, from where the cursor stands.
+    /// Make it for a link over a trace, from the cursor's position.
     pub fn for_trace(opportunities: Opportunities) -> Self {
         Self::new(Source::Trace(opportunities))
     }
 
-    /// For a link at a rate; `clock` has sent nothing yet.
+    /// Make it for a link at a rate; `clock` has sent nothing yet.
     pub fn for_rate(clock: RateClock) -> Self {
         Self::new(Source::Rate { clock, next: Timestamp::ZERO, number: 0 })
     }
@@ -77,33 +77,33 @@ impl Recorder {
         Self { source, arrivals: VecDeque::new(), exits: VecDeque::new() }
     }
 
-    /// Bytes that the recorded events take.
+    /// Return the bytes of the recorded events.
     pub fn held_bytes(&self) -> usize {
         self.arrivals.capacity() * std::mem::size_of::<LinkEvent>()
             + self.exits.capacity() * std::mem::size_of::<(u64, LinkEvent)>()
     }
 
-    /// A unit arrives.
+    /// Record the arrival of a unit.
     pub fn arrived(&mut self, now: Timestamp, wire: u32, flow: u32) {
         self.arrivals.push_back(LinkEvent::Arrival(now, wire, flow));
     }
 
-    /// A unit is dropped because of an arrival at `now`: that unit, or an older one.
+    /// Record the drop of a unit because of an arrival at `now`: that unit, or an older one.
     pub fn dropped_at_arrival(&mut self, now: Timestamp, wire: u32, flow: u32) {
         self.arrivals.push_back(LinkEvent::Drop(now, wire, flow));
     }
 
-    /// A unit which arrived at `arrived` departs in opportunity `number` (0 for a rate).
+    /// Record the departure of a unit that arrived at `arrived`, in opportunity `number` (0 for a rate).
     pub fn departs(&mut self, at: Timestamp, number: u64, wire: u32, flow: u32, arrived: Timestamp) {
         self.exits.push_back((number, LinkEvent::Departure(at, wire, flow, arrived)));
     }
 
-    /// A unit is dropped when the queue is read in opportunity `number` (0 for a rate).
+    /// Record the drop of a unit when the queue is read in opportunity `number` (0 for a rate).
     pub fn dropped_at_dequeue(&mut self, at: Timestamp, number: u64, wire: u32, flow: u32) {
         self.exits.push_back((number, LinkEvent::Drop(at, wire, flow)));
     }
 
-    /// Everything up to and including `until`; the rest stays for the next call. With [`Timestamp::NEVER`], up to
+    /// Take the events up to and including `until`; the rest stays for the next call. With [`Timestamp::NEVER`], up to
     /// the last recorded event, since opportunities have no end.
     pub fn take(&mut self, until: Timestamp) -> Vec<LinkEvent> {
         let until = if until.is_set() {

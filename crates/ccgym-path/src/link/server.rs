@@ -1,4 +1,4 @@
-//! What a held link is made of: a server that takes packets from the queue, and the bookkeeping of both.
+//! Parts of a held link: a server that takes packets from the queue, and the common state.
 
 use std::collections::VecDeque;
 
@@ -10,29 +10,29 @@ use crate::queue::{QueueDiscipline, Queued};
 
 /// A transmitter that decides when the queue is read.
 pub trait Server: Clone + Send + Sync + 'static {
-    /// Do everything that happens at or before `now`.
+    /// Process all events at or before `now`.
     fn advance(&mut self, now: Timestamp, link_state: &mut LinkState);
 
-    /// A packet has entered the queue at `now`; everything up to then has been done.
+    /// Process a packet that has entered the queue at `now`; all earlier events are processed.
     fn packet_queued(&mut self, _now: Timestamp, _link_state: &mut LinkState) {}
 
-    /// When there is something to do next.
+    /// Return the time of the next event.
     fn next_event(&self, link_state: &LinkState) -> Timestamp;
 
-    /// Whether a unit of this size can ever be delivered.
+    /// True if a unit of this size can ever be delivered.
     fn carries(&self, wire: u32) -> bool;
 
-    /// A recorder for the events of this server, which has not started.
+    /// Make a recorder for the events of this server, which has not started.
     fn recorder(&self) -> Recorder;
 }
 
-/// Queue, releases to hand out, counters and log.
+/// Queue, pending releases, counters and log.
 #[derive(Clone)]
 pub struct LinkState {
     queue: Box<dyn QueueDiscipline>,
-    /// What has happened and was not yet polled, in time order.
+    /// Releases that were not yet polled, in time order.
     pending: VecDeque<Release>,
-    /// Scratch space for the queue discipline.
+    /// Buffer for the queue discipline.
     dropped: Vec<Queued>,
     counters: Counters,
     recorder: Option<Box<Recorder>>,
@@ -43,7 +43,7 @@ impl LinkState {
         Self { queue, pending: VecDeque::new(), dropped: Vec::new(), counters: Counters::default(), recorder: None }
     }
 
-    /// Bytes that waiting packets and recorded events take.
+    /// Return the bytes of waiting packets, and of recorded events.
     pub fn held_bytes(&self) -> (usize, usize) {
         // A queue grows by doubling.
         let queued = 2 * self.queue.backlog().0 as usize * std::mem::size_of::<Queued>();
@@ -51,7 +51,7 @@ impl LinkState {
         (queued + pending, self.recorder.as_ref().map_or(0, |recorder| recorder.held_bytes()))
     }
 
-    /// Whether nothing waits in the queue.
+    /// True if no packet waits in the queue.
     pub fn is_empty(&self) -> bool {
         self.queue.backlog().0 == 0
     }
@@ -65,7 +65,7 @@ impl LinkState {
         packet
     }
 
-    /// Account for what the queue dropped: at dequeue in opportunity `number`, or because of an arrival.
+    /// Count the packets that the queue dropped: at dequeue in opportunity `number`, or because of an arrival.
     #[cold]
     fn settle_dropped(&mut self, now: Timestamp, number: Option<u64>) {
         for lost in self.dropped.drain(..) {
@@ -80,7 +80,8 @@ impl LinkState {
         }
     }
 
-    /// A packet which left the queue at `left_queue` leaves the link at `at`, in opportunity `number` (0 for a rate).
+    /// Release a packet which left the queue at `left_queue` and leaves the link at `at`, in opportunity `number` (0
+    /// for a rate).
     pub fn depart(&mut self, packet: &Queued, left_queue: Timestamp, at: Timestamp, number: u64) {
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(packet.wire);
@@ -92,13 +93,13 @@ impl LinkState {
         }
     }
 
-    /// A packet that was fetched can never be delivered.
+    /// Drop a packet that was fetched and can never be delivered.
     pub fn lose(&mut self, packet: &Queued, at: Timestamp) {
         self.counters.dropped += 1;
         self.pending.push_back(Release::Drop(packet.datagram, at));
     }
 
-    /// An arrival. `deliverable` is false for a unit that the server cannot carry.
+    /// Enqueue an arrival. `deliverable` is false for a unit that the server cannot carry.
     #[inline]
     pub(crate) fn enqueue(&mut self, now: Timestamp, packet: Queued, deliverable: bool) -> Fate {
         self.counters.arrived += 1;

@@ -1,4 +1,4 @@
-//! Links as a whole: worked examples of mahimahi's rules, and equivalence with a slow, literal model.
+//! Tests of whole links: worked examples of mahimahi's rules, and equivalence with a slow, literal model.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum Outcome {
     Held,
 }
 
-/// How often the driver polls; the result must not depend on it.
+/// Interval of the driver's polls; the result must not depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Polling {
     AtEachEvent,
@@ -130,7 +130,7 @@ fn wrapping_serves_full_packets() {
     let link = &mut *over(&[5, 10, 10, 20], QueueSpec::Infinite);
     assert_eq!(left_ms(&drive(link, &[(ms(0), 1500); 8], Polling::AtEachEvent)), [5, 10, 10, 20, 25, 30, 30, 40]);
     let link = &mut *over(&[0, 1, 2, 3], QueueSpec::Infinite);
-    // The opportunity at 0 is burnt by the arrival at 0.
+    // The arrival at 0 uses up the opportunity at 0.
     assert_eq!(left_ms(&drive(link, &[(ms(0), 1500); 8], Polling::AtEachEvent)), [1, 2, 3, 3, 4, 5, 6, 6]);
 }
 
@@ -205,7 +205,7 @@ fn the_log_example_of_the_reference() {
     let (read, lines) = parse_log(&text).expect("own log");
     assert_eq!(read, header);
     assert_eq!(lines.len(), 9);
-    // mahimahi's master writes drops as lines of their own.
+    // mahimahi's master writes drops as separate lines.
     let of_master = expected.replace("# 43 d", "43 d");
     assert_eq!(parse_log(of_master.as_bytes()).expect("a log of mahimahi's master"), (read, lines.clone()));
     assert_eq!(lines[4], LogLine::Drop { ms: 43, packets: 1, bytes: 1504 });
@@ -247,8 +247,8 @@ fn a_rate_notes_its_capacity() {
 }
 
 proptest! {
-    /// What Pantheon and mahimahi's scripts compute from the log, sum / (last − first), is the rate, but for the
-    /// nanosecond to which the last opportunity is rounded.
+    /// The rate that Pantheon and mahimahi's scripts compute from the log, sum / (last − first), is the link's, up to
+    /// the nanosecond to which the last opportunity is rounded.
     #[test]
     fn the_opportunities_of_a_rate_average_to_it(kbps in 100u64..2_000_000, overhead in 0u32..40) {
         let mut link = FifoLink::new(RateClock::new(&Param::Constant(Rate(kbps * 1000))), Limits::NONE, overhead, 0);
@@ -352,7 +352,7 @@ fn times() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-/// Bursts and pauses, full and small packets, whole milliseconds and others.
+/// Make bursts and pauses, full and small packets, at whole milliseconds and other times.
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![
         4 => Just(0u64),
@@ -525,7 +525,7 @@ proptest! {
             }
         }
 
-        // From the same seed, whatever the polling, and from an exact copy in the middle.
+        // The result is the same for the same seed, any polling, and a clone in the middle.
         prop_assert_eq!(&drive(&mut *make(), &arrivals, Polling::AtEachEvent), &outcomes);
         let cut = cut.min(arrivals.len());
         let mut original = make();

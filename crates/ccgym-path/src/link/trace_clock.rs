@@ -1,9 +1,9 @@
-//! Transmission by a delivery trace where departures are known at arrival.
+//! Transmission by a delivery trace, with departures known at arrival.
 //!
 //! Mahimahi's rules (`link_queue.cc`): a packet needs its wire bytes from opportunities later than its arrival's
-//! millisecond; bytes that it leaves over serve the next packet if that is already waiting, and are lost otherwise.
-//! Opportunities lie on whole milliseconds, so comparing them with the arrival in nanoseconds is the same as
-//! comparing them with the arrival truncated to milliseconds.
+//! millisecond; the bytes it leaves over serve the next packet if that is already waiting, and are lost otherwise.
+//! Opportunities are on whole milliseconds, so comparing them with the arrival in nanoseconds is the same as comparing
+//! them with the arrival truncated to milliseconds.
 
 use ccgym_core::units::Timestamp;
 
@@ -17,13 +17,13 @@ use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES};
 #[derive(Clone, Debug)]
 pub struct TraceClock {
     opportunities: Opportunities,
-    /// The opportunity in which the last packet ends, and what that packet leaves of it.
+    /// The opportunity in which the last packet ends, and its remaining bytes.
     last: Timestamp,
     left: u32,
 }
 
 impl TraceClock {
-    /// At the start of `trace`.
+    /// Start at the beginning of `trace`.
     pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
         Self { opportunities: Opportunities::new(trace, once), last: Timestamp::ZERO, left: 0 }
     }
@@ -47,7 +47,7 @@ impl Schedule for TraceClock {
         wire <= OPPORTUNITY_BYTES
     }
 
-    /// A packet whose first byte has gone has left the queue. Where the trace does not repeat and is used up, neither this
+    /// A packet whose first byte was sent has left the queue. At the end of a trace that does not repeat, neither this
     /// packet nor a later one is ever delivered.
     #[inline]
     fn transmit(&mut self, _now: Timestamp, wire: u32) -> (Timestamp, Timestamp) {

@@ -1,4 +1,4 @@
-//! Service by a delivery trace, packet by packet, as mahimahi does it.
+//! Service by a delivery trace, packet by packet, as in mahimahi.
 
 use ccgym_core::units::Timestamp;
 
@@ -12,14 +12,14 @@ use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES};
 #[derive(Clone, Debug)]
 pub struct TraceServer {
     opportunities: Opportunities,
-    /// The packet in transit, when it was fetched, and its bytes still to go.
+    /// The packet in transit, the time of its fetch, and its remaining bytes.
     in_transit: Option<(Queued, Timestamp, u32)>,
     /// Time of the last opportunity used.
     last: Timestamp,
 }
 
 impl TraceServer {
-    /// At the start of `trace`.
+    /// Start at the beginning of `trace`.
     pub fn new(trace: &DeliveryTrace, once: bool) -> Self {
         Self { opportunities: Opportunities::new(trace, once), in_transit: None, last: Timestamp::ZERO }
     }
@@ -41,7 +41,7 @@ impl TraceServer {
         }
     }
 
-    /// The trace is used up: nothing that waits is ever delivered.
+    /// Drop all waiting packets, since the trace has ended.
     fn lose_all(&mut self, link_state: &mut LinkState) {
         if let Some((packet, ..)) = self.in_transit.take() {
             link_state.lose(&packet, self.last);
@@ -78,7 +78,7 @@ impl Server for TraceServer {
     }
 
     fn carries(&self, wire: u32) -> bool {
-        // Mahimahi's shell aborts on a packet larger than an opportunity; here only the packet does.
+        // Mahimahi's shell aborts on a packet larger than an opportunity; here only the packet is lost.
         wire <= OPPORTUNITY_BYTES && self.opportunities.peek().is_set()
     }
 

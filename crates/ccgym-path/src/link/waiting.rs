@@ -1,15 +1,15 @@
-//! Occupancy of a FIFO whose service is known at arrival: who still waits, and whether one more may.
+//! Occupancy of a FIFO whose service is known at arrival.
 
 use ccgym_core::units::Timestamp;
 
 use crate::spec::LimitSpec;
 
-/// Limits of a queue; `u64::MAX` where there is none.
+/// Limits of a queue; `u64::MAX` if there is none.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Packets that may wait.
+    /// Max waiting packets.
     pub packets: u64,
-    /// Wire bytes that may wait.
+    /// Max waiting wire bytes.
     pub bytes: u64,
 }
 
@@ -17,7 +17,7 @@ impl Limits {
     /// No limit.
     pub const NONE: Self = Self { packets: u64::MAX, bytes: u64::MAX };
 
-    /// Whether a queue may hold this.
+    /// True if a queue may hold this.
     #[inline]
     pub fn hold(&self, packets: u64, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes
@@ -55,7 +55,7 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// Forget who has left by `now`.
+    /// Remove packets that have left by `now`.
     #[inline]
     pub fn pop_until(&mut self, now: Timestamp) {
         while self.len > 0 {
@@ -69,14 +69,14 @@ impl Waiting {
         }
     }
 
-    /// Forget all.
+    /// Remove all packets.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
         self.bytes = 0;
     }
 
-    /// One more, which leaves the queue at `leaves`.
+    /// Add a packet, which leaves the queue at `leaves`.
     #[inline]
     pub fn push(&mut self, leaves: Timestamp, bytes: u32) {
         if self.len == self.slots.len() {
@@ -99,25 +99,25 @@ impl Waiting {
         self.head = 0;
     }
 
-    /// Bytes that it takes.
+    /// Return the bytes of memory in use.
     pub fn held_bytes(&self) -> usize {
         std::mem::size_of_val(&*self.slots)
     }
 
-    /// When the `back`-th from the end (1: the last) leaves, if that many wait.
+    /// Return when the `back`-th packet from the end (1: the last) leaves, if that many wait.
     #[inline]
     pub fn leaves_from_back(&self, back: usize) -> Option<Timestamp> {
         let ahead = self.len.checked_sub(back)?;
         Some(self.slots[self.head.wrapping_add(ahead) & (self.slots.len() - 1)].leaves)
     }
 
-    /// Whether one more of `bytes` keeps the limits.
+    /// True if one more packet of `bytes` is within the limits.
     #[inline]
     pub fn admits(&self, limits: &Limits, bytes: u32) -> bool {
         limits.hold(self.len as u64 + 1, self.bytes + u64::from(bytes))
     }
 
-    /// Packets and wire bytes.
+    /// Return packets and wire bytes.
     #[inline]
     pub fn backlog(&self) -> (u64, u64) {
         (self.len as u64, self.bytes)

@@ -5,12 +5,12 @@ use ccgym_core::units::{TimeSpan, Timestamp};
 use crate::queue::store::Store;
 use crate::queue::Queued;
 
-/// The clock of ns-3's CoDel, and Linux's, counts units of 2¹⁰ ns.
+/// The clock of CoDel in ns-3 and Linux counts units of 2¹⁰ ns.
 const CLOCK_SHIFT: u32 = 10;
-/// A queue of fewer bytes is not standing in ns-3: one full packet of IP.
+/// ns-3: bytes below which a queue is not standing: one full packet of IP.
 const NS3_MIN_BYTES: u64 = 1500;
 
-/// 1/√count in units of 2⁻¹⁶, improved by one step of Newton's method per drop, as Linux and ns-3 have it.
+/// 1/√count in units of 2⁻¹⁶, improved by one step of Newton's method per drop, as in Linux and ns-3.
 #[derive(Clone, Copy, Debug)]
 struct InverseRoot(u16);
 
@@ -25,7 +25,7 @@ impl InverseRoot {
         self.0 = ((rest.wrapping_mul(root) >> 31) >> 16) as u16;
     }
 
-    /// This share of `span`, which is in units of the clock.
+    /// Return this share of `span`, which is in units of the clock.
     const fn of(self, span: u64) -> u64 {
         (span * ((self.0 as u64) << 16)) >> 32
     }
@@ -37,21 +37,21 @@ pub struct ControlLaw {
     target: TimeSpan,
     interval: TimeSpan,
     ecn: bool,
-    /// As ns-3.37 has it: the inverse root, the clock, what is a standing queue, and which episode is recent.
+    /// True for the rules of ns-3.37: inverse root, clock, minimum of a standing queue, and recent episodes.
     ns3: bool,
     inverse_root: InverseRoot,
-    /// When the delay will have been above target for an interval.
+    /// Time at which the delay will have been above target for an interval.
     first_above_time: Option<Timestamp>,
     next_drop: Timestamp,
     count: u32,
     count_at_entry: u32,
     dropping: bool,
-    /// The largest unit seen: with no more than that queued, a queue is not standing.
+    /// Size of the largest unit so far: with no more than that queued, a queue is not standing.
     largest: u32,
 }
 
 impl ControlLaw {
-    /// At rest. With `ecn`, ECN-capable packets are marked instead of dropped; with `ns3` it is that of ns-3.37.
+    /// Make it idle. With `ecn`, ECN-capable packets are marked instead of dropped; `ns3` selects the rules of ns-3.37.
     pub fn new(target: TimeSpan, interval: TimeSpan, ecn: bool, ns3: bool) -> Self {
         let counted = |span: TimeSpan| if ns3 { TimeSpan(span.0 >> CLOCK_SHIFT << CLOCK_SHIFT) } else { span };
         Self {
@@ -69,15 +69,15 @@ impl ControlLaw {
         }
     }
 
-    /// A unit of `wire` bytes enters the queue.
+    /// Note a unit of `wire` bytes that enters the queue.
     #[inline]
     pub fn observe(&mut self, wire: u32) {
         self.largest = self.largest.max(wire);
     }
 
-    /// The next packet to send; those dropped on the way are appended to `dropped`, and those marked are counted.
+    /// Return the next packet to send; dropped ones are appended to `dropped`, and marked ones are counted.
     pub fn next(&mut self, now: Timestamp, store: &mut Store, dropped: &mut Vec<Queued>) -> Option<Queued> {
-        // The common case, spelled out because it is the hot one: no standing queue.
+        // The fast path: no standing queue.
         if !self.dropping && store.front().is_some_and(|head| now.since(head.arrived) < self.target) {
             self.first_above_time = None;
             return store.pop();
@@ -106,10 +106,10 @@ impl ControlLaw {
                 (packet, _) = self.take(now, store);
             }
             self.dropping = true;
-            // Where the last episode is recent, resume near the rate of drops that it ended with.
+            // If the last episode is recent, resume near the rate of drops that it ended with.
             let grown = self.count.wrapping_sub(self.count_at_entry);
             let clock = self.clock(now);
-            // In ns-3 an episode that ended before its next drop was due is not.
+            // In ns-3 an episode that ended before its next drop was due is not recent.
             let recent = clock.since(self.next_drop).0 < self.interval.0.saturating_mul(16)
                 && !(self.ns3 && clock < self.next_drop);
             if grown > 1 && recent {
@@ -125,7 +125,7 @@ impl ControlLaw {
         packet
     }
 
-    /// Take the head, and say whether its delay has been above target for an interval.
+    /// Take the head; returns true with it if its delay has been above target for an interval.
     fn take(&mut self, now: Timestamp, store: &mut Store) -> (Option<Queued>, bool) {
         let Some(packet) = store.pop() else {
             self.first_above_time = None;
@@ -141,7 +141,7 @@ impl ControlLaw {
         (Some(packet), if self.ns3 { clock > ok_to_drop } else { clock >= ok_to_drop })
     }
 
-    /// The time as the law sees it.
+    /// Convert the time to CoDel's clock.
     #[inline]
     fn clock(&self, now: Timestamp) -> Timestamp {
         if self.ns3 {
@@ -151,7 +151,7 @@ impl ControlLaw {
         }
     }
 
-    /// True if the packet was marked and goes on; false if it was dropped.
+    /// Return true if the packet was marked and continues; false if it was dropped.
     fn mark_or_drop(&self, packet: &mut Option<Queued>, store: &mut Store, dropped: &mut Vec<Queued>) -> bool {
         let Some(p) = packet else { return false };
         if self.ecn && store.mark(p) {
@@ -161,7 +161,7 @@ impl ControlLaw {
         false
     }
 
-    /// An interval divided by the square root of the number of drops.
+    /// Add the interval divided by the square root of the number of drops.
     fn after(&self, from: Timestamp) -> Timestamp {
         if self.ns3 {
             let units = self.inverse_root.of(self.interval.0 >> CLOCK_SHIFT);

@@ -1,6 +1,6 @@
 //! Accept, then drop the oldest until the limits hold (mahimahi's `drophead`).
 //!
-//! Mahimahi stops with an assertion where a byte limit needs more than one head drop; here the drops are made.
+//! Mahimahi aborts with an assertion if a byte limit needs more than one head drop; here the drops are made.
 
 use ccgym_core::units::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct Drophead {
 }
 
 impl Drophead {
-    /// Empty.
+    /// Make an empty queue.
     pub fn new(limit: &LimitSpec) -> Self {
         Self { store: Store::default(), limits: limit.into() }
     }
@@ -28,7 +28,7 @@ impl QueueDiscipline for Drophead {
         self.store.push(packet);
         while !self.store.within(&self.limits) {
             match self.store.pop() {
-                // Down to the arrival itself: larger than the limit.
+                // The arrival itself is larger than the limit.
                 Some(_) if self.store.is_empty() => return false,
                 Some(oldest) => dropped.push(oldest),
                 None => return false,

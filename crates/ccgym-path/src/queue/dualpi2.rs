@@ -1,9 +1,9 @@
 //! DualPI2 (RFC 9332 appendix A): a short queue for L4S traffic and a longer one for the rest, whose probabilities are
-//! coupled so that flows of both kinds get like shares.
+//! coupled so that flows of both kinds get similar shares.
 //!
-//! The base probability p′ comes from one PI controller. A classic packet is dropped (or marked) with p′², an L4S packet
-//! marked with coupling·p′, or when it waited longer than a step. Where RFC 9332 leaves a choice (scheduler, measure of
-//! delay, step in place of a ramp, overload), it is that of Linux (`sch_dualpi2.c`, behavior).
+//! The base probability p′ comes from one PI controller. A classic packet is dropped (or marked) with p′², an L4S
+//! packet marked with coupling·p′, or when it waited longer than a step. Where RFC 9332 has options (scheduler, measure
+//! of delay, step in place of a ramp, overload), the choice is that of Linux (`sch_dualpi2.c`, behavior).
 
 use ccgym_core::packet::Ecn;
 use ccgym_core::rng::Rng;
@@ -15,7 +15,7 @@ use crate::queue::store::Store;
 use crate::queue::{QueueDiscipline, Queued};
 use crate::spec::LimitSpec;
 
-/// With less than this in both queues, no packet is chosen by probability: two packets.
+/// Bytes in both queues below which no packet is chosen by probability: two packets.
 const MIN_BYTES: u64 = 2 * 1500;
 
 /// Two queues under one limit.
@@ -29,7 +29,7 @@ pub struct DualPi2 {
     probability: f64,
     coupling: f64,
     step: TimeSpan,
-    /// Share of the link that classic traffic has at least.
+    /// Min share of the link for classic traffic.
     classic_share: f64,
     /// Bytes that classic traffic may send before L4S does; it is served while this is positive.
     credit: f64,
@@ -37,7 +37,7 @@ pub struct DualPi2 {
 }
 
 impl DualPi2 {
-    /// Empty, at time 0.
+    /// Make empty queues at time 0.
     pub fn new(
         limit: &LimitSpec,
         controller: PiController,
@@ -72,19 +72,18 @@ impl DualPi2 {
         self.l4s.is_empty() && self.classic.is_empty()
     }
 
-    /// Make the updates that were due since the last one.
+    /// Make the updates that are due.
     fn catch_up(&mut self, now: Timestamp) {
         loop {
             let at_rest = self.is_empty() && self.probability == 0.0;
             let Some(at) = self.controller.due(now, at_rest) else { return };
-            // The longer of both waits, so that too much L4S traffic is seen as well.
+            // The max of both waits, so that too much L4S traffic counts as well.
             let delay = self.classic.age(at).max(self.l4s.age(at));
             self.probability = (self.probability + self.controller.change(delay)).clamp(0.0, 1.0);
         }
     }
 
-    /// Whether the next packet is an L4S packet: weighted round robin, in which classic traffic has its share while both
-    /// wait.
+    /// True if the next packet is an L4S packet: weighted round robin, with classic traffic's share while both wait.
     fn l4s_is_next(&mut self) -> bool {
         if self.l4s.is_empty() || self.classic.is_empty() {
             self.credit = 0.0;
@@ -93,17 +92,17 @@ impl DualPi2 {
         self.credit <= 0.0
     }
 
-    /// What was sent, while both waited, moves the credit.
+    /// Update the credit by a packet sent while both waited.
     fn charge(&mut self, packet: &Queued, l4s: bool) {
         let bytes = f64::from(packet.wire);
         self.credit += if l4s { self.classic_share * bytes } else { (self.classic_share - 1.0) * bytes };
     }
 
-    /// False: the packet is dropped.
+    /// Decide by probability; false: the packet is dropped.
     fn passes(&mut self, now: Timestamp, packet: &mut Queued, l4s: bool) -> bool {
         let p = self.probability;
         let enough = self.l4s.bytes() + self.classic.bytes() + u64::from(packet.wire) >= MIN_BYTES;
-        // L4S marks are all in use: both kinds are dropped alike (RFC 9332 on saturation).
+        // All L4S packets are marked: both kinds are dropped alike (RFC 9332 on saturation).
         let overload = enough && self.coupling * p > 1.0;
         let both = |rng: &mut Rng| rng.uniform().max(rng.uniform()) < p;
         if l4s {
@@ -173,7 +172,7 @@ mod tests {
         DualPi2::new(&LimitSpec { packets: Some(10_000), bytes: None }, controller, 2.0, MS, 0.1, (1, 0))
     }
 
-    /// RFC 9332 appendix A by hand: Δp′ = 0.16·(delay − 15 ms) + 3.2·growth, at 16, 32 and 48 ms.
+    /// RFC 9332 appendix A: Δp′ = 0.16·(delay − 15 ms) + 3.2·growth, at 16, 32 and 48 ms.
     #[test]
     fn probability_follows_the_equation() {
         let mut queue = dualpi2();
@@ -198,12 +197,12 @@ mod tests {
             p -= 0.16 * 0.015;
         }
         assert!(p < 0.0);
-        // What changes nothing is passed over: step by step this would take hours.
+        // Updates without effect are skipped: step by step this would take hours.
         queue.catch_up(Timestamp::from_millis(1_000_000_000_000));
         assert_eq!(queue.probability, 0.0);
     }
 
-    /// The controller sees the longer of both waits, and its probability ends at one.
+    /// The controller uses the max of both waits, and its probability ends at one.
     #[test]
     fn the_longer_wait_counts() {
         for (l4s, classic) in [(6, 11), (11, 6)] {
@@ -218,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Share of packets that are marked, and dropped, at a base probability.
+    /// Return the share of packets that are marked, and dropped, at a base probability.
     fn shares(probability: f64, coupling: f64, ecn: Ecn) -> (f64, f64) {
         let mut queue = DualPi2 { coupling, ..dualpi2() };
         let (mut dropped, mut marked) = (vec![], 0.0);
@@ -242,13 +241,13 @@ mod tests {
             (0.1, 2.0, Ecn::NotEct, 0.0, 0.01),
             (0.3, 2.0, Ecn::NotEct, 0.0, 0.09),
             (0.3, 2.0, Ecn::Ect0, 0.09, 0.0),
-            // k changes the marks alone.
+            // k only changes the marks.
             (0.3, 1.0, Ecn::Ect1, 0.3, 0.0),
             (0.3, 1.0, Ecn::NotEct, 0.0, 0.09),
-            // Marks are all in use, but not more than all.
+            // All packets are marked.
             (0.5, 2.0, Ecn::Ect1, 1.0, 0.0),
             (0.5, 2.0, Ecn::Ect0, 0.25, 0.0),
-            // Overload: both kinds are dropped with p′². What is left of L4S traffic is marked, of classic traffic not.
+            // Overload: both kinds are dropped with p′². The other L4S packets are marked, classic ones are not.
             (0.8, 2.0, Ecn::Ect1, 0.36, 0.64),
             (0.8, 2.0, Ecn::Ect0, 0.0, 0.64),
             (0.8, 2.0, Ecn::NotEct, 0.0, 0.64),
@@ -262,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A packet that is alone is not chosen by probability, of whichever kind; the step counts all the same.
+    /// A packet alone is not chosen by probability, of either kind; the step still applies.
     #[test]
     fn a_packet_alone_is_spared() {
         for (ecn, waited, left) in [
@@ -288,7 +287,7 @@ mod tests {
         assert_eq!((found, dropped.len()), (Some(2), 1));
     }
 
-    /// What arrives marked already goes with L4S traffic (RFC 9331), and the limit is over both queues.
+    /// Packets that arrive marked go with L4S traffic (RFC 9331), and the limit is over both queues.
     #[test]
     fn packets_are_told_apart_by_their_codepoint() {
         let mut queue = dualpi2();
@@ -306,7 +305,7 @@ mod tests {
             queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect1), &mut vec![]);
             queue.enqueue(Timestamp::from_millis(ms), full_packet(ms, Ecn::Ect0), &mut vec![]);
         }
-        // At 2 ms the second L4S packet is just 1 ms old. Classic packets come last, and never by the step.
+        // At 2 ms the second L4S packet is just 1 ms old. Classic packets come last, and are never marked by the step.
         let left: Vec<_> = std::iter::from_fn(|| queue.dequeue(Timestamp::from_millis(2), &mut vec![])).collect();
         let found: Vec<_> = left.iter().map(|packet| (packet.arrived.as_millis(), packet.datagram.ecn)).collect();
         assert_eq!(found, [(0, Ecn::Ce), (0, Ecn::Ect0), (1, Ecn::Ect1), (1, Ecn::Ect0)]);

@@ -1,7 +1,7 @@
-//! One FIFO under a limit: the frame of the disciplines that keep a single queue. What a [`Rule`] adds to it is in one
-//! file each; without one ([`NoRule`]) it is mahimahi's `infinite` and `droptail`.
+//! One FIFO under a limit: the base of the disciplines with a single queue. Each [`Rule`] is in a file; without one
+//! ([`NoRule`]) it is mahimahi's `infinite` and `droptail`.
 //!
-//! Links over these two answer at arrival; this is their form for held links.
+//! Links with these two answer at arrival; this is their form for held links.
 
 use ccgym_core::units::Timestamp;
 
@@ -9,15 +9,15 @@ use crate::link::waiting::Limits;
 use crate::queue::store::Store;
 use crate::queue::{QueueDiscipline, Queued};
 
-/// What a discipline does beyond keeping packets in order and dropping arrivals beyond the limit.
+/// The rule of a discipline in addition to order and the drop of arrivals beyond the limit.
 pub trait Rule: Clone + Send + Sync + 'static {
-    /// A packet arrives at `store`; `room` says whether the limit holds with it. False: it is dropped. A rule marks with
+    /// Process a packet that arrives at `store`; `room` is true if it is within the limit. False: it is dropped. A rule
     /// [`Store::mark`].
     fn admit(&mut self, _now: Timestamp, _packet: &mut Queued, _store: &mut Store, room: bool) -> bool {
         room
     }
 
-    /// The link takes a packet; those dropped on the way are appended to `dropped`.
+    /// Return the packet that the link takes; dropped ones are appended to `dropped`.
     fn dequeue(&mut self, _now: Timestamp, store: &mut Store, _dropped: &mut Vec<Queued>) -> Option<Queued> {
         store.pop()
     }
@@ -29,7 +29,7 @@ pub struct NoRule;
 
 impl Rule for NoRule {}
 
-/// A queue under `rule`.
+/// A queue with `rule`.
 #[derive(Clone)]
 pub struct Fifo<R> {
     pub(super) store: Store,
@@ -38,7 +38,7 @@ pub struct Fifo<R> {
 }
 
 impl<R: Rule> Fifo<R> {
-    /// Empty.
+    /// Make an empty queue.
     pub fn new(limits: impl Into<Limits>, rule: R) -> Self {
         Self { store: Store::default(), limits: limits.into(), rule }
     }

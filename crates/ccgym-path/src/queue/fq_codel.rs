@@ -1,6 +1,6 @@
 //! FQ-CoDel (RFC 8290): deficit round robin over flow queues, new flows first, each under CoDel.
 //!
-//! Flows are told apart by the datagram's flow index, hashed with a perturbation drawn from the seed.
+//! Flows are the datagrams' flow indices, hashed with a perturbation drawn from the seed.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::queue::store::Store;
 use crate::queue::{QueueDiscipline, Queued};
 use crate::spec::LimitSpec;
 
-/// Over the limit, at most this many packets are dropped at once (RFC 8290 §4.1).
+/// Max packets dropped at once over the limit (RFC 8290 §4.1).
 const DROP_BATCH: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ struct FlowQueue {
     store: Store,
     law: ControlLaw,
     deficit: i64,
-    /// In the list of new or old flows.
+    /// True if in the list of new or old flows.
     listed: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct FqCodel {
 }
 
 impl FqCodel {
-    /// Empty, with `flows` queues (at least one), each under a copy of `law`.
+    /// Make it empty, with `flows` queues (at least one), each under a clone of `law`.
     pub fn new(limit: &LimitSpec, law: ControlLaw, quantum: u32, flows: u32, seed: u64, index: u64) -> Self {
         let queue = FlowQueue { store: Store::default(), law, deficit: 0, listed: false };
         Self {
@@ -68,7 +68,7 @@ impl FqCodel {
         self.bytes -= u64::from(packet.wire);
     }
 
-    /// Drop from the head of the fattest queue: half of its bytes, at most a batch.
+    /// Drop from the head of the queue with the most bytes: half of its bytes, at most a batch.
     fn shed(&mut self, dropped: &mut Vec<Queued>) {
         let Some(fattest) = (0..self.flows.len()).max_by_key(|&i| (self.flows[i].store.bytes(), usize::MAX - i)) else {
             return;
@@ -100,7 +100,7 @@ impl QueueDiscipline for FqCodel {
         }
         while !self.limits.hold(self.packets, self.bytes) {
             self.shed(dropped);
-            // Heads go first: the arrival is gone exactly if its queue is empty, and then it went last.
+            // Heads are dropped first: the arrival was dropped exactly if its queue is empty.
             if self.flows[index].store.is_empty() {
                 let gone = dropped.iter().rposition(|p| p.datagram.id == packet.datagram.id);
                 if let Some(position) = gone {
@@ -144,7 +144,7 @@ impl QueueDiscipline for FqCodel {
                 return Some(p);
             }
             if from_new {
-                // An emptied new flow must wait one round, so that it cannot starve the old ones by coming back.
+                // An emptied new flow must wait one round, so that it cannot starve the old ones.
                 self.new.pop_front();
                 self.old.push_back(index);
             } else {

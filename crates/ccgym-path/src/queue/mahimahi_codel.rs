@@ -1,7 +1,7 @@
-//! Mahimahi's `codel`, quirks included (`src/packet`; behavior checked against its public source, own code).
+//! Mahimahi's `codel`, including its deviations (`src/packet`; behavior checked against its public source, own code).
 //!
-//! It differs from RFC 8289 thus: the clock counts whole milliseconds; the packet taken first is always the one
-//! delivered, and what the drop decision discards is the packet *behind* it; the queue never drops its last packet.
+//! Differences from RFC 8289: the clock counts whole milliseconds; the packet taken first is always the one delivered,
+//! and a drop discards the packet *behind* it; the queue never drops its last packet.
 
 use ccgym_core::units::Timestamp;
 
@@ -10,12 +10,12 @@ use crate::queue::store::Store;
 use crate::queue::Queued;
 use crate::trace::OPPORTUNITY_BYTES;
 
-/// CoDel as mahimahi does it.
+/// CoDel as in mahimahi.
 #[derive(Clone, Debug)]
 pub struct MahimahiCodel {
     target_ms: u64,
     interval_ms: u64,
-    /// When the delay will have been above target for an interval.
+    /// Time at which the delay will have been above target for an interval.
     ripe_ms: Option<u64>,
     next_drop_ms: u64,
     count: u32,
@@ -24,22 +24,22 @@ pub struct MahimahiCodel {
 }
 
 impl MahimahiCodel {
-    /// Times in whole milliseconds.
+    /// Make it; times in whole milliseconds.
     pub fn new(target_ms: u64, interval_ms: u64) -> Self {
         Self { target_ms, interval_ms, ripe_ms: None, next_drop_ms: 0, count: 0, count_at_entry: 0, dropping: false }
     }
 
-    /// Take the head, and say whether its delay has been above target for long enough.
+    /// Take the head; returns true with it if its delay has been above target for long enough.
     fn take(&mut self, now_ms: u64, store: &mut Store) -> Option<(Queued, bool)> {
         let packet = store.pop()?;
         let sojourn = now_ms.saturating_sub(packet.arrived.as_millis());
-        // The size test is made after the removal; it also covers the empty queue.
+        // The size is tested after the removal; this also covers the empty queue.
         if sojourn < self.target_ms || store.bytes() <= u64::from(OPPORTUNITY_BYTES) {
             self.ripe_ms = None;
             return Some((packet, false));
         }
         let ripe = *self.ripe_ms.get_or_insert(now_ms + self.interval_ms);
-        // Just set, it lies an interval ahead, which is at least 1 ms.
+        // A new time is an interval ahead, at least 1 ms.
         Some((packet, now_ms >= ripe))
     }
 
@@ -70,7 +70,7 @@ impl Rule for MahimahiCodel {
             }
             self.dropping = true;
             let grown = self.count.wrapping_sub(self.count_at_entry);
-            // Unsigned, as in mahimahi: a next drop still ahead counts as long ago.
+            // Unsigned, as in mahimahi: a future next drop counts as long ago.
             let recent = now_ms.wrapping_sub(self.next_drop_ms) < 16 * self.interval_ms;
             self.count = if grown > 1 && recent { grown } else { 1 };
             self.next_drop_ms = self.after(now_ms);

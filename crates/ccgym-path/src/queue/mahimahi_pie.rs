@@ -1,7 +1,8 @@
-//! Mahimahi's `pie`, quirks included (`src/packet`; behavior checked against its public source, own code), seeded.
+//! Mahimahi's `pie`, including its deviations (`src/packet`; behavior checked against its public source, own code),
+//! seeded.
 //!
-//! It differs from RFC 8033 thus: delays enter the control equation in whole milliseconds, the drain rate is whole
-//! bytes per millisecond, and the update is made up for lazily, every 30 ms that have passed.
+//! Differences from RFC 8033: delays enter the control equation in whole milliseconds, the drain rate is whole bytes
+//! per millisecond, and updates are made late, one for every 30 ms that have passed.
 
 use ccgym_core::rng::Rng;
 use ccgym_core::units::Timestamp;
@@ -16,7 +17,7 @@ const SAMPLE_BYTES: u64 = 16_384;
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 
-/// PIE as mahimahi does it.
+/// PIE as in mahimahi.
 #[derive(Clone, Debug)]
 pub struct MahimahiPie {
     rng: Rng,
@@ -27,15 +28,15 @@ pub struct MahimahiPie {
     /// Estimated queueing delay at the last two updates, in milliseconds.
     delay_ms: i64,
     old_delay_ms: i64,
-    /// A drain-rate measurement under way: since when, and bytes so far.
+    /// The current drain-rate measurement: start, and bytes so far.
     sample: Option<(u64, u64)>,
-    /// Bytes per millisecond; 0 is unknown.
+    /// Bytes per millisecond; 0: unknown.
     drain_rate: u64,
     updated_ms: u64,
 }
 
 impl MahimahiPie {
-    /// At time 0.
+    /// Start at time 0.
     pub fn new(qdelay_ref_ms: u64, max_burst_ms: u64, seed: u64, index: u64) -> Self {
         Self {
             rng: Rng::stream(seed, "queue/mahimahi_pie", index),
@@ -51,7 +52,7 @@ impl MahimahiPie {
         }
     }
 
-    /// Make the updates that were due since the last one.
+    /// Make the updates that are due.
     fn catch_up(&mut self, now_ms: u64, store: &Store) {
         while now_ms.saturating_sub(self.updated_ms) > UPDATE_MS {
             if self.at_rest(store) {
@@ -63,7 +64,7 @@ impl MahimahiPie {
         }
     }
 
-    /// Whether another update would change nothing: an empty queue, long idle.
+    /// True if another update would change nothing: an empty queue, long idle.
     fn at_rest(&self, store: &Store) -> bool {
         store.is_empty()
             && self.probability == 0.0
@@ -86,7 +87,7 @@ impl MahimahiPie {
         };
         let wanted = self.probability + step / scale;
         self.probability = wanted.clamp(0.0, 1.0);
-        // A delay of zero with packets waiting only says that the rate is unknown or high: no decay then.
+        // A delay of zero with packets waiting means that the rate is unknown or high: no decay then.
         if self.delay_ms == 0 && self.old_delay_ms == 0 && store.is_empty() && wanted <= 1.0 {
             self.probability *= 0.98;
         }

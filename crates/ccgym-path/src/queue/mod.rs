@@ -1,4 +1,4 @@
-//! Queue disciplines: what waits, and what is dropped or marked. One per file.
+//! Queue disciplines: they decide which packets wait, are dropped or marked. One per file.
 //!
 //! To add one: a file here ([`fifo::Rule`] if it keeps one queue), its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
 
@@ -32,24 +32,24 @@ use fifo::{Fifo, NoRule};
 pub struct Queued {
     /// The packet; a queue may set its ECN mark.
     pub datagram: Datagram,
-    /// Bytes it costs on the wire: IP length and the link's overhead.
+    /// Bytes on the wire: IP length and the link's overhead.
     pub wire: u32,
-    /// When it arrived at the link.
+    /// Arrival at the link.
     pub arrived: Timestamp,
 }
 
-/// A queue that decides what is sent next and what is lost. Times never decrease from call to call.
+/// A queue that decides which packet is sent next and which are lost. Times never decrease from call to call.
 pub trait QueueDiscipline: DynClone + Send + Sync {
-    /// A packet arrives. False: it is dropped. Others dropped on its account are appended to `dropped`.
+    /// Enqueue a packet. False: it is dropped. Other packets dropped because of it are appended to `dropped`.
     fn enqueue(&mut self, now: Timestamp, packet: Queued, dropped: &mut Vec<Queued>) -> bool;
 
-    /// The link takes a packet at `now`; those dropped on the way are appended to `dropped`.
+    /// Return the packet that the link takes at `now`; dropped ones are appended to `dropped`.
     fn dequeue(&mut self, now: Timestamp, dropped: &mut Vec<Queued>) -> Option<Queued>;
 
-    /// Packets and wire bytes that wait.
+    /// Return packets and wire bytes that wait.
     fn backlog(&self) -> (u64, u64);
 
-    /// Packets marked with congestion-experienced so far.
+    /// Return the number of packets marked with congestion-experienced.
     fn marked(&self) -> u64 {
         0
     }
@@ -57,7 +57,7 @@ pub trait QueueDiscipline: DynClone + Send + Sync {
 
 dyn_clone::clone_trait_object!(QueueDiscipline);
 
-/// The queue of a description that [`check`] accepts; `seed` and `index` name its random stream.
+/// Make the queue of a description that [`check`] accepts; `seed` and `index` name its random stream.
 pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscipline> {
     match spec {
         QueueSpec::Infinite => Box::new(Fifo::new(Limits::NONE, NoRule)),
@@ -104,10 +104,10 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscip
     }
 }
 
-/// Check what the schema leaves open.
+/// Check constraints that the schema does not express.
 ///
 /// # Errors
-/// For parameters that do not fit together.
+/// Parameters that do not fit together.
 pub fn check(spec: &QueueSpec) -> Result<(), SpecError> {
     match spec {
         QueueSpec::Red { min, max, .. } => {

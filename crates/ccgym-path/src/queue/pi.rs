@@ -1,9 +1,9 @@
-//! The proportional-integral controller of PIE (RFC 8033 §4.2) and of DualPI2 (RFC 9332 appendix A.1): at regular times, a
-//! change of probability from the queueing delay and from its growth.
+//! The proportional-integral controller of PIE (RFC 8033 §4.2) and of DualPI2 (RFC 9332 appendix A.1): at regular
+//! times, it changes the probability by the queueing delay and its growth.
 
 use ccgym_core::units::{TimeSpan, Timestamp};
 
-/// Weights, target, and what the last update saw.
+/// Weights, target, and the state of the last update.
 #[derive(Clone, Debug)]
 pub struct PiController {
     target: TimeSpan,
@@ -15,29 +15,29 @@ pub struct PiController {
 }
 
 impl PiController {
-    /// At rest at time 0. `alpha` and `beta` are changes of probability per second of delay and update.
+    /// Start at time 0. `alpha` and `beta` are changes of probability per second of delay and update.
     pub fn new(target: TimeSpan, interval: TimeSpan, alpha: f64, beta: f64) -> Self {
         Self { target, interval, alpha, beta, previous: TimeSpan::ZERO, updated: Timestamp::ZERO }
     }
 
-    /// The delay to be held.
+    /// Return the target delay.
     pub fn target(&self) -> TimeSpan {
         self.target
     }
 
-    /// Time from one update to the next.
+    /// Return the time between two updates.
     pub fn interval(&self) -> TimeSpan {
         self.interval
     }
 
-    /// The delay that the last update saw.
+    /// Return the delay at the last update.
     pub fn previous(&self) -> TimeSpan {
         self.previous
     }
 
-    /// The next update due by `now`. A queue looks when a packet comes or goes: in between nothing changes but the age
-    /// of its head, so that updates may be made up for. `at_rest` says that updates would change nothing: then those
-    /// due are passed over.
+    /// Return the next update due by `now`. A queue calls this when a packet arrives or leaves: in between only the age
+    /// of its head changes, so updates may be made late. `at_rest`: updates would change nothing, and those due are
+    /// skipped.
     pub fn due(&mut self, now: Timestamp, at_rest: bool) -> Option<Timestamp> {
         let passed = now.since(self.updated).0 / self.interval.0;
         if passed == 0 {
@@ -51,7 +51,7 @@ impl PiController {
         Some(self.updated)
     }
 
-    /// An update sees `delay`: by how much the probability is to change.
+    /// Update with `delay`; returns the change of the probability.
     pub fn change(&mut self, delay: TimeSpan) -> f64 {
         let above = delay.as_secs_f64() - self.target.as_secs_f64();
         let growth = delay.as_secs_f64() - self.previous.as_secs_f64();

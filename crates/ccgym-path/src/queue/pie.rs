@@ -11,19 +11,19 @@ use crate::queue::pi::PiController;
 use crate::queue::store::Store;
 use crate::queue::Queued;
 
-/// With less than this waiting nothing is dropped early: two packets (§4.1).
+/// Waiting bytes below which nothing is dropped early: two packets (§4.1).
 const MIN_BYTES: u64 = 2 * 1500;
-/// Below this probability a low delay stops early drops (§4.1).
+/// Probability below which a low delay stops early drops (§4.1).
 const LOW_PROBABILITY: f64 = 0.2;
-/// Of the probability, what stays at an update when two delays in a row are below half of the target (appendix A; §4.2
-/// asks for two of zero).
+/// Factor on the probability at an update when two delays in a row are below half of the target (appendix A; §4.2
+/// requires two of zero).
 const DECAY: f64 = 0.98;
-/// From this probability on, an update adds [`MAX_GROWTH`] at most (§5.5).
+/// Probability from which on an update adds at most [`MAX_GROWTH`] (§5.5).
 const GROWTH_CAPPED_FROM: f64 = 0.1;
 const MAX_GROWTH: f64 = 0.02;
 /// Probability summed since the last drop: below the first no drop, from the second on a drop (§5.4).
 const SPACING: (f64, f64) = (0.85, 8.5);
-/// Up to a probability, what the controller's change is divided by (§4.2).
+/// Upper bound of a probability, and divisor of the controller's change (§4.2).
 const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
 /// PIE of one queue.
@@ -31,10 +31,10 @@ const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (
 pub struct Pie {
     controller: PiController,
     max_burst: TimeSpan,
-    /// ECN-capable packets are marked up to this probability; none: never.
+    /// Max probability at which ECN-capable packets are marked; `None`: never.
     mark_up_to: Option<f64>,
     probability: f64,
-    /// What is left of the burst that passes without early drops.
+    /// Remaining time of a burst that passes without early drops.
     burst: TimeSpan,
     /// Probability since the last drop.
     summed: f64,
@@ -42,7 +42,7 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// At time 0. ECN-capable packets are marked up to a probability of `mark_up_to`, if there is one.
+    /// Start at time 0. ECN-capable packets are marked up to a probability of `mark_up_to`, if there is one.
     pub fn new(
         controller: PiController,
         max_burst: TimeSpan,
@@ -60,12 +60,12 @@ impl Pie {
         }
     }
 
-    /// Whether a delay is below half of the target.
+    /// True if a delay is below half of the target.
     fn low(&self, delay: TimeSpan) -> bool {
         delay.0 < self.controller.target().0 / 2
     }
 
-    /// Make the updates that were due since the last one.
+    /// Make the updates that are due.
     fn catch_up(&mut self, now: Timestamp, store: &Store) {
         loop {
             let at_rest = store.is_empty() && self.probability == 0.0 && self.burst == TimeSpan::ZERO;
@@ -90,7 +90,7 @@ impl Pie {
         self.burst = TimeSpan(self.burst.0.saturating_sub(self.controller.interval().0));
     }
 
-    /// Whether the arrival is chosen.
+    /// True if the arrival is chosen.
     fn chooses(&mut self, store: &Store) -> bool {
         let calm = self.low(self.controller.previous()) && self.probability < LOW_PROBABILITY;
         if self.burst > TimeSpan::ZERO || calm || store.bytes() <= MIN_BYTES {
@@ -146,7 +146,7 @@ mod tests {
         Fifo::new(&limit, Pie::new(controller, TimeSpan(150 * MS.0), mark_up_to, (1, 0)))
     }
 
-    /// RFC 8033 §4.2 by hand: α = 0.125/s, β = 1.25/s, target 15 ms; (probability, old delay, delay in ms) → probability.
+    /// RFC 8033 §4.2: α = 0.125/s, β = 1.25/s, target 15 ms; (probability, old delay, delay in ms) → probability.
     #[test]
     fn probability_follows_the_equation() {
         for (before, old, delay, after) in [
@@ -167,7 +167,7 @@ mod tests {
             (0.5, 7, 7, (0.5 - 0.001) * 0.98),
             (0.5, 8, 7, 0.5 - 0.001 - 0.001_25),
             (0.5, 7, 8, 0.5 - 0.000_875 + 0.001_25),
-            // A fall is scaled as growth is, and not capped: 0.125·(−0.005) + 1.25·(−0.08) = −0.100625.
+            // A decrease is scaled like growth, but not capped: 0.125·(−0.005) + 1.25·(−0.08) = −0.100625.
             (0.05, 90, 10, 0.05 - 0.100_625 / 2.0 + 0.000_312_5),
             (0.5, 90, 10, 0.5 - 0.100_625),
             (0.0, 0, 0, 0.0),
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// §4.4: 150 ms pass without a drop, however long the queue.
+    /// §4.4: 150 ms pass without a drop, at any length of the queue.
     #[test]
     fn bursts_pass() {
         let mut queue = pie(None);
@@ -193,7 +193,7 @@ mod tests {
         assert!(!queue.enqueue(Timestamp::from_millis(150), full_packet(150, Ecn::NotEct), &mut vec![]));
     }
 
-    /// §4.4: the allowance is refilled when the probability is zero and both delays are below half of the target.
+    /// §4.4: the allowance is restored when the probability is zero and both delays are below half of the target.
     #[test]
     fn the_allowance_is_refilled_once_congestion_is_over() {
         for (probability, before, waits, refilled) in
@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    /// §4.1: no early drop while the last update saw less than half of the target, unless the probability has come to
-    /// 0.2, nor of a queue of two packets.
+    /// §4.1: no early drop while the delay at the last update is less than half of the target, unless the probability
+    /// has reached 0.2, nor from a queue of two packets.
     #[test]
     fn a_calm_queue_drops_nothing_early() {
         for (probability, delay, packets, drops) in
@@ -245,7 +245,7 @@ mod tests {
                 gap = 0;
             }
         }
-        // The first one counts what was summed before.
+        // The first one includes the sum from before.
         let (min, max) = (gaps[1..].iter().min(), gaps[1..].iter().max());
         assert!(min >= Some(&17) && max <= Some(&170), "{min:?} to {max:?}");
         // A geometric wait of 1/p after the first 0.85/p.
@@ -253,7 +253,7 @@ mod tests {
         assert!((mean - 36.0).abs() < 3.0, "{mean}");
     }
 
-    /// §5.1: marks up to 10 %, drops above, and drops what cannot be marked.
+    /// §5.1: marks up to 10 %, drops above, and drops packets that are not ECN-capable.
     #[test]
     fn marks_while_the_probability_is_low() {
         for (probability, ecn, marked) in

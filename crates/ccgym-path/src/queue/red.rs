@@ -1,7 +1,7 @@
-//! RED (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993), gentle if asked for, with ECN as in RFC 3168 §7.
+//! RED (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993), gentle as an option, with ECN as in RFC 3168 §7.
 //!
-//! While the queue is empty its average decays by the packets that could have left meanwhile. What one takes is
-//! measured while packets wait, for a queue does not know its link.
+//! While the queue is empty its average decays by the packets that could have left meanwhile. The time per packet is
+//! measured while packets wait, since a queue does not know its link's rate.
 
 use ccgym_core::rng::Rng;
 use ccgym_core::units::Timestamp;
@@ -10,27 +10,27 @@ use crate::queue::fifo::Rule;
 use crate::queue::store::Store;
 use crate::queue::Queued;
 
-/// Weight of one measurement of what a packet takes.
+/// Weight of one measurement of the time per packet.
 const SERVICE_WEIGHT: f64 = 1.0 / 8.0;
 
-/// What RED is told.
+/// Parameters of RED.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Thresholds of the average, in packets.
     pub min: f64,
     /// See `min`.
     pub max: f64,
-    /// Probability where the average reaches `max`.
+    /// Probability when the average reaches `max`.
     pub max_probability: f64,
     /// Weight of the queue in its average.
     pub weight: f64,
-    /// Above `max` the probability grows to one at twice that, instead of being one.
+    /// True if above `max` the probability grows to one at twice that, instead of being one.
     pub gentle: bool,
-    /// ECN-capable packets are marked instead of dropped, below the average at which all are dropped.
+    /// True if ECN-capable packets are marked instead of dropped, below the average at which all are dropped.
     pub ecn: bool,
 }
 
-/// What becomes of an arrival.
+/// Decision about an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Pass,
@@ -45,18 +45,18 @@ pub struct Red {
     settings: Settings,
     /// Average queue in packets.
     average: f64,
-    /// Packets since the last one chosen; none: the average was below the lower threshold.
+    /// Packets since the last one chosen; `None`: the average was below the lower threshold.
     since_chosen: Option<u32>,
-    /// When the last packet left, and whether others were waiting then.
+    /// Time of the last departure, and true if others were waiting then.
     last_departure: Timestamp,
     was_waiting: bool,
-    /// Time that a packet takes, in seconds; zero until it is measured.
+    /// Time per packet, seconds; zero until it is measured.
     service_s: f64,
     rng: Rng,
 }
 
 impl Red {
-    /// With an average of zero.
+    /// Start with an average of zero.
     pub fn new(settings: Settings, seed: u64, index: u64) -> Self {
         Self {
             settings,
@@ -69,7 +69,7 @@ impl Red {
         }
     }
 
-    /// A packet arrives: the average.
+    /// Update the average at an arrival.
     fn average(&mut self, now: Timestamp, store: &Store) {
         let weight = self.settings.weight;
         if store.is_empty() {
@@ -82,7 +82,7 @@ impl Red {
         }
     }
 
-    /// By the average.
+    /// Decide by the average.
     fn judge(&mut self) -> Verdict {
         let Settings { min, max, max_probability, gentle, .. } = self.settings;
         let probability = if self.average < min {
@@ -96,7 +96,7 @@ impl Red {
             self.since_chosen = Some(0);
             return Verdict::Drop;
         };
-        // From one choice to the next the wait is uniform, up to 1/probability packets.
+        // The wait between two choices is uniform, up to 1/probability packets.
         let count = self.since_chosen.map_or(0, |count| count.saturating_add(1));
         let spaced = probability / (1.0 - f64::from(count) * probability).max(probability);
         let chosen = self.rng.bernoulli(spaced);
@@ -157,7 +157,7 @@ mod tests {
             queue.rule.average(Timestamp::ZERO, &queue.store);
             queue.store.push(full_packet(0, Ecn::NotEct));
         }
-        // Arrival k + 1 finds k packets; the first one, an empty queue of average zero.
+        // Arrival k + 1 finds k packets; the first finds an empty queue of average zero.
         let l = f64::from(burst);
         let expected = l + 1.0 + (0.998f64.powf(l + 1.0) - 1.0) / 0.002;
         assert!((queue.rule.average - expected).abs() < 1e-9, "{} instead of {expected}", queue.rule.average);
@@ -178,7 +178,7 @@ mod tests {
         assert!((queue.rule.average - 10.0 * 0.998f64.powi(300)).abs() < 1e-9, "{}", queue.rule.average);
     }
 
-    /// Waits of 1 … 1/p packets, all alike: with p = 0.01 their mean is 50 (§VII; independent draws have 100).
+    /// Waits of 1 … 1/p packets, uniform: with p = 0.01 their mean is 50 (§VII; independent draws have 100).
     #[test]
     fn choices_are_spaced_evenly() {
         let mut queue = red(true, false);
@@ -198,12 +198,12 @@ mod tests {
         assert!((early - 0.25).abs() < 0.03, "{early}");
     }
 
-    /// Share of arrivals that are chosen, or dropped, at an average.
+    /// Return the share of arrivals that are chosen, or dropped, at an average.
     #[test]
     fn probability_by_average() {
         for (average, gentle, chosen, dropped) in [
             (4.9, true, 0.0, 0.0),
-            // 0.02 at the upper threshold: every 25th, for the waits are even.
+            // 0.02 at the upper threshold: every 25th, since the waits are uniform.
             (14.999, true, 0.04, 0.0),
             (15.0, false, 0.0, 1.0),
             // Halfway from 0.02 to 1: the next one or the one after.
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// RFC 3168 §7: marks in place of drops, but not where all are dropped.
+    /// RFC 3168 §7: marks in place of drops, but not if all are dropped.
     #[test]
     fn marks_what_it_would_drop() {
         for (average, ecn, accepted) in

@@ -1,4 +1,4 @@
-//! FIFO that marks above a threshold: what DCTCP (RFC 8257 §3.1) asks of a switch.
+//! FIFO that marks above a threshold, as DCTCP (RFC 8257 §3.1) requires of a switch.
 
 use ccgym_core::units::{TimeSpan, Timestamp};
 
@@ -11,14 +11,14 @@ use crate::spec::LimitSpec;
 /// Marks ECN-capable packets.
 #[derive(Clone)]
 pub struct Step {
-    /// Arrivals that bring the queue above this are marked.
+    /// Size above which arrivals are marked.
     threshold: Limits,
-    /// Packets that waited longer are marked as they leave.
+    /// Delay above which packets are marked as they leave.
     delay: TimeSpan,
 }
 
 impl Step {
-    /// Marks above `threshold`, `delay` or both.
+    /// Make it with `threshold`, `delay` or both.
     pub fn new(threshold: Option<&LimitSpec>, delay: Option<TimeSpan>) -> Self {
         Self { threshold: threshold.map_or(Limits::NONE, Limits::from), delay: delay.unwrap_or(TimeSpan::MAX) }
     }

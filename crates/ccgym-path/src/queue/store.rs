@@ -1,4 +1,4 @@
-//! A FIFO that knows its size in bytes: the common base of the disciplines.
+//! A FIFO with its size in bytes: the common base of the disciplines.
 
 use std::collections::VecDeque;
 
@@ -33,36 +33,36 @@ impl Store {
         Some(packet)
     }
 
-    /// The oldest packet.
+    /// Return the oldest packet.
     #[inline]
     pub fn front(&self) -> Option<&Queued> {
         self.packets.front()
     }
 
-    /// How long the oldest packet has waited at `now`; zero if there is none.
+    /// Return the wait of the oldest packet at `now`; zero if there is none.
     pub fn age(&self, now: Timestamp) -> TimeSpan {
         self.packets.front().map_or(TimeSpan::ZERO, |oldest| now.since(oldest.arrived))
     }
 
-    /// Packets.
+    /// Return the number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Wire bytes.
+    /// Return the wire bytes.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Packets and wire bytes.
+    /// Return packets and wire bytes.
     #[inline]
     pub fn backlog(&self) -> (u64, u64) {
         (self.packets.len() as u64, self.bytes)
@@ -79,13 +79,13 @@ impl Store {
         true
     }
 
-    /// Whether the limits hold.
+    /// True if it is within the limits.
     #[inline]
     pub fn within(&self, limits: &Limits) -> bool {
         limits.hold(self.len() as u64, self.bytes)
     }
 
-    /// Whether one more of `wire` bytes keeps the limits.
+    /// True if one more packet of `wire` bytes is within the limits.
     #[inline]
     pub fn admits(&self, limits: &Limits, wire: u32) -> bool {
         limits.hold(self.len() as u64 + 1, self.bytes + u64::from(wire))

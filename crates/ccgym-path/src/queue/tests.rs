@@ -1,4 +1,4 @@
-//! Queue disciplines against their control laws.
+//! Tests of queue disciplines by their control laws.
 
 use ccgym_core::packet::{Datagram, Ecn};
 use ccgym_core::units::{TimeSpan, Timestamp};
@@ -30,7 +30,7 @@ fn codel(ecn: bool) -> QueueSpec {
 /// (millisecond, packet)
 type Events = Vec<(u64, u64)>;
 
-/// 2000 packets at time 0, one taken per millisecond: what was sent, dropped and marked, as (ms, id).
+/// Queue 2000 packets at time 0 and take one per millisecond; returns those sent, dropped and marked, as (ms, id).
 fn drain(queue: &mut dyn QueueDiscipline, ecn: Ecn) -> (Events, Events, Vec<u64>) {
     let (mut sent, mut lost, mut marked, mut dropped) = (vec![], vec![], vec![], vec![]);
     for id in 0..2000 {
@@ -47,7 +47,8 @@ fn drain(queue: &mut dyn QueueDiscipline, ecn: Ecn) -> (Events, Events, Vec<u64>
     (sent, lost, marked)
 }
 
-/// RFC 8289: above target from 5 ms on, dropping from 105 ms, then every 100/√n ms from one exact time to the next.
+/// Return the drops of RFC 8289: above target from 5 ms on, dropping from 105 ms, then every 100/√n ms from one exact
+/// time to the next.
 fn law(milliseconds: u64) -> Vec<u64> {
     let (mut times, mut next, mut n) = (vec![105], 205.0f64, 1.0f64);
     while next < milliseconds as f64 {
@@ -73,7 +74,7 @@ fn codel_marks_where_it_would_drop() {
     let (_, lost, marked) = drain(&mut *queue, Ecn::Ect0);
     assert_eq!((lost, marked), (vec![], law(599)));
     assert_eq!(queue.marked(), law(599).len() as u64);
-    // Not those who cannot understand it.
+    // Packets that are not ECN-capable are dropped.
     let (_, lost, marked) = drain(&mut *make(&codel(true)), Ecn::NotEct);
     assert_eq!((lost.len(), marked.len()), (law(599).len(), 0));
 }
@@ -85,7 +86,7 @@ fn codel_spares_a_short_queue() {
     for i in 0..100 {
         queue.enqueue(Timestamp::from_millis(i * 50), packet(i, 0, i * 50, Ecn::NotEct), &mut dropped);
         if i > 0 {
-            // One waits for 50 ms all the time, but never more than one.
+            // One packet waits for 50 ms all the time, but never more than one.
             assert!(queue.dequeue(Timestamp::from_millis(i * 50), &mut dropped).is_some());
         }
     }
@@ -114,7 +115,7 @@ fn drophead_keeps_the_newest() {
     }
     assert_eq!(dropped.iter().map(|p| p.datagram.id).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(queue.dequeue(Timestamp::ZERO, &mut dropped).map(|p| p.datagram.id), Some(3));
-    // Larger than the limit: the arrival itself.
+    // The arrival itself is larger than the limit.
     let mut queue = make(&QueueSpec::Drophead { limit: LimitSpec { packets: None, bytes: Some(1503) } });
     dropped.clear();
     assert!(!queue.enqueue(Timestamp::ZERO, packet(0, 0, 0, Ecn::NotEct), &mut dropped));
@@ -123,8 +124,8 @@ fn drophead_keeps_the_newest() {
 
 #[test]
 fn pie_holds_its_reference_delay() {
-    // 2 arrivals and 1 departure per millisecond that slow down when packets are lost would be TCP; here the
-    // overload is fixed at 10 %, and the probability must find about that.
+    // 2 arrivals and 1 departure per millisecond that slow down when packets are lost would be TCP; here the overload
+    // is fixed at 10 %, and the probability must settle at about that.
     let mahimahi = r#"{"kind": "mahimahi_pie", "limit": {"packets": 10000}, "qdelay_ref": 20000000,
                        "max_burst": 100000000}"#;
     for json in [mahimahi, r#"{"kind": "pie", "limit": {"packets": 10000}, "target": 20000000}"#] {
@@ -197,7 +198,7 @@ fn fq_codel_sheds_from_the_fattest() {
     assert_eq!(queue.backlog(), (26, 26 * 1504));
 }
 
-/// ns-3's square roots come from one step of Newton's method per drop, in 16 bits: worked out by hand for the first ones.
+/// ns-3's square roots come from one step of Newton's method per drop, in 16 bits: the first ones computed by hand.
 #[test]
 fn codel_of_ns3_drops_by_newtons_method() {
     let QueueSpec::Codel { limit, target, interval, ecn, .. } = codel(false) else { unreachable!() };

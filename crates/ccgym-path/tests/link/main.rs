@@ -1,4 +1,4 @@
-//! The path against a plain model, and against recorded mahimahi.
+//! Compares the path with a plain model, and with recorded mahimahi.
 #![allow(missing_docs)]
 
 mod pipeline;

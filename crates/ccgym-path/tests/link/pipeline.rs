@@ -1,4 +1,4 @@
-//! A pipeline against a plain model: one element after the other, each over the whole sequence of its arrivals.
+//! Compares a pipeline with a plain model: one element after the other, each over the whole sequence of its arrivals.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ fn trace(_: &str) -> Option<Arc<DeliveryTrace>> {
     Some(Arc::new(DeliveryTrace::from_ms("t", [0, 1, 1, 4, 9, 9, 10]).expect("a trace")))
 }
 
-/// What entered: (time, flow, size, ECN); its index is its identity.
+/// An arrival: (time, flow, size, ECN); its index is its identity.
 type Arrival = (u64, u32, u32, Ecn);
-/// What came out: time, identity, ECN or dropped.
+/// An exit: time, identity, ECN or dropped.
 type Out = (u64, usize, Option<Ecn>);
 
-/// Each element in turn, over all packets.
+/// Apply each element in turn, over all packets.
 fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
     let mut packets: Vec<(Timestamp, usize, Ecn)> =
         arrivals.iter().enumerate().map(|(i, a)| (Timestamp(a.0), i, a.3)).collect();
@@ -65,7 +65,7 @@ fn model(specs: &[ElementSpec], arrivals: &[Arrival]) -> Vec<Out> {
     out
 }
 
-/// The pipeline, advanced at its own events or else every `pace` nanoseconds, and looked at in between.
+/// Run the pipeline, advanced at its own events or else every `pace` nanoseconds, and check it in between.
 fn pipeline(specs: &[ElementSpec], arrivals: &[Arrival], pace: Option<u64>) -> Vec<Out> {
     let chain = Chain::new(specs, 7, 3, &trace).expect("valid elements");
     let mut pipeline = Pipeline::new(chain);
@@ -105,7 +105,7 @@ fn pipeline(specs: &[ElementSpec], arrivals: &[Arrival], pace: Option<u64>) -> V
                 Some((at.0, packet, None))
             }
             Exit::Duplicated { packet } => {
-                // Told while it is under way, or a driver would have forgotten it.
+                // A copy must be reported while the packet is inside, or a driver would have forgotten it.
                 assert!(under_way[packet] > 0, "packet {packet} was copied after its last exit");
                 under_way[packet] += 1;
                 None
@@ -227,7 +227,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// The same exits, in order of time, whenever the driver wakes up.
+    /// The exits are the same, in order of time, for any wake-ups of the driver.
     #[test]
     fn exits_are_those_of_the_elements_one_by_one(
         specs in proptest::collection::vec(element(), 0..5),
@@ -239,7 +239,7 @@ proptest! {
         prop_assert!(on_time.windows(2).all(|pair| pair[0].0 <= pair[1].0), "out of order: {on_time:?}");
         let late = pipeline(&specs, &arrivals, Some(pace));
         let mut sorted = on_time.clone();
-        // Drops at the time of an exit may be told in either order.
+        // Drops at the time of an exit may be reported in either order.
         for outs in [&mut expected, &mut sorted] {
             outs.sort_by_key(|out| (out.0, out.2.is_some()));
         }

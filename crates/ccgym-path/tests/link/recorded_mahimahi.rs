@@ -1,8 +1,8 @@
 //! Logs of real mm-link runs (release 0.98, `tests/differential/recorded/mm_link`), replayed line by line.
 //!
-//! Each recorded arrival is offered at its millisecond to a link with the recorded trace and queue; what our link
-//! logs must be the recorded file. CoDel reads mahimahi's wall clock, and PIE draws from hardware: there
-//! nearly all lines, or the distributions, must agree.
+//! Each recorded arrival is offered at its millisecond to a link with the recorded trace and queue; our link's log must
+//! equal the recorded file. CoDel reads mahimahi's wall clock, and PIE draws from hardware: for them nearly all lines,
+//! or the distributions, must agree.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Recording {
             let mbps: f64 = mbps.parse().expect("a rate");
             (0..entries).map(|i| (12.0 * i as f64 / mbps) as u64).collect()
         } else {
-            // A packaged trace that is not kept: the log has the opportunities which the run reached.
+            // A packaged trace that is not kept: the log has the opportunities up to the end of the run.
             let mut times: Vec<u64> = self
                 .lines
                 .iter()
@@ -114,7 +114,7 @@ impl Recording {
         }
     }
 
-    /// The log that our link writes for the recorded arrivals, without `d` lines, which release 0.98 does not have.
+    /// Return our link's log for the recorded arrivals, without `d` lines, which release 0.98 does not have.
     fn replay(&self, seed: u64) -> Vec<LogLine> {
         let trace = self.trace();
         let once = self.about["once"].as_bool().unwrap_or(false);
@@ -161,7 +161,7 @@ fn conserves(link: &mut dyn PathElement, held: u64, last: u64, name: &str) {
     }
 }
 
-/// Departures and their mean delay in milliseconds.
+/// Return the number of departures and their mean delay in milliseconds.
 fn service(lines: &[LogLine]) -> (usize, f64) {
     let delays: Vec<u64> = lines
         .iter()
@@ -178,7 +178,7 @@ fn first_difference(ours: &[LogLine], theirs: &[LogLine]) -> Option<usize> {
     shared.or_else(|| (ours.len() < theirs.len()).then_some(ours.len()))
 }
 
-/// Every line. Where mahimahi was stopped within a millisecond, ours may go on to its end.
+/// Compare every line. If mahimahi was stopped within a millisecond, our log may continue to its end.
 fn assert_exact(recording: &Recording) {
     let ours = recording.replay(1);
     if let Some(at) = first_difference(&ours, &recording.lines) {
@@ -211,8 +211,8 @@ fn drophead_is_exact() {
     recordings(|queue| queue == "drophead").iter().for_each(assert_exact);
 }
 
-/// CoDel decides with the wall clock of the moment, which may be a millisecond after the opportunity that it serves:
-/// so far one line in 37,385 differs.
+/// CoDel decides by the wall clock, which may be a millisecond after the opportunity that it serves: one line in 37,385
+/// differs.
 #[test]
 fn codel_agrees() {
     for recording in recordings(|queue| queue == "codel") {
@@ -232,15 +232,15 @@ fn codel_agrees() {
     }
 }
 
-/// Mean and standard deviation.
+/// Return mean and standard deviation.
 fn spread(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
     (mean, variance.sqrt())
 }
 
-/// Mahimahi's PIE draws from hardware, so that two runs of the same traffic differ. A recorded run must look like one
-/// of ours: within four standard deviations of what 40 of our seeds give for the same arrivals.
+/// Mahimahi's PIE draws from hardware, so that two runs of the same traffic differ. A recorded run must be within four
+/// standard deviations of 40 seeds of ours for the same arrivals.
 #[test]
 fn pie_agrees_statistically() {
     let mut deviations = Vec::new();
@@ -258,7 +258,7 @@ fn pie_agrees_statistically() {
         assert!((delay - our_delay).abs() <= 4.0 * delay_std, "{report}");
         deviations.push((delay - our_delay) / delay_std);
     }
-    // All of them together: a bias that each run hides in its spread would show here.
+    // All of them together: this shows a bias that is small in each run.
     let together = deviations.iter().sum::<f64>() / (deviations.len() as f64).sqrt();
     assert!(together.abs() <= 4.0, "delays deviate together: {together:.2} from {deviations:?}");
 }

@@ -1,8 +1,8 @@
-//! Many decisions of a policy in one call, so that no simulator waits for another between two of them.
+//! Many decisions of a policy in one call, so that no simulator waits for another in between.
 //!
 //! A decision becomes a sample when its interval closes. Learners of one simulator have clocks of their own, so their
-//! samples come in turns: a simulator's rows hold those of all its learners, in the order in which their intervals closed.
-//! What is decided but has not closed when the rows are full is a sample of the next rollout.
+//! samples interleave: a simulator's rows hold those of all its learners, in the order in which their intervals closed.
+//! A decision whose interval is open when the rows are full is a sample of the next rollout.
 
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 
@@ -10,48 +10,48 @@ use super::{check, not_reset, AgentBatch, Arrays, Ended, Lane, Widths};
 use crate::actor::Actor;
 use ccgym_core::SpecError;
 
-/// Where a rollout reads and writes: row-major arrays, simulator by simulator. Those of samples have `samples` rows per
-/// simulator, of which the first `taken` were written by earlier calls.
+/// Arrays that a rollout reads and writes: row-major, simulator by simulator. Those of samples have `samples` rows per
+/// simulator; earlier calls wrote the first `taken`.
 pub struct RolloutArrays<'a> {
     /// Samples per simulator.
     pub samples: usize,
-    /// Numbers of a standard normal distribution, one per number of an action: for `samples` + learners − 1 decisions per
-    /// simulator, of which the first `decided` were used by earlier calls.
+    /// Numbers of a standard normal distribution, one per number of an action: for `samples` + learners − 1 decisions
+    /// per simulator; earlier calls used the first `decided`.
     pub noise: &'a [f32],
     /// Decisions taken so far, one per simulator.
     pub decided: &'a mut [u64],
     /// Samples so far, one per simulator.
     pub taken: &'a mut [u64],
-    /// Whose each sample is: the learner's place in its simulator.
+    /// Index of each sample's learner in its simulator.
     pub learners: &'a mut [u32],
-    /// What each decision was taken on.
+    /// Observation of each decision.
     pub observations: &'a mut [f32],
-    /// Ground truth then.
+    /// Ground truth of each decision.
     pub truths: &'a mut [f64],
-    /// Actions as they were drawn; the flow gets them within the actor's bounds.
+    /// Actions as drawn; the flow gets them within the actor's bounds.
     pub actions: &'a mut [f32],
     /// Rewards of the decisions.
     pub rewards: &'a mut [f32],
-    /// What holds now: one row per learner, read and written.
+    /// Current state: one row per learner, read and written.
     pub now: Now<'a>,
 }
 
-/// The state of each simulator's episode: one row per learner, but for `ended`.
+/// The state of each simulator's episode: one row per learner, except for `ended`.
 pub struct Now<'a> {
-    /// Observations: what the decision in force was taken on, or the next will be; of a learner whose last interval is a
-    /// sample, where an episode has ended, that after it.
+    /// Observations of the current decision, or of the next; at the end of an episode, those after a learner's last
+    /// interval if that is a sample.
     pub observations: &'a mut [f32],
     /// Ground truth, likewise.
     pub truths: &'a mut [f64],
-    /// Actions in force, as they were drawn.
+    /// Current actions, as drawn.
     pub actions: &'a mut [f32],
     /// Sums of the episodes' rewards.
     pub returns: &'a mut [f64],
     /// The same of each term.
     pub term_sums: &'a mut [f64],
-    /// Decisions of the episodes whose interval has closed.
+    /// Number of decisions of the episodes whose interval has closed.
     pub lengths: &'a mut [i64],
-    /// Whether an episode has ended, one per simulator.
+    /// 0 for each simulator that runs, else its [`Ended`].
     pub ended: &'a mut [u8],
 }
 
@@ -69,15 +69,15 @@ struct Part<'a> {
 }
 
 impl AgentBatch {
-    /// Let a policy decide for every learner until each simulator has `samples` samples or its episode has ended; go on
-    /// after the resets with the same arrays. The result does not depend on the number of threads, nor on how the
-    /// samples are divided into calls.
+    /// Let a policy decide for every learner until each simulator has `samples` samples or its episode has ended;
+    /// continue after the resets with the same arrays. The result depends neither on the number of threads nor on the
+    /// division of the samples into calls.
     ///
-    /// Every interval that a flow's own clock closes is one sample. Where an episode ends the intervals under way are cut:
-    /// they are samples as far as the rows reach.
+    /// Every interval that a flow's own clock closes is one sample. At the end of an episode the open intervals are
+    /// cut: they are samples as far as the rows reach.
     ///
     /// # Errors
-    /// An array of the wrong size, a policy of another size, or a simulator that is to go on after its end.
+    /// An array of the wrong size, a policy of another size, or a call for a simulator that has ended.
     pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), SpecError> {
         let (w, m, samples, count, rows) = (self.widths, self.learners, arrays.samples, self.len(), self.rows());
         let decisions = samples + m - 1;

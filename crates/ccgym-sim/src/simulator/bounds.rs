@@ -1,4 +1,4 @@
-//! Limits: time, memory, interrupt. Looks at them now and then while events are handled.
+//! Limits: time, memory, interrupt. Checked at intervals while events are handled.
 
 use super::Simulator;
 use crate::bounds::{before_next_count, Interrupt, MemoryUse, STRIDE};
@@ -7,38 +7,39 @@ use ccgym_core::SpecError;
 use ccgym_run::recorder::Series;
 
 impl Simulator {
-    /// Ask `interrupt` now and then whether to stop.
+    /// Set a function that is polled at intervals and stops the simulation.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.guard.set_interrupt(interrupt);
     }
 
-    /// See whether to go on, and for how long.
+    /// Check the limits, and set the number of events until the next check.
     #[cold]
     #[inline(never)]
-    pub(super) fn look(&mut self) -> Result<(), SpecError> {
+    pub(super) fn check_limits(&mut self) -> Result<(), SpecError> {
         let flows = self.flows.len();
-        let goes_on = match self.guard.look(self.now, flows) {
+        let goes_on = match self.guard.check(self.now, flows) {
             None => false,
             Some(false) => true,
             Some(true) => self.count(before_next_count(flows)),
         };
         if !goes_on {
-            self.fuel = 0;
+            self.budget = 0;
             return self.guard.stopped.clone().map_or(Ok(()), Err);
         }
-        self.fuel = STRIDE;
+        self.budget = STRIDE;
         Ok(())
     }
 
-    /// Memory was refused: stop sending, and stop at the next look, which is now.
+    /// Stop after a failed allocation: stop sending, and check the limits at once.
     #[cold]
     pub(super) fn starve(&mut self) -> bool {
         self.guard.starved = true;
-        self.fuel = 0;
+        self.budget = 0;
         false
     }
 
-    /// Count what is held, and what will be before `more` further packets; make room for their log. False ends it all.
+    /// Count the bytes in use, and those needed for `more` further packets; make room for their log. False ends the
+    /// simulation.
     fn count(&mut self, more: usize) -> bool {
         let memory_use = self.memory_after(more);
         if !self.guard.admit(&memory_use, self.now, self.end) {
@@ -57,7 +58,7 @@ impl Simulator {
         self.memory_after(before_next_count(self.flows.len()))
     }
 
-    /// What is held, and what will be while it grows before `more` further packets.
+    /// Return the memory in use, and needed for `more` further packets.
     fn memory_after(&self, more: usize) -> MemoryUse {
         let held = self.links.iter().map(ccgym_path::Pipeline::held_bytes);
         let (waiting, events) = held.fold((0, 0), |(p, e), (q, f)| (p + q, e + f));
@@ -68,7 +69,7 @@ impl Simulator {
         let logs = [&self.data_log, &self.ack_log].into_iter().flatten().map(|log| log.held_bytes(more));
         let series =
             self.series.as_ref().map_or(0, |s| Series::bytes_of(s.t.capacity(), self.flows.len(), s.links.len()));
-        // A ring that grows is there twice for a moment. One does at a time, and the largest counts.
+        // While a ring grows, its old and new copies exist. One ring grows at a time, so the largest counts.
         let rings = self.flows.iter().map(|flow| flow.held_bytes(0)).sum::<usize>();
         let growth = self.flows.iter().map(|flow| flow.held_bytes(more) - flow.held_bytes(0)).max();
         MemoryUse {
@@ -76,7 +77,7 @@ impl Simulator {
             in_flight: rings + growth.unwrap_or(0) + waiting + boxed,
             packets: logs.sum(),
             series,
-            link_events: events + self.foreseen,
+            link_events: events + self.projected,
         }
     }
 }

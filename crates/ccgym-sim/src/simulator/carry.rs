@@ -1,4 +1,4 @@
-//! Carrying packets over the links of their route, and handing them over at its end.
+//! Carries packets over the links of their route, and delivers them at its end.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::Simulator;
 use crate::flow::{Parcel, Reply, ARRIVED};
 
 impl Simulator {
-    /// A packet enters direction `link` of a link at `at`, perhaps ahead of the clock: carry it as far as it goes at
-    /// once.
+    /// Let a packet enter direction `link` of a link at `at`, perhaps ahead of the clock, and carry it as far as
+    /// possible at once.
     pub(super) fn carry(&mut self, mut at: Timestamp, mut link: usize, mut parcel: Parcel, mut record: u32) {
         loop {
             let (flow, size, ecn) = parcel.header();
@@ -42,11 +42,11 @@ impl Simulator {
         }
     }
 
-    /// Carry on what has crossed direction `link` of a link.
+    /// Carry on the packets that have crossed direction `link` of a link.
     pub(super) fn drain(&mut self, link: usize) {
         while let Some((at, (mut parcel, record), ecn)) = self.links[link].pop_exit() {
             // One packet may come out as many.
-            self.fuel = self.fuel.saturating_sub(1);
+            self.budget = self.budget.saturating_sub(1);
             parcel.mark(ecn);
             match self.flows[parcel.header().0 as usize].route.next[link] {
                 ARRIVED => self.hand_over(at, parcel, record),
@@ -55,7 +55,7 @@ impl Simulator {
         }
     }
 
-    /// What has crossed its route is data for the receiver, or a reply for the sender's inbox.
+    /// Deliver what has crossed its route: data to the receiver, replies to the sender's inbox.
     fn hand_over(&mut self, at: Timestamp, parcel: Parcel, record: u32) {
         match parcel {
             Parcel::Data(packet) => self.deliver_data(at, &packet, record),
@@ -63,7 +63,7 @@ impl Simulator {
         }
     }
 
-    /// A data packet leaves the path at `at`, perhaps ahead of the clock.
+    /// Deliver a data packet that leaves the path at `at`, perhaps ahead of the clock.
     fn deliver_data(&mut self, at: Timestamp, packet: &Packet, record: u32) {
         let index = packet.flow as usize;
         if self.flows[index].receiver_timers {
@@ -85,7 +85,7 @@ impl Simulator {
                 Arrival { new, acknowledge: false }
             }
             _ => {
-                // The acknowledgement is written where it will wait.
+                // The acknowledgement is written into its slot of the inbox.
                 let Some(slot) = flow.inbox.vacant() else {
                     self.starve();
                     return;
@@ -130,8 +130,8 @@ impl Simulator {
         }
     }
 
-    /// The acknowledgement in the vacant place of a flow's inbox sets out at `at`. Most often one link that answers at
-    /// arrival is all of its way, and it stays where it is.
+    /// Send the acknowledgement in the vacant slot of a flow's inbox at `at`. Usually the way back is one link that
+    /// answers at arrival, and the acknowledgement stays in its slot.
     fn send_ack(&mut self, at: Timestamp, index: usize) {
         let flow = &mut self.flows[index];
         let back = flow.route.back;
@@ -183,7 +183,8 @@ impl Simulator {
         self.carry(at, flow.route.back, Parcel::Reply(Box::new(reply)), record);
     }
 
-    /// A reply leaves the path at `at`: file it under the time at which it reaches the sender.
+    /// Deliver a reply that leaves the path at `at`: put it into the inbox with the time at which it reaches the
+    /// sender.
     fn deliver_reply(&mut self, at: Timestamp, reply: Reply, record: u32) {
         self.sequence += 1;
         let index = reply.flow() as usize;

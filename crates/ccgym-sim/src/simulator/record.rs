@@ -1,4 +1,4 @@
-//! What a simulation records on its way, and leaves behind.
+//! Records of a simulation, and its outcome.
 
 use ccgym_core::Timestamp;
 use ccgym_path::{Chain, PathElement, Pipeline};
@@ -32,7 +32,7 @@ impl Simulator {
         self.next_sample = now + series.step;
     }
 
-    /// What the run left behind. The simulator may go on afterward.
+    /// Return the outcome so far. The simulator may continue afterward.
     #[must_use]
     pub fn outcome(&mut self) -> Outcome {
         let logs = (self.data_log.clone(), self.ack_log.clone());
@@ -40,7 +40,7 @@ impl Simulator {
         self.leave(logs, series)
     }
 
-    /// As [`Simulator::outcome`], without a copy of what was recorded.
+    /// As [`Simulator::outcome`], without a copy of the records.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
         let logs = (self.data_log.take(), self.ack_log.take());

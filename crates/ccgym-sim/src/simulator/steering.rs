@@ -1,17 +1,17 @@
-//! Decisions from outside, and what an environment is told.
+//! Decisions from outside, and the data for environments.
 
 use ccgym_agent::GroundTruth;
 
 use super::Simulator;
 
 impl Simulator {
-    /// End the running decision interval of a flow now, due or not: the last one of an episode.
+    /// End the current decision interval of a flow now, due or not: the last one of an episode.
     pub fn end_interval(&mut self, flow: usize) {
         let now = self.now;
         self.flows[flow].sender.end_interval(now);
     }
 
-    /// The ground truth of a flow over its interval closed last.
+    /// Return the ground truth of a flow over its latest closed interval.
     #[must_use]
     pub fn ground_truth(&mut self, flow: usize) -> GroundTruth {
         let now = self.now;
@@ -23,8 +23,8 @@ impl Simulator {
         GroundTruth { rate_spread: self.rate_spread(flow), ..truth }
     }
 
-    /// Standard deviation over mean of what the active flows on the bottleneck of `flow` delivered since its latest
-    /// decision; 0 before it.
+    /// Return the standard deviation over the mean of the bytes that the active flows on the bottleneck of `flow`
+    /// delivered since its latest decision; 0 before it.
     fn rate_spread(&self, flow: usize) -> f64 {
         let bottleneck = self.flows[flow].route.bottleneck;
         let active = self.flows.iter().zip(&self.flows[flow].acked_at_decision);
@@ -45,7 +45,7 @@ impl Simulator {
         self.go_on(flow);
     }
 
-    /// Let a flow go on without a decision: its last one holds.
+    /// Continue a flow without a decision: its last one stays valid.
     pub fn hold_decision(&mut self, flow: usize) {
         self.flows[flow].sender.hold_decision();
         self.go_on(flow);

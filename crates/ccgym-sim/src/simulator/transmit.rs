@@ -1,4 +1,4 @@
-//! Sending: from the sender onto the path, and, where every element answers at arrival, to the receiver and back.
+//! Sending: from the sender onto the path, and, if every element answers at arrival, to the receiver and back.
 
 use ccgym_core::{cold_path, Datagram, Ecn, Packet};
 use ccgym_run::recorder::UNLOGGED;
@@ -17,49 +17,50 @@ impl Simulator {
         }
     }
 
-    /// Look up if it is time to, and make room for what the flow sends next; false if the simulation is over.
+    /// Check the limits if due, and make room for the packets that the flow sends next; false if the simulation is
+    /// over.
     #[cold]
     #[inline(never)]
     fn may_go_on(&mut self, index: usize) -> bool {
         if !self.flows[index].sender.make_room() {
             self.starve();
         }
-        self.fuel > 0 || self.look().is_ok()
+        self.budget > 0 || self.check_limits().is_ok()
     }
 
-    /// Send until the flow may send no more (true), or there is something to see to first.
+    /// Send until the flow may send no more (true), or another event comes first.
     fn transmit_slowly(&mut self, index: usize) -> bool {
         let now = self.now;
         let mut packet = Packet::default();
         while self.flows[index].sender.poll_transmit_into(now, &mut packet) {
-            self.fuel = self.fuel.saturating_sub(1);
+            self.budget = self.budget.saturating_sub(1);
             let record = self.data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
             self.carry(now, self.flows[index].route.there, Parcel::Data(packet), record);
-            if self.fuel == 0 || !self.flows[index].sender.has_room() {
+            if self.budget == 0 || !self.flows[index].sender.has_room() {
                 return false;
             }
         }
         true
     }
 
-    /// As [`Simulator::transmit_slowly`] where every element answers at arrival and the receiver acts only on arrivals:
-    /// the packet is carried to the receiver, and its acknowledgement home, in one go.
+    /// As [`Simulator::transmit_slowly`] if every element answers at arrival and the receiver acts only on arrivals:
+    /// the packet is carried to the receiver, and its acknowledgement back, in one call.
     #[inline]
     fn transmit_eagerly(&mut self, index: usize) -> bool {
-        let Self { flows, links, data_log, ack_log, series, sequence, now, end, fuel, .. } = self;
+        let Self { flows, links, data_log, ack_log, series, sequence, now, end, budget, .. } = self;
         let now = *now;
         let [up, down] = links.as_mut_slice() else { return true };
         let (flow, up, down) = (&mut flows[index], up.chain_mut(), down.chain_mut());
         let mut packet = Packet::default();
         while flow.sender.poll_transmit_into(now, &mut packet) {
-            *fuel = fuel.saturating_sub(1);
+            *budget = budget.saturating_sub(1);
             'carried: {
                 let record = data_log.as_mut().map_or(UNLOGGED, |log| log.enter(now, packet.size, packet.flow));
                 let mut datagram = Datagram { id: 0, flow: packet.flow, size: packet.size, ecn: packet.ecn };
                 let Ok(at) = up.cross(now, &mut datagram) else { break 'carried };
                 packet.ecn = datagram.ecn;
                 let arrived = at + flow.forward_extra;
-                // The acknowledgement is written where it will wait.
+                // The acknowledgement is written into its slot of the inbox.
                 let Some(slot) = flow.inbox.vacant() else { return self.starve() };
                 let arrival = flow.receiver.on_data_into(arrived, &packet, &mut slot.1);
                 if arrived <= *end {
@@ -90,7 +91,7 @@ impl Simulator {
                 slot.0 = (home, *sequence);
                 flow.inbox.commit();
             }
-            if *fuel == 0 || !flow.sender.has_room() {
+            if *budget == 0 || !flow.sender.has_room() {
                 return false;
             }
         }

@@ -1,4 +1,4 @@
-//! Against torch (`tests/models/make.py`), and against files that are wrong.
+//! Compares with torch (`tests/models/make.py`), and reads invalid files.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ fn cases(recorded: &[u8]) -> Vec<Case> {
     serde_json::from_slice(recorded).expect("recorded cases are JSON")
 }
 
-/// The card of `model` with one field replaced.
+/// Return the card of `model` with one field replaced.
 fn altered(model: (&[u8], &[u8], &[u8]), pointer: &str, value: Value) -> String {
     let mut card: Value = serde_json::from_slice(model.1).expect("cards are JSON");
     *card.pointer_mut(pointer).expect("the field exists") = value;
@@ -52,12 +52,12 @@ fn refusal(onnx: &[u8], card: &str) -> String {
     coded(&Policy::load(onnx, card).expect_err("this must be refused"))
 }
 
-/// An error by its code and its place.
+/// Format an error as code and place.
 fn coded(error: &SpecError) -> String {
     format!("{} at {}", error.code, error.place)
 }
 
-/// The error for a network stored with `model`'s card and a matching digest.
+/// Return the error for a network stored with `model`'s card and a matching digest.
 fn refusal_of(model: (&[u8], &[u8], &[u8]), onnx: &[u8]) -> String {
     refusal(onnx, &altered(model, "/onnx_sha256", json!(sha256(onnx))))
 }
@@ -109,7 +109,7 @@ fn recurrent_state_goes_from_decision_to_decision() {
         }
     }
     let (mut other, cases) = (load(LSTM).session(), cases(LSTM.2));
-    // A copy has its own memory, which can be set.
+    // A clone has its own memory, which can be set.
     assert!(other.state().iter().all(|x| *x == 0.0));
     other.set_state(&cases[4].state).unwrap();
     other.decide(&cases[5].observation, &mut action).unwrap();
@@ -151,7 +151,7 @@ fn threads_share_a_policy() {
 }
 
 #[test]
-fn a_bad_observation_leaves_the_state_alone() {
+fn a_bad_observation_keeps_the_state() {
     let mut session = load(LSTM).session();
     let mut action = Vec::new();
     session.decide(&cases(LSTM.2)[0].observation, &mut action).unwrap();
@@ -175,12 +175,12 @@ fn cards_that_do_not_fit_are_refused() {
     assert_eq!(says("/policy/observation_size", json!(29)), "shape-mismatch at card.policy.observation_size");
     assert_eq!(says("/policy/action_size", json!(2)), "shape-mismatch at card.policy.action_size");
     assert_eq!(says("/policy/state_size", json!(2)), "shape-mismatch at card.policy.state_size");
-    // The agent and the card agree, but the network is another one's.
+    // The agent and the card agree, but the network is a different one.
     assert_eq!(refusal_of(MLP, SCORES.0), "shape-mismatch at graph inputs");
     assert_eq!(refusal_of(SCORES, LSTM.0), "shape-mismatch at graph inputs");
 }
 
-/// A model of one node and one initializer of float64.
+/// Make a model of one node and one initializer of float64.
 fn tiny(opset: u8, ir: u8, operation: &str, weight: f64, extra: &[u8]) -> Vec<u8> {
     let node =
         [field(1, b"observation"), field(2, b"action"), field(3, b"n"), field(4, operation.as_bytes()), extra.to_vec()]
@@ -191,7 +191,7 @@ fn tiny(opset: u8, ir: u8, operation: &str, weight: f64, extra: &[u8]) -> Vec<u8
 }
 
 #[test]
-fn networks_that_are_not_wanted_are_refused() {
+fn invalid_networks_are_refused() {
     let says = |onnx: &[u8]| refusal_of(MLP, onnx);
     assert_eq!(says(b""), "policy-version at opset");
     assert_eq!(says(b"<html>not found</html>"), "policy-unreadable at ONNX file");
@@ -202,12 +202,12 @@ fn networks_that_are_not_wanted_are_refused() {
     assert_eq!(says(&tiny(13, 7, "Tanh", 1.0, &field(7, b"com.example"))), "unsupported at graph");
     assert_eq!(says(&tiny(13, 7, "Tanh", 1.0, b"")), "unsupported at graph");
     assert_eq!(says(&tiny(13, 7, "Cast", f64::NAN, b"")), "learning-diverged at initializer \"w\"");
-    // A cast to float64 with no end.
+    // A cast to float64 whose last field is cut off.
     let cast = [field(1, b"to"), vec![0x18, 11]].concat();
     assert_eq!(says(&tiny(13, 7, "Cast", 1.0, &field(5, &cast))), "shape-mismatch at graph outputs");
 }
 
-/// A node of a graph.
+/// Make a node of a graph.
 fn node(operation: &str, inputs: &[&str], outputs: &[&str], attributes: &[u8]) -> Vec<u8> {
     let inputs = inputs.iter().flat_map(|name| field(1, name.as_bytes()));
     let outputs = outputs.iter().flat_map(|name| field(2, name.as_bytes()));
@@ -215,7 +215,7 @@ fn node(operation: &str, inputs: &[&str], outputs: &[&str], attributes: &[u8]) -
     field(1, &[ports, field(4, operation.as_bytes()), attributes.to_vec()].concat())
 }
 
-/// An attribute that is a whole number, and one that is a float.
+/// Make an attribute that is a whole number, and one that is a float.
 fn whole(name: &str, value: u8) -> Vec<u8> {
     field(5, &[field(1, name.as_bytes()), vec![0x18, value]].concat())
 }
@@ -223,7 +223,7 @@ fn float(name: &str, value: f32) -> Vec<u8> {
     field(5, &[&field(1, name.as_bytes())[..], &[0x15], &value.to_le_bytes()].concat())
 }
 
-/// An initializer of float64, and one of int64.
+/// Make an initializer of float64, and one of int64.
 fn numbers(name: &str, dims: &[u64], value: impl Fn(usize) -> f64) -> Vec<u8> {
     let cells = (0..dims.iter().product::<u64>() as usize).flat_map(|i| value(i).to_le_bytes()).collect::<Vec<_>>();
     let dims = dims.iter().map(|dim| field(1, &varint(*dim))).collect::<Vec<_>>().concat();
@@ -234,7 +234,7 @@ fn sizes(name: &str, list: &[i64]) -> Vec<u8> {
     field(5, &[vec![0x08, list.len() as u8, 0x10, 7], field(8, name.as_bytes()), field(9, &cells)].concat())
 }
 
-/// A model that casts its observation to `v`, then has these nodes and constants.
+/// Make a model that casts its observation to `v`, then has these nodes and constants.
 fn model(nodes: &[u8], constants: &[u8]) -> Vec<u8> {
     let cast = node("Cast", &["observation"], &["v"], &whole("to", 11));
     let ports = [field(11, &field(1, b"observation")), field(12, &field(1, b"action"))].concat();
@@ -242,7 +242,7 @@ fn model(nodes: &[u8], constants: &[u8]) -> Vec<u8> {
     [vec![0x08, 7], field(8, &[0x10, 13]), field(7, &graph)].concat()
 }
 
-/// One node after another, each with these inputs; "" is the output of the one before, at first `v`.
+/// Make a chain of nodes with these inputs; "" is the output of the one before, at first `v`.
 fn chain(operation: &str, inputs: [&str; 2], count: usize, attribute: &[u8], constants: &[u8]) -> Vec<u8> {
     let names: Vec<String> = (0..count).map(|i| format!("x{i}")).collect();
     let named = |i: usize, input| match (input, i) {
@@ -254,7 +254,7 @@ fn chain(operation: &str, inputs: [&str; 2], count: usize, attribute: &[u8], con
     model(&nodes.collect::<Vec<_>>(), constants)
 }
 
-/// The answer of a network of one operation to [1, −2, 3, −4]: `None` if its inputs or attributes are refused.
+/// Return the answer of a network of one operation to [1, −2, 3, −4]; `None` if its inputs or attributes are invalid.
 fn answer(operation: &str, inputs: &[&str], outputs: &[&str], attributes: &[u8]) -> Option<Vec<f32>> {
     let constants = [
         numbers("one", &[], |_| 2.0),
@@ -338,8 +338,8 @@ fn nodes_follow_the_rules_of_onnx() {
 }
 
 #[test]
-fn what_a_small_file_may_ask_for_is_bounded() {
-    // Claims of the card, before anything is allocated for them.
+fn memory_and_work_of_a_small_file_are_bounded() {
+    // Sizes on the card are checked before anything is allocated for them.
     for size in [2_000_000_000u64, 9_000_000_000_000_000_000] {
         let state = refusal(LSTM.0, &altered(LSTM, "/policy/state_size", json!(size)));
         assert_eq!(state, "too-large at card.policy.state_size", "{size}");
@@ -349,7 +349,7 @@ fn what_a_small_file_may_ask_for_is_bounded() {
     assert!(doubled.len() < 2000);
     let error = refusal_of(MLP, &doubled);
     assert!(error.starts_with("too-large at graph, node") && error.ends_with("(Concat)"), "{error}");
-    // A matrix that is used again and again.
+    // A matrix that is used many times.
     let matrix = numbers("c", &[30, 3000], |_| 0.0);
     let error = refusal_of(MLP, &chain("MatMul", ["v", "c"], 1300, b"", &matrix));
     assert!(error.starts_with("too-large at graph, node") && error.ends_with("(MatMul)"), "{error}");
@@ -363,9 +363,9 @@ fn what_a_small_file_may_ask_for_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Below the digest: damaged files give an error or a policy, nothing else.
+    /// With a matching digest, damaged files give an error or a policy.
     #[test]
-    fn damaged_networks_do_no_harm(
+    fn damaged_networks_give_an_error_or_a_policy(
         place in 0usize..4_000_000_000, bit in 0u8..8, cut in prop::option::of(0usize..4_000_000_000), which in 0..3,
     ) {
             let model = [MLP, SCORES, LSTM][which as usize];

@@ -9,7 +9,7 @@ use super::*;
 use crate::registry::Guest;
 use crate::testing::{ms, MockTransport, MSS};
 
-/// A flow whose decisions come from outside, over a base scheme.
+/// Make a flow over a base scheme, whose decisions come from outside.
 fn over(base: &str) -> Result<Box<dyn CongestionControl>, SpecError> {
     steering("cwnd", base)
 }
@@ -38,16 +38,16 @@ fn decide(host: &mut MockTransport, action: f32) {
     side.decide(now, &[action]);
 }
 
-/// A base scheme that notes what it is told.
+/// A base scheme that records its calls.
 #[derive(Clone, Default)]
 struct Probe {
-    told: Arc<Mutex<BTreeSet<&'static str>>>,
+    called: Arc<Mutex<BTreeSet<&'static str>>>,
     timer: Timestamp,
 }
 
 impl Probe {
     fn note(&self, hook: &'static str) {
-        self.told.lock().unwrap().insert(hook);
+        self.called.lock().unwrap().insert(hook);
     }
 }
 
@@ -132,7 +132,7 @@ impl Steerable for Probe {
 }
 
 #[test]
-fn the_base_scheme_is_told_everything_and_asked_for_everything() {
+fn all_hooks_of_the_base_scheme_are_called() {
     let probe = Probe::default();
     let guests = [("probe".to_owned(), Arc::new(probe.clone()) as Arc<dyn Guest>)].into();
     let scheme = made("cwnd", "probe", Resources { guests, ..Resources::default() }).expect("a scheme");
@@ -148,9 +148,9 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
     host.app_limit();
     host.idle(ms(1000));
     decide(&mut host, 1.0);
-    let told = probe.told.lock().unwrap();
+    let called = probe.called.lock().unwrap();
     assert_eq!(
-        *told,
+        *called,
         BTreeSet::from([
             "init",
             "on_handshake",
@@ -171,7 +171,7 @@ fn the_base_scheme_is_told_everything_and_asked_for_everything() {
 }
 
 #[test]
-fn the_base_scheme_goes_on_from_what_was_written() {
+fn the_base_scheme_continues_from_the_written_window() {
     let mut host = MockTransport::new(over("reno").expect("Reno's window can be written"));
     decide(&mut host, 1.0);
     assert_eq!(host.window(), 40.0);
@@ -180,7 +180,7 @@ fn the_base_scheme_goes_on_from_what_was_written() {
     assert_eq!(host.window(), 80.0, "slow start from there");
     host.send();
     host.lose();
-    // Linux meters recovery and ends it at the threshold, whatever was written meanwhile.
+    // Linux limits sending in recovery and ends it at ssthresh, for any written window.
     assert!(host.scheme.capabilities().prr);
     decide(&mut host, 1.0);
     assert_eq!(host.window(), 40.0);
@@ -193,8 +193,8 @@ fn the_base_scheme_goes_on_from_what_was_written() {
     assert!(host.window() > 30.0, "slow start up to the threshold: {}", host.window());
 }
 
-/// Capabilities, and what is in force while one packet waits for every four of a window in 40 rounds of 40 ms: windows
-/// and rates. Each round ends in a decision, if there is one.
+/// Return capabilities, and the windows and rates while one packet waits for every four of a window in 40 rounds of 40
+/// ms. Each round ends in a decision, if there is one.
 fn rounds(scheme: Box<dyn CongestionControl>, action: Option<f32>) -> (Capabilities, Vec<Control>) {
     let mut host = MockTransport::new(scheme);
     let mut seen = Vec::new();
@@ -214,7 +214,7 @@ fn rounds(scheme: Box<dyn CongestionControl>, action: Option<f32>) -> (Capabilit
 }
 
 #[test]
-fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
+fn only_the_gain_is_written_to_the_base_scheme() {
     let kestrel = || crate::create("kestrel", &Map::new()).expect("a scheme");
     let made = || steering("gain", "kestrel").expect("Kestrel's gain can be set");
     let (alone, own) = rounds(kestrel(), None);
@@ -223,7 +223,7 @@ fn a_gain_is_written_and_everything_else_is_the_base_schemes() {
         assert_eq!(same, own, "a gain of 1, and none");
         assert_eq!(over, alone);
     }
-    // More waits; what Kestrel takes for a queue of others stays as it is.
+    // More packets wait; Kestrel's detection of other flows stays as it is.
     let (_, more) = rounds(made(), Some(1.0));
     assert_ne!(more, own);
 }

@@ -1,4 +1,4 @@
-//! Against scikit-learn (`tests/models/make.py`), and against files that are wrong.
+//! Compares with scikit-learn (`tests/models/make.py`), and reads invalid files.
 
 use proptest::prelude::*;
 use serde_json::{json, Value};
@@ -32,7 +32,7 @@ fn decides_as_scikit_learn_does() {
 }
 
 #[test]
-fn what_is_no_number_is_refused_and_the_wrong_size_too() {
+fn observations_with_nan_or_of_the_wrong_size_are_refused() {
     let mut session = Policy::load(ONNX, CARD).expect("valid").session();
     let mut action = Vec::new();
     let error = session.decide(&[0.0, f32::NAN, 0.0, 0.0], &mut action).expect_err("NaN");
@@ -40,7 +40,7 @@ fn what_is_no_number_is_refused_and_the_wrong_size_too() {
     assert!(session.decide(&[0.0], &mut action).is_err());
 }
 
-/// An error by its code and its place.
+/// Format an error as code and place.
 fn coded(error: &SpecError) -> String {
     format!("{} at {}", error.code, error.place)
 }
@@ -60,7 +60,7 @@ fn cards_that_do_not_fit_are_refused() {
     assert_eq!(coded(&error), "policy-unsuitable at card.agent.action");
     assert_eq!(says("/policy/state_size", json!(2)), "shape-mismatch at card.policy.state_size");
     assert_eq!(says("/onnx_sha256", json!("00")), "policy-changed at SHA-256 of the ONNX file");
-    // A tree where the card says network, and the reverse.
+    // A tree whose card says network, and the reverse.
     assert_eq!(says("/policy/kind", json!("mlp")), "unsupported at graph");
     let network = include_bytes!("../../../tests/models/scores.onnx");
     card = serde_json::from_str(CARD).expect("JSON");
@@ -69,7 +69,7 @@ fn cards_that_do_not_fit_are_refused() {
     assert_eq!(coded(&error), "policy-unreadable at opset ai.onnx.ml");
 }
 
-/// What a file says of its tree; the one of [`Parts::good`] is valid.
+/// Attributes of a tree in a file; those of [`Parts::good`] are valid.
 #[derive(Clone)]
 struct Parts {
     trees: Vec<i64>,
@@ -182,7 +182,7 @@ fn comparisons_lead_to_leaves() {
 }
 
 #[test]
-fn trees_that_are_not_wanted_are_refused() {
+fn invalid_trees_are_refused() {
     let refusal = |change: &dyn Fn(&mut Parts)| {
         let mut parts = Parts::good();
         change(&mut parts);
@@ -234,7 +234,7 @@ fn trees_that_are_not_wanted_are_refused() {
 
 #[test]
 fn depth_is_bounded() {
-    /// A chain of `depth` splits.
+    /// Make a chain of `depth` splits.
     fn chain(depth: usize) -> Parts {
         let count = 2 * depth + 1;
         let inner = |i: usize| i % 2 == 0 && i + 1 < count;
@@ -260,9 +260,9 @@ fn depth_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Below the digest: a damaged file gives an error, or a tree that decides.
+    /// With a matching digest, a damaged file gives an error, or a tree that decides.
     #[test]
-    fn damaged_trees_do_no_harm(place in 0usize..4_000_000_000, bit in 0u8..8, packed in any::<bool>(), which in any::<bool>()) {
+    fn damaged_trees_give_an_error_or_decide(place in 0usize..4_000_000_000, bit in 0u8..8, packed in any::<bool>(), which in any::<bool>()) {
         let mut onnx = if which { ONNX.to_vec() } else { Parts { packed, ..Parts::good() }.onnx() };
         let sizes = if which { NetworkShape { observation_size: 4, action_size: 5, ..SIZES } } else { SIZES };
         let length = onnx.len();
