@@ -30,7 +30,13 @@ macro_rules! defaults {
     };
 }
 
-/// Check a description against the schema of its type. `place` says whose it is.
+/// Return the tag of a description: its kind.
+pub fn kind(description: &impl Serialize) -> String {
+    let described = serde_json::to_value(description).unwrap_or_default();
+    described["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Check a description against the schema of its type. `place` says whose it is; if it is empty, its tag does.
 ///
 /// # Errors
 /// The first value out of its range.
@@ -41,6 +47,7 @@ pub fn check<T: Serialize + JsonSchema + 'static>(place: &str, description: &T) 
         known.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(schema_for!(T).to_value())).clone()
     };
     let value = serde_json::to_value(description).map_err(|error| SpecError::new(place, error, "what JSON can say"))?;
+    let place = if place.is_empty() { value["kind"].as_str().unwrap_or_default() } else { place };
     value_fits(place, &value, &schema, &schema)
 }
 

@@ -1,6 +1,7 @@
 //! The elements of one direction, and their properties that a driver needs.
 
 use ccgym_core::packet::Datagram;
+use ccgym_core::schema;
 use ccgym_core::units::{TimeSpan, Timestamp};
 use ccgym_core::SpecError;
 
@@ -31,7 +32,7 @@ pub struct Chain {
     /// Elements in the order in which packets cross them, without the constant delays in `tail`.
     pub elements: Vec<Element>,
     /// Kind of each, including those removed.
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<String>,
     /// True if a packet must wait for its time before it enters stage i (the endpoint included).
     pub synchronise: Vec<bool>,
     /// True if element i may hold packets.
@@ -74,7 +75,7 @@ impl Chain {
         }
         Ok(Self {
             bottleneck: specs.iter().position(|s| matches!(s, ElementSpec::Link { .. })),
-            kinds: specs.iter().map(ElementSpec::kind).collect(),
+            kinds: specs.iter().map(schema::kind).collect(),
             elements,
             eager,
             tail,
@@ -110,7 +111,7 @@ impl Chain {
         let taken_out =
             Counters { arrived: packets, forwarded: packets, forwarded_bytes: bytes, ..Counters::default() };
         let counters = self.elements.iter().map(PathElement::counters).chain(std::iter::repeat(taken_out));
-        self.kinds.iter().map(|kind| (*kind).to_owned()).zip(counters).collect()
+        self.kinds.iter().cloned().zip(counters).collect()
     }
 
     /// Return the bytes of waiting packets, and of recorded events.

@@ -301,24 +301,6 @@ pub enum QueueSpec {
 }
 
 impl QueueSpec {
-    /// Return the name in a description.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Infinite => "infinite",
-            Self::Droptail { .. } => "droptail",
-            Self::Drophead { .. } => "drophead",
-            Self::MahimahiCodel { .. } => "mahimahi_codel",
-            Self::MahimahiPie { .. } => "mahimahi_pie",
-            Self::Codel { .. } => "codel",
-            Self::FqCodel { .. } => "fq_codel",
-            Self::Pie { .. } => "pie",
-            Self::Red { .. } => "red",
-            Self::Step { .. } => "step",
-            Self::Dualpi2 { .. } => "dualpi2",
-        }
-    }
-
     /// Return the limit; `None` if unbounded.
     #[must_use]
     pub const fn limit(&self) -> Option<&LimitSpec> {
@@ -450,22 +432,6 @@ pub enum ElementSpec {
 }
 
 impl ElementSpec {
-    /// Return the name in a description.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Link { .. } => "link",
-            Self::Delay { .. } => "delay",
-            Self::Loss { .. } => "loss",
-            Self::Duplicate { .. } => "duplicate",
-            Self::Bleach { .. } => "bleach",
-            Self::GilbertElliott { .. } => "gilbert_elliott",
-            Self::OnOff { .. } => "on_off",
-            Self::Intermittent { .. } => "intermittent",
-            Self::Jitter { .. } => "jitter",
-        }
-    }
-
     /// Return the mean probability of random loss, if it has one.
     #[must_use]
     pub fn loss(&self) -> Option<Param<f64>> {

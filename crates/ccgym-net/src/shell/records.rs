@@ -117,7 +117,8 @@ fn header(log: &LinkLogJob, link: &ElementSpec) -> LogHeader {
 /// A link's queue as mahimahi's logs name it: `droptail [packets=94]`.
 fn describe_queue(link: &ElementSpec) -> String {
     let ElementSpec::Link { queue, .. } = link else { return String::new() };
-    let kind = queue.kind().trim_start_matches("mahimahi_");
+    let kind = ccgym_core::schema::kind(queue);
+    let kind = kind.trim_start_matches("mahimahi_");
     let Some(limit) = queue.limit() else { return kind.into() };
     let limits = [("bytes", limit.bytes), ("packets", limit.packets)];
     let limits = limits.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));

@@ -1,6 +1,6 @@
 //! Queue disciplines: they decide which packets wait, are dropped or marked. One per file.
 //!
-//! To add one: a file here ([`fifo::Rule`] if it keeps one queue), its `mod` line, a variant of [`QueueSpec`], and its arms in [`from_spec`] and [`check`].
+//! To add one: a file here ([`fifo::Rule`] if it keeps one queue), its `mod` line, a variant of [`QueueSpec`], and its arm in [`from_spec`].
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
