@@ -1,4 +1,4 @@
-//! How long a deployed policy takes for one decision, from the observation to the action.
+//! Time of a deployed policy for one decision, from the observation to the action.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ccgym_core::SpecError;
 use ccgym_schemes::learned::Policy;
 
-/// The policies of `agents` and an LSTM of 64 units, by name; where a file cannot be read or used, which, and why.
+/// Load the policies of `agents` and an LSTM of 64 units, by name; an unusable file gives an error.
 pub fn policies() -> Vec<(String, Result<Arc<Policy>, String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let entries = std::fs::read_dir(root.join("agents")).into_iter().flatten().flatten();
@@ -28,7 +28,7 @@ pub fn policies() -> Vec<(String, Result<Arc<Policy>, String>)> {
     std::iter::once(("lstm_64".to_owned(), lstm)).chain(agents.iter().map(named)).collect()
 }
 
-/// The wall time of this many decisions in a row.
+/// Measure the wall time of this many decisions in a row.
 pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), SpecError> {
     let mut session = policy.session();
     let mut observation = vec![0.0f32; policy.agent().observation_size()];

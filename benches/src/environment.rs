@@ -1,4 +1,4 @@
-//! Environment steps without Python: flows like Aurora's, steered at random, over paths like those it is trained on.
+//! Environment steps without Python: flows like Aurora's, steered at random, over paths like those of its training.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn agent() -> AgentSpec {
     .expect("the benchmark's own agent is valid")
 }
 
-/// One draw of the ranges that Aurora is trained on.
+/// Draw a path from the ranges that Aurora is trained on.
 fn draw(rng: &mut Rng, seed: u64) -> RunSpec {
     let mut between = |low: f64, high: f64| low + (high - low) * rng.uniform();
     let rate = between(100.0, 500.0) * 12_000.0;
@@ -58,7 +58,7 @@ fn draw(rng: &mut Rng, seed: u64) -> RunSpec {
     .expect("the benchmark's own specification is valid")
 }
 
-/// Steps of all environments, episodes begun anew included, and the time they took.
+/// Return the steps of all environments, including restarted episodes, and the time they took.
 pub fn run(scale: f64) -> (u64, Duration) {
     let agent = agent();
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };

@@ -18,7 +18,7 @@ use ccgym_schemes::learned::Policy;
 use ccgym_sim::Simulator;
 use serde_json::json;
 
-/// A drop-tail bottleneck of `mbps` with 40 ms round trip and 1 BDP of buffer, and `flows` flows of one scheme.
+/// Make a drop-tail bottleneck of `mbps` with 40 ms RTT and 1 BDP of buffer, and `flows` flows of one scheme.
 fn dumbbell(scheme: &str, mbps: f64, flows: usize, seconds: f64) -> RunSpec {
     dumbbell_with("droptail", scheme, mbps, flows, seconds)
 }
@@ -45,7 +45,7 @@ fn simulator(spec: &RunSpec) -> Simulator {
     Simulator::new(spec, &|_| None, &scheme).expect("the benchmark's own specification can be built")
 }
 
-/// Packets sent by one run, and its wall time without construction.
+/// Return the packets sent by one run, and its wall time without construction.
 fn run(spec: &RunSpec) -> (u64, Duration) {
     let mut sim = simulator(spec);
     let start = Instant::now();
@@ -55,7 +55,7 @@ fn run(spec: &RunSpec) -> (u64, Duration) {
     (packets, elapsed)
 }
 
-/// Best rate of several runs: noise only ever slows a run down.
+/// Return the best rate of several runs, since noise only slows runs down.
 fn best_rate(mut f: impl FnMut() -> (u64, Duration)) -> f64 {
     let mut best = 0.0f64;
     let begin = Instant::now();
@@ -68,7 +68,7 @@ fn best_rate(mut f: impl FnMut() -> (u64, Duration)) -> f64 {
     best
 }
 
-/// A drop-tail link alone, kept busy.
+/// Keep a drop-tail link busy.
 fn link(kind: &str, packets: u64) -> (u64, Duration) {
     let trace = DeliveryTrace::from_ms("96mbps", vec![1u64; 8]).expect("a valid trace");
     let trace = std::sync::Arc::new(trace);
@@ -91,7 +91,7 @@ fn link(kind: &str, packets: u64) -> (u64, Duration) {
     (packets, start.elapsed())
 }
 
-/// A dependent chain of multiplications and additions: what this machine's core does, to compare machines by.
+/// Run a dependent chain of multiplications and additions: the speed of one core, to compare machines.
 fn reference_loop() -> (u64, Duration) {
     let n = 100_000_000u64;
     let start = Instant::now();
@@ -193,7 +193,7 @@ fn main() {
     }
 }
 
-/// Best mean time of a decision in several batches, microseconds.
+/// Return the best mean time of a decision in several batches, microseconds.
 fn best_decision(policy: &Arc<Policy>) -> Result<f64, SpecError> {
     let mut best = f64::INFINITY;
     for _ in 0..10 {

@@ -156,8 +156,7 @@ mod tests {
         let mut host = host(10, &json!({}));
         let capabilities = host.scheme.capabilities();
         assert_eq!((capabilities.ecn, capabilities.pacing_required), (Ecn::Ect1, true));
-        // 11 packets in 20 ms in slow start, then half of 11 packets in 40 ms; the window is rounded up to a whole
-        // packet.
+        // 11 packets in 20 ms in slow start, then half of 11 in 40 ms; the window is rounded up to a whole packet.
         host.ack_after(TimeSpan::from_millis(40));
         assert_eq!(host.scheme.control().pacing_rate, Rate(11 * MSS * 8 * 50));
         host.play(MARKED);

@@ -106,8 +106,7 @@ mod tests {
             self.scheme.agent().downcast_ref().expect("a flow agent")
         }
 
-        /// Run an interval with these packets acknowledged, and in flight at its end; returns the rate, packets per 100
-        /// ms.
+        /// Run an interval; returns the rate, packets per 100 ms.
         fn interval(&mut self, acked: u64, in_flight: u64) -> f64 {
             let mut m = MonitorInterval::new(at(self.now));
             self.now += 100;

@@ -296,8 +296,7 @@ impl MockTransport {
         self.ack(1);
     }
 
-    /// Acknowledge all packets now in flight one by one, each `rtt` after it was sent and `spacing` after the one
-    /// before.
+    /// Acknowledge all packets now in flight one by one, each `rtt` after it was sent, `spacing` after the previous.
     pub fn ack_round(&mut self, rtt: TimeSpan, spacing: TimeSpan) {
         for _ in 0..self.flight.len() {
             self.advance(spacing);

@@ -206,8 +206,7 @@ mod tests {
         host.ack_round(ms(rtt), TimeSpan::ZERO);
         host.window() - before
     }
-    /// Make a flow in avoidance at a window of 20 with a base of 40 ms and three packets queued: one packet is 2 ms of
-    /// delay.
+    /// Make a flow in avoidance at a window of 20 with a base of 40 ms and three packets, of 2 ms each, queued.
     fn avoidance(params: &Value) -> MockTransport {
         let mut host = host(40, params);
         host.ack_after(ms(40.0));

@@ -1,24 +1,24 @@
-//! The one error of all crates: what is wrong, where, what was found, what was expected, what to do.
+//! The error of all crates: code, place, found, expected, hint.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One explained failure. Shown as `ccgym/errors.py` shows its errors: place and found, then a line each for what was
-/// expected and what to do, where these say more.
+/// One explained failure. It is displayed as by `ccgym/errors.py`: place and found, then `expected` and `hint` on lines of
+/// their own if not empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub struct SpecError {
-    /// Code of `ccgym/errors.py`; `invalid-value` where only the reader of the description can tell.
+    /// Code of `ccgym/errors.py`; `invalid-value` if the reader of the description knows a better one.
     pub code: Cow<'static, str>,
     /// Path of the value, such as `observation.features[2].signal`; or the step that failed, such as
     /// `opening /dev/net/tun`.
     pub place: String,
-    /// What stands there, or what happened.
+    /// The value there, or the event.
     pub found: String,
-    /// What may stand there; empty if that is clear.
+    /// Valid values; empty if clear.
     pub expected: String,
-    /// What to do; empty if that follows.
+    /// Advice; empty if it follows from the rest.
     pub hint: String,
 }
 
@@ -87,14 +87,14 @@ impl SpecError {
         self
     }
 
-    /// The same error with what should have been.
+    /// The same error with valid values.
     #[must_use]
     pub fn expected(mut self, text: impl ToString) -> Self {
         self.expected = text.to_string();
         self
     }
 
-    /// The same error with what to do.
+    /// The same error with advice.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         self.hint = text.into();
@@ -114,7 +114,7 @@ impl SpecError {
     }
 }
 
-/// The known name that `found` was most likely meant to be: a third of its letters may be wrong, one of two or three.
+/// Return the known name nearest to `found`. A third of its letters may differ, or one of two or three.
 fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let found = found.to_lowercase();
     let letters = found.chars().count();

@@ -1,53 +1,53 @@
-//! What a scheme's receiver half sends home instead of plain acknowledgements.
+//! Feedback that a scheme's receiver sends in place of plain acknowledgements.
 
 use crate::packet::{AckRange, PacketNumber};
 use crate::units::{TimeSpan, Timestamp};
 
-/// Max number of arrivals that one feedback reports: it leaves early when as many wait. At a batch every 20 ms and 1500
-/// bytes that is reached from 77 Mbit/s on.
+/// Max number of arrivals in one feedback: it leaves early when as many wait. With feedback every 20 ms and 1500 bytes
+/// that happens from 77 Mbit/s on.
 pub const MAX_ARRIVALS: usize = 128;
 /// Max number of ranges that one feedback repeats, the newest first.
 pub const MAX_FEEDBACK_RANGES: usize = 64;
 /// Max bytes of the scheme's own message.
 pub const MAX_MESSAGE: usize = 64;
-/// Packet numbers lie below this.
+/// Upper bound of packet numbers.
 const NUMBERS: u64 = 1 << 62;
 
 /// A packet that arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrived {
-    /// Its number.
+    /// Packet number.
     pub number: PacketNumber,
-    /// When it arrived, on the receiver's clock.
+    /// Arrival, on the receiver's clock.
     pub at: Timestamp,
 }
 
-/// A batch of arrivals with their times, the ranges that earlier batches reported, and the scheme's own message. Each of
-/// them may be empty.
+/// A batch of arrivals with their times, the ranges of earlier batches, and the scheme's own message. Each of them may
+/// be empty.
 ///
-/// Every arrival is in exactly one batch. If that is lost on its way, the ranges of the next ones acknowledge its packets
-/// all the same, without their arrival times.
+/// Every arrival is in exactly one batch. If that is lost, the ranges of the next ones acknowledge its packets, but
+/// without their arrival times.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Feedback {
     /// Index of the flow.
     pub flow: u32,
     /// Bytes on the wire from the IP header on.
     pub size: u32,
-    /// When it left, on the receiver's clock.
+    /// Departure, on the receiver's clock.
     pub sent: Timestamp,
     /// Congestion-experienced packets seen by the receiver so far, wrapping.
     pub ce_total: u32,
-    /// What has arrived so far, newest first; disjoint, and not touching.
+    /// Ranges that have arrived so far, newest first; disjoint, and not touching.
     pub ranges: Vec<AckRange>,
-    /// What arrived since the feedback before, in order of arrival.
+    /// Arrivals since the previous feedback, in order of arrival.
     pub arrivals: Vec<Arrived>,
-    /// What the scheme's receiver says to its sender.
+    /// Message of the scheme's receiver to its sender.
     pub message: Vec<u8>,
 }
 
 impl Feedback {
-    /// The ranges as small numbers: how far the last of each lies below the first of the one before (of the first: its
-    /// last itself), and the range's length; both less what is always there.
+    /// Return the ranges as small numbers: the distance from the last of each down to the first of the one before (for
+    /// the first: its last itself), and the range's length; both less their min.
     pub fn range_values(&self) -> impl Iterator<Item = u64> + '_ {
         let mut above = None;
         self.ranges.iter().flat_map(move |range| {
@@ -57,8 +57,9 @@ impl Feedback {
         })
     }
 
-    /// The arrivals as small numbers: the difference to the number before (to the largest number in the ranges, for the
-    /// first), odd if it is negative; and the nanoseconds since the one before (of the first: from it to the departure).
+    /// Return the arrivals as small numbers: the difference to the number before (to the largest number in the ranges,
+    /// for the first), odd if it is negative; and the nanoseconds since the one before (for the first: from it to the
+    /// departure).
     pub fn arrival_values(&self) -> impl Iterator<Item = u64> + '_ {
         let mut number = self.ranges.first().map_or(0, |range| range.last);
         let mut before = None;
@@ -71,8 +72,8 @@ impl Feedback {
         })
     }
 
-    /// Decode one range from its [values](Feedback::range_values) and append it. False, and nothing is appended, if the values
-    /// describe no valid range or [`MAX_FEEDBACK_RANGES`] are there already.
+    /// Decode one range from its [values](Feedback::range_values) and append it. Returns false, and appends nothing, if
+    /// the values are no valid range or there are already [`MAX_FEEDBACK_RANGES`].
     pub fn push_range(&mut self, last: u64, length: u64) -> bool {
         let last = match self.ranges.last() {
             None => Some(last),
@@ -88,8 +89,8 @@ impl Feedback {
         }
     }
 
-    /// Decode one arrival from its [values](Feedback::arrival_values) and append it; call it after all ranges. False, and
-    /// nothing is appended, if the values describe no valid arrival or [`MAX_ARRIVALS`] are there already.
+    /// Decode one arrival from its [values](Feedback::arrival_values) and append it; call it after all ranges. Returns
+    /// false, and appends nothing, if the values are no valid arrival or there are already [`MAX_ARRIVALS`].
     pub fn push_arrival(&mut self, difference: u64, since: u64) -> bool {
         let difference = (difference >> 1) as i64 ^ -((difference & 1) as i64);
         let (from, at) = match self.arrivals.last() {
@@ -106,20 +107,20 @@ impl Feedback {
         }
     }
 
-    /// Bytes that ranges, arrivals and message take, where each value takes a byte for every seven bits.
+    /// Return the bytes of ranges, arrivals and message, if each value takes a byte for every seven bits.
     #[must_use]
     pub fn content_bytes(&self) -> u32 {
         let bytes = |value: u64| (70 - (value | 1).leading_zeros()) / 7;
         self.range_values().chain(self.arrival_values()).map(bytes).sum::<u32>() + self.message.len() as u32
     }
 
-    /// How long an arrival waited at the receiver.
+    /// Return the delay of an arrival at the receiver.
     #[must_use]
     pub fn wait(&self, arrived: &Arrived) -> TimeSpan {
         self.sent.since(arrived.at)
     }
 
-    /// Bytes of memory that it takes.
+    /// Return the bytes of memory in use.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         std::mem::size_of::<Self>()
@@ -152,7 +153,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the values are, those that are taken are the ones that come out again.
+        /// All values that are accepted are encoded to the same values.
         #[test]
         fn values_and_feedback_are_one_to_one(
             ranges in prop::collection::vec((0u64..1 << 20, 0u64..1 << 12), 0..80),

@@ -1,7 +1,7 @@
-//! A set of integers that fills from the bottom: a prefix, and a few islands above it.
+//! A set of integers that fills from below: a prefix, and a few islands above it.
 //!
-//! Both ends of a flow keep one over segment numbers (what arrived, what is acknowledged). In order it costs one
-//! comparison; islands exist only around losses.
+//! Both ends of a flow keep one over segment numbers (arrived, or acknowledged). In order it costs one comparison;
+//! islands exist only around losses.
 
 use std::collections::VecDeque;
 
@@ -11,24 +11,24 @@ use crate::packet::AckRange;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalSet {
     next: u64,
-    /// A deque: holes are filled from the front.
+    /// A deque, since holes are filled from the front.
     islands: VecDeque<AckRange>,
 }
 
 impl IntervalSet {
-    /// The smallest integer that is missing.
+    /// Return the smallest missing integer.
     #[inline]
     pub const fn first_missing(&self) -> u64 {
         self.next
     }
 
-    /// Holes between integers that are in the set; each takes 16 bytes.
+    /// Return the number of holes between integers of the set; each takes 16 bytes.
     #[inline]
     pub fn gaps(&self) -> usize {
         self.islands.len()
     }
 
-    /// Add `value`; whether it is new.
+    /// Add `value`; returns true if it is new.
     #[inline]
     pub fn insert(&mut self, value: u64) -> bool {
         if value == self.next {
@@ -44,7 +44,7 @@ impl IntervalSet {
         self.insert_island(value)
     }
 
-    /// Whether `value` is in the set.
+    /// True if `value` is in the set.
     pub fn contains(&self, value: u64) -> bool {
         if value < self.next {
             return true;
@@ -53,7 +53,7 @@ impl IntervalSet {
         self.islands.get(i).is_some_and(|island| island.first <= value)
     }
 
-    /// Bytes that the islands take.
+    /// Return the bytes of the islands.
     pub fn held_bytes(&self) -> usize {
         self.islands.capacity() * std::mem::size_of::<AckRange>()
     }
@@ -69,7 +69,7 @@ impl IntervalSet {
     }
 
     fn insert_island(&mut self, value: u64) -> bool {
-        // Islands grow at the top nearly always.
+        // Islands nearly always grow at the top.
         if let Some(top) = self.islands.back_mut() {
             if value == top.last + 1 {
                 top.last = value;
@@ -80,7 +80,7 @@ impl IntervalSet {
     }
 }
 
-/// Add `value` to ranges that are sorted, disjoint and not touching; whether it is new.
+/// Add `value` to ranges that are sorted, disjoint and not touching; returns true if it is new.
 pub(crate) fn insert(ranges: &mut VecDeque<AckRange>, value: u64) -> bool {
     let i = ranges.partition_point(|range| range.last < value);
     if ranges.get(i).is_some_and(|range| range.first <= value) {

@@ -39,7 +39,7 @@ pub use rtt::RttEstimator;
 pub use sender::{Sender, SenderConfig, SenderStats};
 pub use units::{Rate, TimeSpan, Timestamp};
 
-/// Marks the branch that calls it as unlikely: the compiler lays it out of the way. It does nothing.
+/// Does nothing; marks the branch that calls it as unlikely, for the compiler's code layout.
 #[cold]
 #[inline(always)]
 pub const fn cold_path() {}

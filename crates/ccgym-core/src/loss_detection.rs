@@ -1,10 +1,10 @@
-//! Which packets are lost: packet threshold, time threshold, and how much reordering to tolerate.
+//! Loss detection: packet threshold, time threshold, and tolerance for reordering.
 //!
-//! A *hole* is a packet below the largest acknowledged one whose own acknowledgement is missing. Without loss there
-//! are no holes and this costs nothing. A hole is declared lost when enough later packets were acknowledged
-//! (RFC 9002 §6.1.1, RFC 6675 `DupThresh`), or when it is older than a round trip plus a reordering window
-//! (RFC 9002 §6.1.2, RFC 8985). With [`LossConfig::rack`], once recovery has begun and no reordering was ever seen,
-//! a hole is lost as soon as it appears (RFC 8985 §6.2, step 4).
+//! A *hole* is a packet below the largest acknowledged one whose own acknowledgement is missing. Without loss there are
+//! no holes and this costs nothing. A hole is declared lost when enough later packets were acknowledged (RFC 9002
+//! §6.1.1, RFC 6675 `DupThresh`), or when it is older than an RTT plus a reordering window (RFC 9002 §6.1.2, RFC 8985).
+//! With [`LossConfig::rack`], once recovery has begun and no reordering was ever detected, a hole is lost as soon as it
+//! appears (RFC 8985 §6.2, step 4).
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use crate::units::{TimeSpan, Timestamp};
 /// Parameters of loss detection.
 #[derive(Clone, Copy, Debug)]
 pub struct LossConfig {
-    /// Later packets acknowledged before a hole is lost (3).
+    /// Number of later packets acknowledged before a hole is lost (3).
     pub packet_threshold: u64,
-    /// Whether holes that appear during recovery are lost at once until reordering was seen.
+    /// True if holes that appear during recovery are lost at once until reordering was detected.
     pub rack: bool,
-    /// Reordering window as a fraction of max(sRTT, latest RTT), numerator and denominator (1/8 in RFC 9002, 1/4
-    /// in RFC 8985); a zero numerator turns the time threshold off.
+    /// Reordering window as a fraction of max(sRTT, latest RTT), numerator and denominator (1/8 in RFC 9002, 1/4 in RFC
+    /// 8985); a zero numerator turns the time threshold off.
     pub reordering_window: (u64, u64),
 }
 
@@ -27,7 +27,7 @@ pub struct LossConfig {
 struct Hole {
     number: PacketNumber,
     sent: Timestamp,
-    /// Packets acknowledged in all when the hole appeared.
+    /// Number of packets acknowledged when the hole appeared.
     acked_before: u64,
 }
 
@@ -41,33 +41,33 @@ pub struct LossDetector {
     reordering_seen: bool,
 }
 
-/// A reordering degree beyond this is treated as loss (Linux `tcp_max_reordering`).
+/// Max degree of reordering; beyond it packets count as lost (Linux `tcp_max_reordering`).
 const MAX_THRESHOLD: u64 = 300;
 
 impl LossDetector {
-    /// A detector without holes.
+    /// Make a detector without holes.
     pub fn new(config: LossConfig) -> Self {
         Self { config, holes: VecDeque::new(), acked: 0, threshold: config.packet_threshold, reordering_seen: false }
     }
 
-    /// Whether any hole is open.
+    /// True if any hole is open.
     #[inline]
     pub fn has_holes(&self) -> bool {
         !self.holes.is_empty()
     }
 
-    /// A packet was skipped by the acknowledgements. Call in order of packet numbers.
+    /// Add a packet that the acknowledgements skipped. Call in order of packet numbers.
     pub fn on_hole(&mut self, number: PacketNumber, sent: Timestamp) {
         self.holes.push_back(Hole { number, sent, acked_before: self.acked });
     }
 
-    /// `count` packets were newly acknowledged.
+    /// Count `count` newly acknowledged packets.
     #[inline]
     pub fn on_acked(&mut self, count: u64) {
         self.acked += count;
     }
 
-    /// An open hole was filled after all: packets were reordered, by how much says how many came before it.
+    /// Close a hole whose packet arrived: packets were reordered, by the number that arrived before it.
     pub fn on_hole_filled(&mut self, number: PacketNumber) {
         if let Some(i) = self.holes.iter().position(|h| h.number == number) {
             if let Some(hole) = self.holes.remove(i) {
@@ -76,13 +76,13 @@ impl LossDetector {
         }
     }
 
-    /// A packet declared lost arrived after all, `distance` packets late.
+    /// Note that a packet declared lost arrived, `distance` packets late.
     pub fn saw_reordering(&mut self, distance: u64) {
         self.reordering_seen = true;
         self.threshold = self.threshold.max(distance + 1).min(MAX_THRESHOLD);
     }
 
-    /// Take the next hole that is lost at `now`, oldest first.
+    /// Return the next hole that is lost at `now`, oldest first.
     pub fn next_lost(&mut self, now: Timestamp, rtt: TimeSpan, in_recovery: bool) -> Option<PacketNumber> {
         let hole = *self.holes.front()?;
         let immediate = self.config.rack && in_recovery && !self.reordering_seen;
@@ -94,23 +94,23 @@ impl LossDetector {
         Some(hole.number)
     }
 
-    /// The oldest hole.
+    /// Return the oldest hole.
     pub fn oldest(&self) -> Option<PacketNumber> {
         self.holes.front().map(|hole| hole.number)
     }
 
-    /// The oldest hole was declared lost by another rule.
+    /// Remove the oldest hole, which another rule declared lost.
     pub fn take_oldest(&mut self) {
         self.holes.pop_front();
     }
 
-    /// When the oldest hole becomes lost by time.
+    /// Return when the oldest hole becomes lost by time.
     #[inline]
     pub fn next_timeout(&self, rtt: TimeSpan) -> Timestamp {
         self.holes.front().map_or(Timestamp::NEVER, |h| self.due(h, rtt))
     }
 
-    /// Every hole was settled by other means (a timeout).
+    /// Remove all holes after a timeout.
     pub fn clear(&mut self) {
         self.holes.clear();
     }

@@ -1,4 +1,4 @@
-//! Receivers that misbehave in order to get more than their part of a link: they acknowledge what is not true.
+//! Misbehaving receivers: they send false acknowledgements to get more than their share of a link.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use crate::packet::Ack;
 use crate::sender::HANDSHAKE;
 use crate::units::{TimeSpan, Timestamp};
 
-/// What a receiver does that it must not; by default nothing.
+/// Misbehavior of a receiver; none by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misbehavior {
-    /// Each acknowledgement leaves so many times: ACK division and `DupACK` spoofing (Savage et al. 1999), as far as
-    /// acknowledgements of whole packets express them.
+    /// Number of copies of each acknowledgement: ACK division and `DupACK` spoofing (Savage et al. 1999), as far as
+    /// acknowledgements of whole packets can express them.
     pub copies: u32,
-    /// Optimistic acknowledgements (Savage et al. 1999, RFC 9000 §21.4): with each packet as many further ones are
-    /// acknowledged as arrived in the latest so much time. They hide loss, too.
+    /// Optimistic acknowledgements (Savage et al. 1999, RFC 9000 §21.4): with each packet it acknowledges as many
+    /// further ones as arrived in the latest time of this length. They hide loss, too.
     pub ahead: TimeSpan,
-    /// All up to the newest packet is acknowledged, and no mark is reported.
+    /// True to acknowledge all packets up to the newest, and to report no mark.
     pub hide_loss: bool,
 }
 
@@ -25,7 +25,7 @@ impl Default for Misbehavior {
     }
 }
 
-/// One that does: it changes the acknowledgements of an honest receiver.
+/// A misbehaving receiver: it changes the acknowledgements of an honest one.
 #[derive(Clone, Debug)]
 pub struct MisbehavingReceiver {
     behavior: Misbehavior,
@@ -34,19 +34,19 @@ pub struct MisbehavingReceiver {
 }
 
 impl MisbehavingReceiver {
-    /// One that behaves so, if that is a lie.
+    /// Make one with this behavior, if it is not honest.
     #[must_use]
     pub fn new(behavior: Misbehavior) -> Option<Self> {
         (behavior != Misbehavior::default()).then(|| Self { behavior, arrivals: VecDeque::new() })
     }
 
-    /// How often each acknowledgement leaves.
+    /// Return the number of copies of each acknowledgement.
     #[must_use]
     pub const fn copies(&self) -> u32 {
         self.behavior.copies
     }
 
-    /// A data packet arrives at `now`.
+    /// Process a data packet that arrives at `now`.
     pub fn on_data(&mut self, now: Timestamp) {
         if self.behavior.ahead > TimeSpan::ZERO {
             self.arrivals.push_back(now);
@@ -54,23 +54,23 @@ impl MisbehavingReceiver {
         }
     }
 
-    /// What it makes of an honest acknowledgement that leaves at `now`.
+    /// Falsify an honest acknowledgement that leaves at `now`.
     #[must_use]
     pub fn falsified(&mut self, now: Timestamp, honest: Ack) -> Ack {
         if honest.trigger == HANDSHAKE || !(self.behavior.hide_loss || self.behavior.ahead > TimeSpan::ZERO) {
             return honest;
         }
         self.forget(now);
-        // A packet alone is no sign that others are under way: what was never sent must not be acknowledged.
+        // A packet alone does not mean that others are in flight, which must not be acknowledged before they are sent.
         let further = self.arrivals.len().saturating_sub(1) as u64;
-        let mut told = honest;
-        told.claim_all_up_to(honest.largest + further);
+        let mut forged = honest;
+        forged.claim_all_up_to(honest.largest + further);
         if further > 0 {
-            // The round trip is that of the newest: it looks shorter than it is.
-            told.trigger = told.largest;
+            // The RTT is that of the newest packet: it looks shorter than it is.
+            forged.trigger = forged.largest;
         }
-        told.ce_total = 0;
-        told
+        forged.ce_total = 0;
+        forged
     }
 
     fn forget(&mut self, now: Timestamp) {
@@ -86,8 +86,8 @@ mod tests {
     use crate::packet::{Ecn, Packet};
     use crate::receiver::{Receiver, ReceiverConfig};
 
-    /// What a receiver that lies so says of the packets that arrive, one a millisecond: trigger, first and last of what
-    /// it acknowledges, marks.
+    /// Return the acknowledgements of such a receiver for packets that arrive, one a millisecond: trigger, first and
+    /// last number, marks.
     fn said(behavior: Misbehavior, arriving: &[u64]) -> Vec<(u64, u64, u64, u32)> {
         let mut honest = Receiver::new(ReceiverConfig::default());
         let mut misbehaving = MisbehavingReceiver::new(behavior).expect("a lie");
@@ -109,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_acknowledged() {
+    fn packets_in_flight_are_acknowledged() {
         let behavior = Misbehavior { ahead: TimeSpan::from_millis(2), ..Misbehavior::default() };
         assert_eq!(said(behavior, &[0, 1, 3, 4]), [(0, 0, 0, 0), (2, 0, 2, 0), (5, 0, 5, 0), (6, 0, 6, 0)]);
     }
 
     #[test]
-    fn copies_say_what_is_true() {
+    fn copies_are_honest() {
         let behavior = Misbehavior { copies: 8, ..Misbehavior::default() };
         assert_eq!(said(behavior, &[0, 1, 3]), [(0, 0, 0, 0), (1, 0, 1, 1), (3, 3, 3, 1)]);
         assert!(MisbehavingReceiver::new(Misbehavior::default()).is_none());

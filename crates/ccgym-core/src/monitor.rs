@@ -1,4 +1,4 @@
-//! Statistics of one decision interval: what features are computed from, in training and in deployment.
+//! Statistics of one decision interval, the input to features in training and in deployment.
 
 use crate::congestion_control::Control;
 use crate::rtt::RttEstimator;
@@ -7,25 +7,25 @@ use crate::units::{Rate, TimeSpan, Timestamp};
 /// One round-trip sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSample {
-    /// When the acknowledgement arrived, on the sender's clock.
+    /// Arrival of the acknowledgement, on the sender's clock.
     pub at: Timestamp,
-    /// Round trip.
+    /// RTT.
     pub rtt: TimeSpan,
     /// Receiver's clock at arrival minus sender's at departure, nanoseconds.
     pub one_way: i64,
 }
 
-/// Averages over the acknowledgements of one interval in which each new one weighs an eighth, as Indigo observes them
+/// Averages over the acknowledgements of one interval in which each new one weighs an eighth, as in Indigo
 /// (`env/sender.py`). All zero unless the host takes rate samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AckEwma {
-    /// Round trip, seconds.
+    /// RTT, seconds.
     pub rtt: f64,
-    /// Round trip beyond the smallest of the flow's life, seconds.
+    /// RTT less the flow's min RTT, seconds.
     pub queue_delay: f64,
     /// Delivery rate, bits per second.
     pub delivery_rate: f64,
-    /// Bytes sent since the acknowledged packet left, over its round trip, bits per second.
+    /// Bytes sent since the acknowledged packet left, over its RTT, bits per second.
     pub send_rate: f64,
 }
 
@@ -41,7 +41,7 @@ impl AckEwma {
     }
 }
 
-/// Sums over the samples, made once when the interval closes.
+/// Sums over the samples, computed once when the interval closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Digest {
     first_half: u64,
@@ -52,11 +52,11 @@ struct Digest {
     slope: f64,
 }
 
-/// What happened at a sender between two decisions. Sizes are wire bytes. Filled while it runs; the round-trip
-/// statistics are there once it is closed.
+/// Statistics of a sender between two decisions. Sizes are wire bytes. Updated while the interval is open; the RTT
+/// statistics are valid once it is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonitorInterval {
-    /// Begin.
+    /// Start.
     pub start: Timestamp,
     /// End.
     pub end: Timestamp,
@@ -80,25 +80,25 @@ pub struct MonitorInterval {
     pub timeouts: u64,
     /// Packets reported with congestion-experienced.
     pub ce_packets: u64,
-    /// Whether the application, not window or pacing, held sending back at some time.
+    /// True if the application, not window or pacing, limited sending at some time.
     pub app_limited: bool,
     /// sRTT at the end.
     pub srtt: TimeSpan,
-    /// Variation of the round trip at the end (RFC 6298).
+    /// RTTVAR at the end (RFC 6298).
     pub rtt_variation: TimeSpan,
-    /// Minimum RTT of the flow's life so far; [`TimeSpan::MAX`] before the first sample.
+    /// Min RTT since the flow started; [`TimeSpan::MAX`] before the first sample.
     pub min_rtt: TimeSpan,
     /// Bytes in flight at the end.
     pub in_flight: u64,
-    /// Window in force at the end.
+    /// Window at the end.
     pub cwnd: u64,
-    /// Pacing rate in force at the end; zero if unpaced.
+    /// Pacing rate at the end; zero if unpaced.
     pub pacing_rate: Rate,
-    /// Slow-start threshold at the end, where the scheme has one.
+    /// ssthresh at the end, if the scheme has one.
     pub ssthresh: Option<u64>,
     /// Averages over the acknowledgements.
     pub ewma: AckEwma,
-    /// Delivery-rate samples, and their sum in bits per second. None unless the host takes rate samples.
+    /// Number of delivery-rate samples, and their sum in bits per second. Zero unless the host takes rate samples.
     rate_samples: u64,
     rate_sum: u64,
     samples: Vec<RttSample>,
@@ -106,7 +106,7 @@ pub struct MonitorInterval {
 }
 
 impl MonitorInterval {
-    /// An empty interval that begins at `start`.
+    /// Make an empty interval that begins at `start`.
     #[must_use]
     pub fn new(start: Timestamp) -> Self {
         Self {
@@ -138,28 +138,28 @@ impl MonitorInterval {
         }
     }
 
-    /// Length.
+    /// Return the length.
     #[must_use]
     pub const fn duration(&self) -> TimeSpan {
         self.end.since(self.start)
     }
-    /// Bytes sent over the interval's length.
+    /// Return the bytes sent over the interval's length.
     #[must_use]
     pub fn send_rate(&self) -> Rate {
         Rate::from_bytes_over(self.sent_bytes, self.duration())
     }
-    /// Bytes acknowledged over the interval's length.
+    /// Return the bytes acknowledged over the interval's length.
     #[must_use]
     pub fn delivery_rate(&self) -> Rate {
         Rate::from_bytes_over(self.acked_bytes, self.duration())
     }
-    /// Mean of the delivery-rate samples; `None` without one. Each is over a round trip or more, so that it shows the
-    /// path's rate where acknowledgements come in bunches, as after a host that stood still.
+    /// Return the mean of the delivery-rate samples; `None` without one. Each covers at least an RTT, so that it shows
+    /// the path's rate even if acknowledgements come in bursts, as after a pause of the host.
     #[must_use]
     pub fn sampled_delivery_rate(&self) -> Option<f64> {
         (self.rate_samples > 0).then(|| self.rate_sum as f64 / self.rate_samples as f64)
     }
-    /// Lost over lost plus acknowledged packets; zero if neither.
+    /// Return lost over lost plus acknowledged packets; zero if neither.
     #[must_use]
     pub fn loss_fraction(&self) -> f64 {
         let settled = self.lost_packets + self.acked_packets;
@@ -169,48 +169,48 @@ impl MonitorInterval {
             self.lost_packets as f64 / settled as f64
         }
     }
-    /// Round-trip samples, in order of arrival.
+    /// Return the RTT samples, in order of arrival.
     #[must_use]
     pub fn samples(&self) -> &[RttSample] {
         &self.samples
     }
-    /// Bytes that the samples take.
+    /// Return the bytes of the samples.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.samples.capacity() * std::mem::size_of::<RttSample>()
     }
-    /// Number of round-trip samples.
+    /// Return the number of RTT samples.
     #[must_use]
     pub fn rtt_count(&self) -> usize {
         self.samples.len()
     }
-    /// Mean of the round-trip samples; `None` without a sample.
+    /// Return the mean of the RTT samples; `None` without a sample.
     #[must_use]
     pub fn mean_rtt(&self) -> Option<TimeSpan> {
         mean(self.digest.first_half + self.digest.second_half, self.samples.len())
     }
-    /// Mean of the first half of the samples (the smaller half if their number is odd); `None` below two samples.
+    /// Return the mean of the first half of the samples (the smaller half of an odd number); `None` below two.
     #[must_use]
     pub fn first_half_rtt(&self) -> Option<TimeSpan> {
         mean(self.digest.first_half, self.samples.len() / 2)
     }
-    /// Mean of the second half of the samples; `None` without a sample.
+    /// Return the mean of the second half of the samples; `None` without a sample.
     #[must_use]
     pub fn second_half_rtt(&self) -> Option<TimeSpan> {
         mean(self.digest.second_half, self.samples.len().div_ceil(2))
     }
-    /// Minimum sample of this interval.
+    /// Return the min RTT of this interval.
     #[must_use]
     pub fn interval_min_rtt(&self) -> Option<TimeSpan> {
         (!self.samples.is_empty()).then_some(TimeSpan(self.digest.min))
     }
-    /// Largest sample of this interval.
+    /// Return the max RTT of this interval.
     #[must_use]
     pub fn interval_max_rtt(&self) -> Option<TimeSpan> {
         (!self.samples.is_empty()).then_some(TimeSpan(self.digest.max))
     }
-    /// Mean of the second half of the samples minus mean of the first half, in seconds; zero below two samples
-    /// (Aurora's latency inflation before division by the interval's length).
+    /// Return the mean of the second half of the samples minus mean of the first half, in seconds; zero below two
+    /// samples (Aurora's latency inflation before division by the interval's length).
     #[must_use]
     pub fn half_split_rtt_change(&self) -> f64 {
         match (self.first_half_rtt(), self.second_half_rtt()) {
@@ -218,19 +218,19 @@ impl MonitorInterval {
             _ => 0.0,
         }
     }
-    /// Least-squares slope of the round trip over time, seconds per second; zero below two samples.
+    /// Return the least-squares slope of the RTT over time, seconds per second; zero below two samples.
     #[must_use]
     pub const fn rtt_slope(&self) -> f64 {
         self.digest.slope
     }
-    /// Mean one-way delay of acknowledged packets in seconds; only differences mean something unless the clocks are
-    /// one (as in the simulator). `None` without an acknowledgement.
+    /// Return the mean one-way delay of acknowledged packets in seconds; only differences are meaningful unless both
+    /// clocks are the same (as in the simulator). `None` without an acknowledgement.
     #[must_use]
     pub fn mean_one_way_delay(&self) -> Option<f64> {
         (!self.samples.is_empty()).then(|| self.digest.one_way as f64 / self.samples.len() as f64 / 1e9)
     }
 
-    /// A packet of `bytes` left; `again`: it carried a segment sent before.
+    /// Add a sent packet of `bytes`; `again`: it is a retransmission.
     #[inline]
     pub fn on_sent(&mut self, bytes: u64, again: bool) {
         self.sent_packets += 1;
@@ -238,7 +238,7 @@ impl MonitorInterval {
         self.retransmissions += u64::from(again);
     }
 
-    /// An acknowledgement settled `packets` of `bytes` altogether.
+    /// Add an acknowledgement of `packets` with `bytes` altogether.
     #[inline]
     pub fn on_acked(&mut self, packets: u64, bytes: u64) {
         self.acks += u64::from(packets > 0);
@@ -246,14 +246,14 @@ impl MonitorInterval {
         self.acked_bytes += bytes;
     }
 
-    /// The acknowledgement at `now` was for a packet that left at `sent` and arrived at `received`.
+    /// Add the sample of an acknowledgement at `now`, for a packet that left at `sent` and arrived at `received`.
     #[inline]
     pub fn on_sample(&mut self, now: Timestamp, sent: Timestamp, received: Timestamp) {
         let one_way = received.0.wrapping_sub(sent.0) as i64;
         self.samples.push(RttSample { at: now, rtt: now.since(sent), one_way });
     }
 
-    /// The acknowledgement showed these rates: a delivery-rate sample, and what else [`AckEwma`] has.
+    /// Add the rates of an acknowledgement: a delivery-rate sample, and the other values of [`AckEwma`].
     pub fn on_rates(&mut self, rtt: TimeSpan, min_rtt: TimeSpan, delivery_rate: Rate, send_rate: Rate) {
         let queue_delay = TimeSpan(rtt.0.saturating_sub(min_rtt.0));
         let (rtt, queue_delay) = (rtt.as_secs_f64(), queue_delay.as_secs_f64());
@@ -263,13 +263,13 @@ impl MonitorInterval {
         self.rate_sum = self.rate_sum.saturating_add(delivery_rate.0);
     }
 
-    /// `packets` of `bytes` altogether were declared lost.
+    /// Add `packets` with `bytes` altogether declared lost.
     pub fn on_lost(&mut self, packets: u64, bytes: u64) {
         self.lost_packets += packets;
         self.lost_bytes += bytes;
     }
 
-    /// Close the interval at `now` and leave it in `done`; a fresh one begins, in `done`'s old buffer.
+    /// Close the interval at `now` and store it in `done`; a new one begins, in `done`'s old buffer.
     pub fn close_into(
         &mut self,
         done: &mut Self,
@@ -307,7 +307,7 @@ fn digest(start: Timestamp, samples: &[RttSample]) -> Digest {
     let sum = |part: &[RttSample]| part.iter().map(|s| s.rtt.0).sum::<u64>();
     let mut d =
         Digest { first_half: sum(first), second_half: sum(second), min: u64::MAX, max: 0, one_way: 0, slope: 0.0 };
-    // Sums around the first sample: the differences of large squares would cancel.
+    // Sums relative to the first sample: the differences of large squares would cancel.
     let (t0, y0) = (samples[0].at.since(start).0 as f64, samples[0].rtt.0 as f64);
     let (mut t, mut y, mut tt, mut ty) = (0.0, 0.0, 0.0, 0.0);
     for s in samples {

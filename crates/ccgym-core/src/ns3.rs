@@ -1,16 +1,16 @@
-//! Loss recovery as TCP of ns-3.37 has it, where it differs from the RFCs that it names.
+//! Loss recovery of TCP in ns-3.37, where it differs from the RFCs that it names.
 //!
 //! Scoreboard and reductions count payload bytes; the rest of the sender counts wire bytes, and [`payload_of`] and
-//! [`wire_of`] convert windows without loss. What differs:
+//! [`wire_of`] convert windows without loss. Differences:
 //!
-//! - A segment is lost when three later ones were selectively acknowledged, and only once: a retransmission that is lost is
-//!   found by a timeout.
+//! - A segment is lost when three later ones were selectively acknowledged, and only once: a lost retransmission is
+//!   detected by a timeout.
 //! - Recovery begins with the third acknowledgement that brings selective news, or when two of the oldest segments are
-//!   known to be lost, not with the loss itself. So what was lost within a recovery may begin another one after it.
+//!   known to be lost, not with the loss itself. So losses within a recovery may begin another one after it.
 //! - When recovery begins, and when a partial acknowledgement uncovers a segment that was not sent again, one segment
-//!   leaves whatever the window says.
-//! - A retransmission counts as in flight until all before it has arrived, too.
-//! - In recovery, with nothing lost to send again and no new data, the oldest segment that has not arrived is sent again.
+//!   leaves regardless of the window.
+//! - A retransmission counts as in flight until all segments before it have arrived, too.
+//! - In recovery, with nothing lost to send again and no new data, the oldest missing segment is sent again.
 //! - Its proportional rate reduction is not RFC 6937's: see `Reduction`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,27 +19,27 @@ use crate::packet::PacketNumber;
 
 /// Header bytes of its segments: IPv4, TCP, timestamps.
 pub const HEADER: u64 = 52;
-/// Later segments that must have arrived before one is lost, and acknowledgements before recovery begins.
+/// Number of later segments that must have arrived before one is lost, and of acknowledgements before recovery begins.
 const THRESHOLD: usize = 3;
 
-/// A window in payload bytes, given in wire bytes of packets of `mss`.
+/// Convert a window in wire bytes of packets of `mss` to payload bytes.
 #[must_use]
 pub const fn payload_of(wire: u64, mss: u64) -> u64 {
     ((wire as u128 * (mss - HEADER) as u128).div_ceil(mss as u128)) as u64
 }
 
-/// A window in wire bytes of packets of `mss`, given in payload bytes. As many whole packets fit.
+/// Convert a window in payload bytes to wire bytes of packets of `mss`. The same number of whole packets fits.
 #[must_use]
 pub const fn wire_of(payload: u64, mss: u64) -> u64 {
     (payload as u128 * mss as u128 / (mss - HEADER) as u128) as u64
 }
 
-/// Proportional rate reduction of ns-3.37, in payload bytes. RFC 6937 divides by what was in flight; it by all that was
-/// not acknowledged. Below the target it lets as much leave as the current acknowledgement delivered, without catching up,
-/// unless a retransmission was acknowledged. All is in 32 bits, and its product overflows.
+/// Proportional rate reduction of ns-3.37, in payload bytes. RFC 6937 divides by the bytes in flight; ns-3 by all that
+/// are not acknowledged. Below the target it allows as much as the current acknowledgement delivered, without catching
+/// up, unless a retransmission was acknowledged. All numbers have 32 bits, and its product overflows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reduction {
-    /// What was not acknowledged when recovery began.
+    /// Bytes not acknowledged when recovery began.
     unacknowledged: u32,
     delivered: u32,
     out: u32,
@@ -76,7 +76,7 @@ impl Reduction {
     }
 }
 
-/// What one acknowledgement brought.
+/// News of one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
     /// Segments that arrived for the first time.
@@ -90,17 +90,17 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Whether it brought selective news: a segment above a missing one.
+    /// True if it brought selective news: a segment above a missing one.
     fn is_duplicate(&self) -> bool {
         self.segments > 0 && self.highest >= self.now
     }
 }
 
-/// A packet that carries a segment again.
+/// A retransmission of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Retransmission {
     pub number: PacketNumber,
-    /// On the wire.
+    /// Wire bytes.
     pub bytes: u64,
 }
 
@@ -109,21 +109,21 @@ pub(crate) struct Retransmission {
 pub(crate) struct Ns3 {
     /// The highest segments that arrived while some were missing, in ascending order.
     highest: [u64; THRESHOLD],
-    /// Acknowledgements with selective news since the last one without; none in recovery.
+    /// Acknowledgements with selective news since the last one without; zero in recovery.
     duplicates: usize,
     /// Segments that were sent again, above or at the first missing one.
     resent: BTreeMap<u64, Retransmission>,
     /// Missing segments that are lost.
     lost: BTreeSet<u64>,
     reduction: Reduction,
-    /// Segments that leave whatever the window says.
+    /// Number of segments that leave regardless of the window.
     forced: u32,
-    /// Whether a partial acknowledgement has restarted the timer in this recovery.
+    /// True if a partial acknowledgement has restarted the timer in this recovery.
     restarted: bool,
 }
 
 impl Ns3 {
-    /// A segment arrived for the first time.
+    /// Add a segment that arrived for the first time.
     pub(crate) fn on_arrival(&mut self, segment: u64) {
         let place = self.highest.partition_point(|&other| other < segment);
         if place > 0 && self.highest.get(place) != Some(&segment) {
@@ -133,14 +133,14 @@ impl Ns3 {
         self.lost.remove(&segment);
     }
 
-    /// All below `first_missing` has arrived: retransmissions that cease to count as in flight.
+    /// Remove retransmissions that cease to count as in flight, since all below `first_missing` has arrived.
     pub(crate) fn settle(&mut self, first_missing: u64) -> impl Iterator<Item = Retransmission> + use<> {
         self.lost = self.lost.split_off(&first_missing);
         let above = self.resent.split_off(&first_missing);
         std::mem::replace(&mut self.resent, above).into_values()
     }
 
-    /// Segments below this one that have not arrived are lost.
+    /// Return the number below which segments that have not arrived are lost.
     pub(crate) const fn lost_below(&self) -> u64 {
         self.highest[0]
     }
@@ -157,17 +157,17 @@ impl Ns3 {
         self.resent.contains_key(&segment)
     }
 
-    /// Whether any retransmission still counts as in flight.
+    /// True if any retransmission still counts as in flight.
     pub(crate) fn has_resent(&self) -> bool {
         !self.resent.is_empty()
     }
 
-    /// Whether `number` is the retransmission of `segment`.
+    /// True if `number` is the retransmission of `segment`.
     pub(crate) fn is_retransmission(&self, segment: u64, number: PacketNumber) -> bool {
         self.resent.get(&segment).is_some_and(|resent| resent.number == number)
     }
 
-    /// An acknowledgement outside of recovery: whether recovery begins. `arrived`: whether a segment has.
+    /// Process an acknowledgement outside of recovery; returns true if recovery begins.
     pub(crate) fn begins_recovery(&mut self, arrivals: &Arrivals, arrived: impl Fn(u64) -> bool) -> bool {
         if !arrivals.is_duplicate() {
             if arrivals.now > arrivals.before {
@@ -176,44 +176,44 @@ impl Ns3 {
             return false;
         }
         self.duplicates += 1;
-        // Of those above the first missing one that are known to be lost or to have arrived, the first is lost.
+        // Of the known lost or arrived segments above the first missing one, the first is lost.
         let second = arrivals.now + 1;
         let lost = self.lost.range(second..).next();
         let second_lost = lost.is_some_and(|&lost| !(second..lost).any(arrived));
         self.duplicates == THRESHOLD || second_lost
     }
 
-    /// Whether an acknowledgement outside of recovery lets the window grow: none with selective news does.
+    /// True if an acknowledgement outside of recovery lets the window grow: none with selective news does.
     pub(crate) fn grows(&self) -> bool {
         self.duplicates == 0
     }
 
-    /// Recovery begins with so many payload bytes not acknowledged.
+    /// Begin recovery with `unacknowledged` payload bytes.
     pub(crate) fn begin_recovery(&mut self, unacknowledged: u64) {
         self.reduction = Reduction::begin(unacknowledged);
         self.forced = 1;
         self.restarted = false;
     }
 
-    /// Recovery is over.
+    /// End recovery.
     pub(crate) fn end_recovery(&mut self) {
         self.duplicates = 0;
         self.forced = 0;
     }
 
-    /// A retransmission timeout: nothing is in flight any more, retransmissions neither.
+    /// Process a retransmission timeout: nothing is in flight any more, not even retransmissions.
     pub(crate) fn on_timeout(&mut self) -> impl Iterator<Item = Retransmission> + use<> {
         self.duplicates = 0;
         self.forced = 0;
         std::mem::take(&mut self.resent).into_values()
     }
 
-    /// Whether an acknowledgement that advances restarts the retransmission timer: of partial ones the first alone.
+    /// True if an acknowledgement that advances restarts the retransmission timer: only the first partial one does.
     pub(crate) fn restarts_timer(&mut self, partial: bool) -> bool {
         !(partial && std::mem::replace(&mut self.restarted, true))
     }
 
-    /// An acknowledgement within recovery. Window, flight and target are in payload bytes of segments of `segment`.
+    /// Process an acknowledgement within recovery. Window, flight and target are payload bytes.
     pub(crate) fn reduce(
         &mut self,
         arrivals: &Arrivals,
@@ -234,23 +234,23 @@ impl Ns3 {
         }
     }
 
-    /// Payload bytes that the reduction lets leave.
+    /// Return the payload bytes that the reduction allows.
     pub(crate) const fn allowance(&self) -> u64 {
         self.reduction.allowance as u64
     }
 
-    /// Whether the next segment leaves whatever the window says.
+    /// True if the next segment leaves regardless of the window.
     pub(crate) const fn is_forced(&self) -> bool {
         self.forced > 0
     }
 
-    /// A segment of `payload` bytes leaves in recovery.
+    /// Process a segment of `payload` bytes that leaves in recovery.
     pub(crate) fn on_sent(&mut self, payload: u64) {
         self.forced = self.forced.saturating_sub(1);
         self.reduction.on_sent(payload as u32);
     }
 
-    /// Bytes that it holds, about.
+    /// Return the approximate bytes of memory in use.
     pub(crate) fn held_bytes(&self) -> usize {
         let nodes = self.resent.len() + self.lost.len();
         std::mem::size_of::<Self>() + nodes * std::mem::size_of::<(u64, Retransmission)>()
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// 40 segments not acknowledged, target 20, above it all along: one leaves for two that are delivered.
+    /// 40 segments not acknowledged, target 20, always above it: one leaves for two delivered.
     #[test]
     fn half_the_rate_above_the_target() {
         let mut reduction = Reduction::begin(40 * SEGMENT);
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// 2³² bytes² are 74 KB delivered at a target of 57 KB: the product starts again from zero, and nothing leaves.
+    /// 2³² bytes² are 74 KB delivered at a target of 57 KB: the product wraps to zero, and nothing leaves.
     #[test]
     fn the_product_overflows() {
         let target = 40 * SEGMENT;
@@ -341,7 +341,7 @@ mod tests {
         let mut ns3 = Ns3::default();
         let began = [11, 12, 13].map(|highest| ns3.begins_recovery(&news(highest, 10), |segment| segment > 10));
         assert_eq!(began, [false, false, true]);
-        // An acknowledgement that only advances begins the count anew.
+        // An acknowledgement that only advances restarts the count.
         let mut ns3 = Ns3::default();
         assert!(!ns3.begins_recovery(&news(12, 10), |_| false));
         assert!(!ns3.grows());
@@ -349,7 +349,7 @@ mod tests {
         assert!(ns3.grows());
         assert!(!ns3.begins_recovery(&news(15, 13), |_| false));
         assert!(!ns3.begins_recovery(&news(16, 13), |_| false));
-        // Known losses from before: the one after the first missing segment counts, unless one between has arrived.
+        // Losses known from before: the one after the first missing segment counts, unless one between has arrived.
         for (lost, arrived, begins) in [(&[13, 14][..], 15, true), (&[13, 15], 14, false), (&[13], 14, false)] {
             let mut ns3 = Ns3::default();
             lost.iter().for_each(|&segment| ns3.on_lost(segment));

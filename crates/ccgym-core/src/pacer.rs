@@ -1,38 +1,38 @@
-//! When the next packet may leave under a pacing rate.
+//! Pacing: the time at which the next packet may leave at a pacing rate.
 
 use crate::units::{Rate, TimeSpan, Timestamp};
 
-/// Releases bursts of up to one send quantum, then waits until the rate has paid for them, as Linux's internal
-/// pacing does. Lateness (the sender woke up after the release time) is credited up to half a burst, so that timer
-/// granularity does not lower the rate (`tcp_update_skb_after_send`).
+/// Releases bursts of up to one send quantum, then waits until the rate allows the next, as Linux's internal pacing
+/// does. Lateness (the sender woke up after the release time) is credited up to half a burst, so that timer granularity
+/// does not lower the rate (`tcp_update_skb_after_send`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// Not before this time.
+    /// Min time of the next packet.
     release: Timestamp,
     /// Bytes of the current burst that have left.
     burst: u64,
-    /// No burst is closed below so many bytes.
+    /// Min bytes of a burst.
     min_burst: u64,
-    /// So much lateness is credited in any case, if nothing but the pacer held packets back.
+    /// Lateness credited in any case, if only the pacer delayed packets.
     catch_up: TimeSpan,
-    /// Window or application ran out since the latest burst.
+    /// True if window or application ran out since the latest burst.
     limited: bool,
 }
 
 impl Pacer {
-    /// For a host that sends bursts of at least `min_burst` bytes, and catches up what it missed within `catch_up`.
+    /// Make a pacer for a host that sends bursts of at least `min_burst` bytes, and catches up within `catch_up`.
     #[must_use]
     pub fn new(min_burst: u64, catch_up: TimeSpan) -> Self {
         Self { min_burst, catch_up, limited: true, ..Self::default() }
     }
 
-    /// When the next packet may leave.
+    /// Return the time at which the next packet may leave.
     #[inline]
     pub const fn release(&self) -> Timestamp {
         self.release
     }
 
-    /// `bytes` left at `now` under `rate`, in bursts of `quantum` bytes (0: one packet).
+    /// Add `bytes` sent at `now` under `rate`, in bursts of `quantum` bytes (0: one packet).
     #[inline]
     pub fn on_sent(&mut self, now: Timestamp, bytes: u64, rate: Rate, quantum: u64) {
         self.burst += bytes;
@@ -41,7 +41,7 @@ impl Pacer {
         }
     }
 
-    /// The burst ends short of its quantum (window or application ran out): what left is paid for.
+    /// End a burst short of its quantum (window or application ran out) and charge its bytes.
     #[inline]
     pub fn end_burst(&mut self, now: Timestamp, rate: Rate) {
         if self.burst != 0 {
@@ -90,8 +90,8 @@ mod tests {
             let now = Timestamp::from_millis(ms);
             std::iter::from_fn(|| (p.release() <= now).then(|| p.on_sent(now, 1500, rate, 0))).count()
         };
-        // Nothing was missed before the first. Then, woken each 4 ms, four packets of 1 ms leave; after 20 ms what 5 ms earn
-        // and the one that is due.
+        // Nothing was missed before the first. Then, woken each 4 ms, four packets of 1 ms leave; after 20 ms the
+        // packets of 5 ms and the one that is due.
         assert_eq!([100, 104, 108, 112, 132].map(|ms| sent_at(&mut p, ms)), [1, 4, 4, 4, 6]);
         // The window had run out: nothing was missed.
         p.end_burst(Timestamp::from_millis(132), rate);

@@ -1,18 +1,18 @@
-//! What crosses a path: data packets, acknowledgements, and the little of each that a link may see.
+//! Units on a path: data packets, acknowledgements, and the fields of each that a link reads.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Timestamp;
 
-/// Number of one transmission. Never reused: a retransmission carries a new number (RFC 9002 §3), so an
-/// acknowledgement is never ambiguous.
+/// Number of one transmission. Never reused: a retransmission has a new number (RFC 9002 §3), so an acknowledgement is
+/// never ambiguous.
 pub type PacketNumber = u64;
 
 /// The two ECN bits of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ecn {
-    /// The flow does not understand ECN: a queue must drop, not mark.
+    /// Not ECN-capable: a queue must drop, not mark.
     #[default]
     NotEct,
     /// ECN-capable transport, classic.
@@ -24,13 +24,13 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// Whether a queue may mark instead of dropping.
+    /// True if a queue may mark instead of dropping.
     #[must_use]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
 
-    /// The two bits of the header.
+    /// Return the two bits of the header.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
@@ -41,7 +41,7 @@ impl Ecn {
         }
     }
 
-    /// From the header's byte that ends with them.
+    /// Read them from the header's byte that ends with them.
     #[must_use]
     pub const fn of_traffic_class(byte: u8) -> Self {
         match byte & 0b11 {
@@ -58,9 +58,9 @@ impl Ecn {
 pub struct Packet {
     /// Number of this transmission.
     pub number: PacketNumber,
-    /// Which segment of the byte stream it carries: the same for a retransmission.
+    /// Segment of the byte stream that it carries: the same for a retransmission.
     pub segment: u64,
-    /// When the sender let it go, on the sender's clock.
+    /// Departure, on the sender's clock.
     pub sent: Timestamp,
     /// Every number below this one is settled at the sender; the receiver may forget the gaps below it.
     pub least_unsettled: PacketNumber,
@@ -68,15 +68,15 @@ pub struct Packet {
     pub flow: u32,
     /// Bytes on the wire from the IP header on.
     pub size: u32,
-    /// What the scheme tells its receiver half; zero for schemes without one.
+    /// Header from the scheme to its receiver; zero for schemes without one.
     pub header: u32,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Whether an earlier transmission carried the same segment.
+    /// True if an earlier transmission carried the same segment.
     pub retransmission: bool,
 }
 
-/// Max number of ranges that one acknowledgement reports, as many as fit next to a timestamp option in TCP.
+/// Max number of ranges in one acknowledgement, as many as fit next to a timestamp option in TCP.
 pub const MAX_ACK_RANGES: usize = 4;
 
 /// A closed range of packet numbers that arrived.
@@ -95,13 +95,13 @@ pub struct Ack {
     pub largest: PacketNumber,
     /// The packet that caused this acknowledgement.
     pub trigger: PacketNumber,
-    /// When `trigger` arrived, on the receiver's clock.
+    /// Arrival of `trigger`, on the receiver's clock.
     pub received: Timestamp,
-    /// What arrived, as distances (of the first, of the last) below `largest`; see [`Ack::range`].
+    /// Arrived ranges, as distances (of the first, of the last) below `largest`; see [`Ack::range`].
     distances: [(u32, u32); MAX_ACK_RANGES],
     /// How many of them are valid, at least 1.
     range_count: u32,
-    /// Nanoseconds between the arrival of `trigger` and this acknowledgement (a delayed ACK's wait).
+    /// Nanoseconds between the arrival of `trigger` and this acknowledgement (the delay of a delayed ACK).
     pub delay_ns: u32,
     /// Index of the flow.
     pub flow: u32,
@@ -112,7 +112,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// An acknowledgement caused by `trigger`, so far without ranges.
+    /// Make an acknowledgement caused by `trigger`, without ranges.
     #[must_use]
     #[inline]
     pub const fn new(largest: PacketNumber, trigger: &Packet, received: Timestamp, size: u32) -> Self {
@@ -129,8 +129,8 @@ impl Ack {
         }
     }
 
-    /// Report one more range, if there is room. What lies more than 2³²−1 below the largest number is left out: it
-    /// was settled long ago.
+    /// Add one more range, if there is room. Numbers more than 2³²−1 below the largest one are left out: they were
+    /// settled long ago.
     #[inline]
     pub fn push_range(&mut self, range: AckRange) {
         let i = self.range_count as usize;
@@ -141,21 +141,21 @@ impl Ack {
         }
     }
 
-    /// Say that everything up to `largest` arrived.
+    /// Acknowledge all packets up to `largest`.
     pub(crate) fn claim_all_up_to(&mut self, largest: PacketNumber) {
         self.largest = largest;
         self.range_count = 0;
         self.push_range(AckRange { first: 0, last: largest });
     }
 
-    /// Number of ranges.
+    /// Return the number of ranges.
     #[must_use]
     #[inline]
     pub const fn range_count(&self) -> usize {
         self.range_count as usize
     }
 
-    /// Range `i`: the one of `trigger` first if it lies below others, then from the newest on.
+    /// Return range `i`: the one of `trigger` first if it is below others, then from the newest on.
     #[must_use]
     #[inline]
     pub const fn range(&self, i: usize) -> AckRange {
@@ -164,7 +164,7 @@ impl Ack {
     }
 }
 
-/// What a link knows of whatever crosses it: the driver keeps the rest under `id`.
+/// The fields of a packet that a link reads: the driver stores the rest under `id`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram {
     /// The driver's handle.

@@ -1,4 +1,4 @@
-//! Proportional Rate Reduction (RFC 6937, obsoleted by RFC 9937): how much may leave during fast recovery.
+//! Proportional Rate Reduction (RFC 6937, obsoleted by RFC 9937): limits sending during fast recovery.
 
 /// State of one recovery episode. All sizes are wire bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,19 +11,19 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// Recovery begins with `recover_fs` bytes in flight (the losses that began it included).
+    /// Begin recovery with `recover_fs` bytes in flight (the losses that began it included).
     pub fn begin(recover_fs: u64) -> Self {
         Self { recover_fs: recover_fs.max(1), ..Self::default() }
     }
 
-    /// An acknowledgement delivered `delivered` bytes; `in_flight` remain; `ssthresh` is the window aimed at.
-    /// `safe` says that it advanced the cumulative point and showed no further loss (RFC 9937 §6.2, SafeACK).
+    /// Process an acknowledgement of `delivered` bytes; `in_flight` remain; `ssthresh` is the target window. `safe`: it
+    /// advanced the cumulative point and showed no further loss (RFC 9937 §6.2, SafeACK).
     pub fn on_ack(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64, safe: bool) {
         self.delivered += delivered;
         let quota = if in_flight > ssthresh {
             (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs)) as u64
         } else {
-            // Below the target: grow back, by what was delivered plus one segment if that is safe.
+            // Below the target: grow back, by the delivered bytes plus one segment if that is safe.
             let limit = if safe { self.delivered.max(self.out + delivered) + mss } else { self.delivered };
             (self.out + (ssthresh - in_flight)).min(limit)
         };
@@ -34,20 +34,20 @@ impl Prr {
         }
     }
 
-    /// `bytes` left.
+    /// Count `bytes` sent.
     #[inline]
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
         self.allowance = self.allowance.saturating_sub(bytes);
     }
 
-    /// Whether something has left in this episode.
+    /// True if a packet was sent in this episode.
     #[inline]
     pub const fn has_begun(&self) -> bool {
         self.out > 0
     }
 
-    /// Bytes that may still leave now.
+    /// Return the bytes that may still leave now.
     #[inline]
     pub const fn allowance(&self) -> u64 {
         self.allowance

@@ -6,16 +6,16 @@
 
 use crate::units::{Rate, TimeSpan, Timestamp};
 
-/// What a packet is stamped with when it leaves.
+/// Delivery state at the departure of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendStamp {
-    /// Wire bytes delivered when it left.
+    /// Wire bytes delivered at its departure.
     pub delivered: u64,
-    /// When that count was reached.
+    /// Time at which that count was reached.
     pub delivered_time: Timestamp,
-    /// Send time of the packet that began this flight's sampling window.
+    /// Departure of the packet that began this flight's sampling window.
     pub first_sent_time: Timestamp,
-    /// Wire bytes lost when it left.
+    /// Wire bytes lost at its departure.
     pub lost: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct RateSample {
     pub delivered: u64,
     /// Delivered count stamped on the sampled packet: a round ends when this passes the count at the round's start.
     pub prior_delivered: u64,
-    /// The longer of send and acknowledgement interval.
+    /// The max of send and acknowledgement interval.
     pub interval: TimeSpan,
     /// Send interval.
     pub send_elapsed: TimeSpan,
@@ -36,12 +36,12 @@ pub struct RateSample {
     pub lost: u64,
     /// Bytes in flight just after the sampled packet was sent.
     pub in_flight_at_send: u64,
-    /// Whether the sampled packet left while the sender was application-limited: a lower bound only.
+    /// True if the sampled packet left while the sender was application-limited: a lower bound only.
     pub app_limited: bool,
 }
 
 impl RateSample {
-    /// The sampled delivery rate.
+    /// Return the sampled delivery rate.
     #[must_use]
     #[inline]
     pub fn rate(&self) -> Rate {
@@ -56,12 +56,12 @@ pub struct RateSampler {
     delivered_time: Timestamp,
     first_sent_time: Timestamp,
     lost: u64,
-    /// Delivered count at which the application-limited mark clears; zero when there is none.
+    /// Delivered count at which the application-limited mark ends; zero when there is none.
     app_limited_until: u64,
 }
 
 impl RateSampler {
-    /// The stamp for a packet that leaves at `now`. With nothing in flight the sampling window restarts.
+    /// Return the stamp for a packet that leaves at `now`. With nothing in flight the sampling window restarts.
     #[inline]
     pub fn on_send(&mut self, now: Timestamp, in_flight: u64) -> SendStamp {
         if in_flight == 0 {
@@ -92,8 +92,8 @@ impl RateSampler {
         self.lost += bytes;
     }
 
-    /// The sample that the acknowledgement of the packet sent at `sent` with `stamp` yields. `None` when the
-    /// interval is shorter than `min_rtt`: such a sample is an artifact of reordering or renege (`tcp_rate_gen`).
+    /// Return the sample of the acknowledgement of the packet sent at `sent` with `stamp`. `None` when the interval is
+    /// shorter than `min_rtt`: such a sample is an artifact of reordering or reneging (`tcp_rate_gen`).
     #[inline]
     pub fn sample(
         &mut self,
@@ -122,29 +122,29 @@ impl RateSampler {
         })
     }
 
-    /// The application ran dry with `in_flight` bytes out: samples of these are lower bounds only.
+    /// Mark the application-limited state with `in_flight` bytes out: their samples are lower bounds only.
     pub fn mark_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
-    /// Whether packets sent now are application-limited.
+    /// True if packets sent now are application-limited.
     #[must_use]
     #[inline]
     pub const fn is_app_limited(&self) -> bool {
         self.app_limited_until != 0
     }
-    /// Wire bytes delivered so far.
+    /// Return the wire bytes delivered so far.
     #[must_use]
     #[inline]
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// When the latest delivery was counted.
+    /// Return the time of the latest delivery.
     #[must_use]
     #[inline]
     pub const fn delivered_time(&self) -> Timestamp {
         self.delivered_time
     }
-    /// Wire bytes lost so far.
+    /// Return the wire bytes lost so far.
     #[must_use]
     #[inline]
     pub const fn lost(&self) -> u64 {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn compressed_acks_do_not_inflate() {
-        // Ten packets sent over 10 ms whose acknowledgements arrive together: the send interval governs.
+        // Ten packets sent over 10 ms whose acknowledgements arrive together: the send interval counts.
         let mut s = RateSampler::default();
         let flight: Vec<_> = (0..10u64)
             .map(|ms| (Timestamp::from_millis(ms), s.on_send(Timestamp::from_millis(ms), ms * 1500)))
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(sample.interval, TimeSpan::from_millis(30));
     }
 
-    /// draft-cheng-iccrg-delivery-rate-estimation, section 3: a rate is over the longer of the times in which packets left
+    /// draft-cheng-iccrg-delivery-rate-estimation, section 3: a rate is over the max of the times in which packets left
     /// and in which acknowledgements came.
     #[test]
     fn the_longer_of_send_and_acknowledgement_interval_governs() {

@@ -1,4 +1,4 @@
-//! The receiving half of a flow: what arrived, and when to say so.
+//! The receiver of a flow: it records arrivals, and decides when to acknowledge.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::packet::{Ack, AckRange, Ecn, Packet, MAX_ACK_RANGES};
 use crate::sender::HANDSHAKE;
 use crate::units::{TimeSpan, Timestamp};
 
-/// When the receiver acknowledges.
+/// Rules for acknowledging.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckPolicy {
     /// Acknowledge every n-th packet (1: each).
@@ -22,16 +22,16 @@ impl Default for AckPolicy {
     }
 }
 
-/// How a receiver behaves.
+/// Parameters of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverConfig {
     /// Acknowledgement policy.
     pub policy: AckPolicy,
     /// Wire bytes of an acknowledgement.
     pub ack_size: u32,
-    /// Acknowledge each of the first packets at once, as Linux does ("quick ACKs"); how many.
+    /// Number of first packets acknowledged at once, as in Linux ("quick ACKs").
     pub quick_acks: u32,
-    /// Whether segments may come again. Where nothing is sent again no segment is remembered.
+    /// True if segments may be sent again. Otherwise no segment is remembered.
     pub reliable: bool,
 }
 
@@ -41,28 +41,28 @@ impl Default for ReceiverConfig {
     }
 }
 
-/// What came of an arrival.
+/// Result of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Whether its segment had not arrived before (unreliable flows: the packet, as far as that is remembered).
+    /// True if its segment had not arrived before (unreliable flows: the packet, as far as that is remembered).
     pub new: bool,
-    /// Whether the acknowledgement goes out at once.
+    /// True if the acknowledgement leaves at once.
     pub acknowledge: bool,
 }
 
-/// What the ranges of packet numbers say about an arrival.
+/// Result of adding a packet number to the ranges.
 struct Recorded {
-    /// Whether it extends the newest range and no gap is open.
+    /// True if it extends the newest range and no gap is open.
     in_order: bool,
-    /// Whether it had arrived before.
+    /// True if it had arrived before.
     copy: bool,
 }
 
-/// What is known of an arrival before it is acknowledged.
+/// Result of an arrival before it is acknowledged.
 pub(crate) struct Accepted {
     /// As [`Arrival::new`].
     pub new: bool,
-    /// Whether the packet itself had arrived before.
+    /// True if the packet itself had arrived before.
     pub copy: bool,
     in_order: bool,
 }
@@ -76,7 +76,7 @@ pub struct Receiver {
     /// … which grows with every packet in order; empty (first above last) before the first packet.
     newest: AckRange,
     segments: IntervalSet,
-    /// The arrival that a delayed acknowledgement would report.
+    /// Packet of a delayed acknowledgement.
     pending: Option<Packet>,
     pending_since: Timestamp,
     pending_arrival: Timestamp,
@@ -85,14 +85,14 @@ pub struct Receiver {
     ce_total: u32,
 }
 
-/// No packet yet.
+/// The range before the first packet.
 const EMPTY: AckRange = AckRange { first: 1, last: 0 };
 
-/// More gaps than this are forgotten from the oldest on: no acknowledgement would report them any more.
+/// Max number of gaps; the oldest ones are forgotten, since no acknowledgement would report them any more.
 const MAX_RANGES: usize = 256;
 
 impl Receiver {
-    /// A receiver that nothing has reached yet.
+    /// Make a receiver without arrivals.
     #[must_use]
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
@@ -109,39 +109,39 @@ impl Receiver {
         }
     }
 
-    /// Whether segments may come again.
+    /// True if segments may be sent again.
     #[must_use]
     pub const fn is_reliable(&self) -> bool {
         self.config.reliable
     }
 
-    /// Segments that arrived in order so far (reliable flows).
+    /// Return the number of segments that arrived in order (reliable flows).
     #[must_use]
     pub const fn segments_in_order(&self) -> u64 {
         self.segments.first_missing()
     }
 
-    /// Gaps among the segments that arrived (reliable flows). Unbounded here; a real receiver needs a bound.
+    /// Return the gaps among the arrived segments (reliable flows). Unbounded here; a real receiver needs a bound.
     #[must_use]
     #[inline]
     pub fn segment_gaps(&self) -> usize {
         self.segments.gaps()
     }
 
-    /// Bytes that what it remembers takes.
+    /// Return the bytes of memory in use.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.older.capacity() * std::mem::size_of::<AckRange>() + self.segments.held_bytes()
     }
 
-    /// A data packet arrives at `now`. Call [`Receiver::on_timeout`] first if its time came before `now`.
+    /// Process a data packet that arrives at `now`. Call [`Receiver::on_timeout`] first if its time is before `now`.
     pub fn on_data(&mut self, now: Timestamp, packet: &Packet) -> (bool, Option<Ack>) {
         let mut ack = Ack::new(0, packet, now, 0);
         let arrival = self.on_data_into(now, packet, &mut ack);
         (arrival.new, arrival.acknowledge.then_some(ack))
     }
 
-    /// As [`Receiver::on_data`], writing the acknowledgement where the caller wants it.
+    /// As [`Receiver::on_data`], but write the acknowledgement to `ack`.
     #[inline(always)]
     pub fn on_data_into(&mut self, now: Timestamp, packet: &Packet, ack: &mut Ack) -> Arrival {
         if packet.number == HANDSHAKE {
@@ -158,7 +158,7 @@ impl Receiver {
         if quick {
             self.quick_acks_left -= 1;
         }
-        // Out of order, or filling a hole: say so at once (RFC 5681 §4.2).
+        // Out of order, or filling a hole: acknowledge at once (RFC 5681 §4.2).
         if quick || !in_order || self.pending_count >= self.config.policy.every || packet.ecn == Ecn::Ce {
             self.make_ack(now, now, packet, ack);
             return Arrival { new, acknowledge: true };
@@ -168,7 +168,7 @@ impl Receiver {
         Arrival { new, acknowledge: false }
     }
 
-    /// Remember an arrival.
+    /// Record an arrival.
     #[inline(always)]
     pub(crate) fn take(&mut self, packet: &Packet) -> Accepted {
         let Recorded { in_order, copy } = self.record(packet);
@@ -179,23 +179,23 @@ impl Receiver {
         Accepted { new, copy, in_order }
     }
 
-    /// Ranges of packet numbers that arrived, newest first.
+    /// Return the ranges of packet numbers that arrived, newest first.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = AckRange> + '_ {
         let newest = (self.newest != EMPTY).then_some(self.newest);
         newest.into_iter().chain(self.older.iter().rev().copied())
     }
 
-    /// Packets that arrived with congestion-experienced, wrapping.
+    /// Return the packets that arrived with congestion-experienced, wrapping.
     pub(crate) const fn ce_total(&self) -> u32 {
         self.ce_total
     }
 
-    /// Wire bytes of an acknowledgement.
+    /// Return the wire bytes of an acknowledgement.
     pub(crate) const fn ack_size(&self) -> u32 {
         self.config.ack_size
     }
 
-    /// When a delayed acknowledgement is due.
+    /// Return when a delayed acknowledgement is due.
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
@@ -206,7 +206,7 @@ impl Receiver {
         }
     }
 
-    /// The time given by [`Receiver::next_timeout`] has come.
+    /// Send the acknowledgement due at the time given by [`Receiver::next_timeout`].
     pub fn on_timeout(&mut self, now: Timestamp) -> Option<Ack> {
         if self.next_timeout() > now {
             return None;
@@ -217,7 +217,7 @@ impl Receiver {
         Some(ack)
     }
 
-    /// Add to the ranges.
+    /// Add a packet number to the ranges.
     #[inline]
     fn record(&mut self, packet: &Packet) -> Recorded {
         let n = packet.number;
@@ -229,7 +229,7 @@ impl Receiver {
         self.record_out_of_order(n, packet.least_unsettled)
     }
 
-    /// Gaps that the sender has settled will not fill any more. Whether no gap is left.
+    /// Forget gaps that the sender has settled, since they will not fill any more. Returns true if no gap is left.
     #[cold]
     fn forget_settled(&mut self, least_unsettled: u64) -> bool {
         while self.older.front().is_some_and(|r| r.last < least_unsettled) {
@@ -254,7 +254,7 @@ impl Receiver {
             self.newest = AckRange { first: n, last: n };
             return Recorded { in_order: false, copy: false };
         }
-        // Of what the sender has settled the ranges may be forgotten. Nearly all of that had arrived.
+        // Ranges that the sender has settled may be forgotten. Nearly all of their packets had arrived.
         let its = self.older.partition_point(|r| r.last < n);
         let first = self.older.get(its).map_or(self.newest.first, |r| r.first);
         if n >= first || n < least_unsettled {
@@ -296,13 +296,13 @@ impl Receiver {
             }
             return;
         }
-        self.report_straggler(ack);
+        self.report_late(ack);
     }
 
-    /// As [`Receiver::report_gaps`] when the packet that arrived lies below the newest range.
+    /// As [`Receiver::report_gaps`] when the packet that arrived is below the newest range.
     #[cold]
-    fn report_straggler(&self, ack: &mut Ack) {
-        // The range of the packet that caused this comes first, so that reordering is never hidden.
+    fn report_late(&self, ack: &mut Ack) {
+        // The range of the packet that caused this is first, so that reordering is never hidden.
         let its = self.older.partition_point(|r| r.last < ack.trigger);
         ack.push_range(self.older[its]);
         ack.push_range(self.newest);
@@ -354,7 +354,7 @@ mod tests {
                 let ack = ack.expect("each packet is acknowledged");
                 (new, (0..ack.range_count()).map(|i| (ack.range(i).first, ack.range(i).last)).collect::<Vec<_>>())
             };
-            // (number, all below settled) → (whether it is new, ranges reported).
+            // (number, all below settled) → (new, ranges reported).
             for (n, settled, new, ranges) in [
                 (0, 0, true, vec![(0, 0)]),
                 (0, 0, false, vec![(0, 0)]),
@@ -399,11 +399,11 @@ mod tests {
         let ack = r.on_data(Timestamp(20), &packet(11)).1.unwrap();
         assert_eq!(ack.range_count(), MAX_ACK_RANGES);
         assert_eq!([0, 1, 2, 3].map(|i| ack.range(i).first), [11, 9, 7, 5]);
-        // A late packet's range leads.
+        // A late packet's range is first.
         let ack = r.on_data(Timestamp(21), &packet(2)).1.unwrap();
         assert_eq!(ack.range(0), AckRange { first: 0, last: 3 });
         assert_eq!(ack.range(1).first, 11);
-        // What the sender has settled is forgotten.
+        // Settled ranges are forgotten.
         let ack = r.on_data(Timestamp(22), &Packet { least_unsettled: 9, ..packet(12) }).1.unwrap();
         assert_eq!(ack.range_count(), 2);
         assert_eq!(ack.range(1), AckRange { first: 9, last: 9 });

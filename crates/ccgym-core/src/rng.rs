@@ -1,8 +1,7 @@
 //! Named random streams from one root seed.
 //!
-//! Every consumer (a loss element, a scheme, a source) draws from a stream of its own, named by what it is. Adding
-//! a consumer therefore never shifts the numbers another one sees, and the same root seed gives the same bytes on
-//! one thread or many.
+//! Every consumer (a loss element, a scheme, a source) draws from its own named stream. Adding a consumer therefore
+//! never shifts the numbers of another one, and the same root seed gives the same bytes on one thread or many.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream `name`, number `index`, of root `seed`.
+    /// Make the stream `name`, number `index`, of root `seed`.
     #[must_use]
     pub fn stream(seed: u64, name: &str, index: u64) -> Self {
         // FNV-1a over the name, then two rounds of SplitMix64 so that close seeds and indices do not correlate.
@@ -24,32 +23,32 @@ impl Rng {
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// Uniform 64 bits.
+    /// Return 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
-    /// Uniform in [0, 1), 53 bits.
+    /// Return a uniform number in [0, 1), 53 bits.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
-    /// Uniform integer in [0, n); zero if `n` is zero. Lemire's multiply-shift; its bias is below n/2⁶⁴.
+    /// Return a uniform integer in [0, n); zero if `n` is zero. Lemire's multiply-shift; its bias is below n/2⁶⁴.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
-    /// True with probability `p`.
+    /// Return true with probability `p`.
     #[inline]
     pub fn bernoulli(&mut self, p: f64) -> bool {
         self.uniform() < p
     }
-    /// Exponential with the given mean.
+    /// Return an exponential number with the given mean.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.uniform()).ln()
     }
-    /// Standard normal (Box–Muller, one value per call so that the stream position stays simple).
+    /// Return a standard normal number (Box–Muller, one value per call so that the stream position stays simple).
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let u = 1.0 - self.uniform();

@@ -1,8 +1,8 @@
-//! Round-trip estimation (RFC 6298 §2, RFC 9002 §5).
+//! RTT estimation (RFC 6298 §2, RFC 9002 §5).
 
 use crate::units::TimeSpan;
 
-/// Smoothed round-trip state of one flow.
+/// Smoothed RTT of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttEstimator {
     latest: TimeSpan,
@@ -12,7 +12,7 @@ pub struct RttEstimator {
     samples: u64,
 }
 
-/// Assumed round trip before the first sample (RFC 9002 §6.2.2).
+/// Assumed RTT before the first sample (RFC 9002 §6.2.2).
 pub const INITIAL_RTT: TimeSpan = TimeSpan::from_millis(333);
 
 impl Default for RttEstimator {
@@ -22,14 +22,14 @@ impl Default for RttEstimator {
 }
 
 impl RttEstimator {
-    /// What holds until the first sample.
+    /// Start with this RTT before the first sample.
     #[must_use]
     pub const fn assuming(rtt: TimeSpan) -> Self {
         Self { latest: rtt, smoothed: rtt, variation: TimeSpan(rtt.0 / 2), min: TimeSpan::MAX, samples: 0 }
     }
 
-    /// Feed one sample. `ack_delay` is the wait at the receiver: it is taken out of the smoothed value where that
-    /// does not pass below the minimum, and never out of the minimum (RFC 9002 §5.3). TCP passes zero.
+    /// Add one sample. `ack_delay` is the delay at the receiver: it is subtracted from the smoothed value if the result
+    /// is not below the min, and never from the min (RFC 9002 §5.3). TCP passes zero.
     #[inline]
     pub fn update(&mut self, sample: TimeSpan, ack_delay: TimeSpan) {
         self.latest = sample;
@@ -51,38 +51,38 @@ impl RttEstimator {
         self.smoothed = TimeSpan((7 * self.smoothed.0 + adjusted) / 8);
     }
 
-    /// Latest sample; before the first, what is assumed.
+    /// Return the latest sample; before the first, the assumed RTT.
     #[must_use]
     #[inline]
     pub const fn latest(&self) -> TimeSpan {
         self.latest
     }
-    /// sRTT; before the first sample, what is assumed.
+    /// Return sRTT; before the first sample, the assumed RTT.
     #[must_use]
     #[inline]
     pub const fn smoothed(&self) -> TimeSpan {
         self.smoothed
     }
-    /// Mean deviation (RTTVAR).
+    /// Return the mean deviation (RTTVAR).
     #[must_use]
     #[inline]
     pub const fn variation(&self) -> TimeSpan {
         self.variation
     }
-    /// Minimum sample of the flow's life; [`TimeSpan::MAX`] before the first.
+    /// Return the min RTT since the flow started; [`TimeSpan::MAX`] before the first.
     #[must_use]
     #[inline]
     pub const fn min(&self) -> TimeSpan {
         self.min
     }
-    /// Number of samples.
+    /// Return the number of samples.
     #[must_use]
     #[inline]
     pub const fn samples(&self) -> u64 {
         self.samples
     }
-    /// Retransmission timeout: sRTT + max(granularity, 4·RTTVAR), at least `floor` (RFC 6298 §2.3; Linux floors the
-    /// variation term at 200 ms instead, which the caller chooses with `variation_floor`).
+    /// Return the retransmission timeout: sRTT + max(granularity, 4·RTTVAR), at least `floor` (RFC 6298 §2.3; Linux
+    /// instead limits the variation term to at least 200 ms, by `variation_floor`).
     #[must_use]
     pub fn rto(&self, variation_floor: TimeSpan, floor: TimeSpan) -> TimeSpan {
         TimeSpan((self.smoothed.0 + (4 * self.variation.0).max(variation_floor.0)).max(floor.0))
@@ -123,7 +123,7 @@ mod tests {
         r.update(ms(100), TimeSpan::ZERO);
         r.update(ms(120), ms(20));
         assert_eq!(r.smoothed(), ms(100));
-        // Taking 20 ms out of 110 would pass below the minimum, so it is not taken out (110 → (700+110)/8).
+        // 110 less 20 ms would be below the min, so it is not subtracted (110 → (700+110)/8).
         r.update(ms(110), ms(20));
         assert_eq!(r.smoothed(), TimeSpan((7 * 100_000_000 + 110_000_000) / 8));
         assert_eq!(r.min(), ms(100));

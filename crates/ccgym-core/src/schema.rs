@@ -1,5 +1,5 @@
-//! The schema of a description is its validator: ranges, units and choices are declared once, where the type is, and
-//! checked here. What spans several values is checked by hand, where it is used.
+//! Validates descriptions by their schema: ranges, units and choices are declared once, with the type, and checked
+//! here. Constraints over several values are checked by hand, where they are used.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::error::SpecError;
 use crate::units::NANOS_PER_MS;
 
-/// Max time, nanoseconds: about 11 days, so that sums of several stay far from overflow.
+/// Max time, nanoseconds: about 11 days, so that sums of several do not overflow.
 pub const MAX_SPAN: u64 = 1_000_000_000_000_000;
-/// Max rate, bit/s: beyond a petabit per second the fraction of a nanosecond would not fit.
+/// Max rate, bit/s: above a petabit per second the fraction of a nanosecond would not fit.
 pub const MAX_RATE: u64 = 1_000_000_000_000_000;
-/// Max of whole milliseconds: mahimahi keeps them in 32 bits, and signed where it subtracts.
+/// Max of whole milliseconds: mahimahi stores them in 32 bits, and signed where it subtracts.
 const MAX_MS: u64 = i32::MAX as u64;
 
 /// Functions without arguments for `#[serde(default = "name")]`, one per line.
@@ -54,7 +54,7 @@ pub fn check<T: Serialize + JsonSchema + 'static>(place: &str, description: &T) 
 fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(), SpecError> {
     let schema = resolved(schema, root);
     if let Some(alternatives) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
-        // Of a tagged choice the one with that tag; of what may be absent the other one.
+        // Of a tagged choice the one with that tag; of an optional value the one that is not null.
         let mut alternatives = alternatives.iter().map(|schema| resolved(schema, root)).filter(|_| !value.is_null());
         let matching = |schema: &&Value| match &schema["properties"]["kind"]["const"] {
             Value::Null => schema["type"] != "null" && schema["const"].is_null(),
@@ -97,7 +97,7 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     name.map_or(schema, |name| &root["$defs"][name])
 }
 
-/// The times of the steps, from 0 on, and the value of each.
+/// Check the times of the steps, from 0 on, and the value of each.
 fn steps_fit(at: &str, steps: &[Value], schema: &Value, root: &Value) -> Result<(), SpecError> {
     let first =
         steps.first().ok_or_else(|| SpecError::new(at, "no steps", "at least one step; give [[0, value], …]"))?;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_where_they_stand() {
+    fn errors_of_range_name_the_place() {
         let steps = |text| Outer { steps: serde_json::from_str(text).unwrap(), ..good() };
         assert_eq!(check("it", &good()), Ok(()));
         assert_eq!(check("it", &steps("[[0, 0.0], [7, 1.0]]")), Ok(()));

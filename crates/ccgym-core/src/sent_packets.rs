@@ -1,10 +1,10 @@
-//! What the sender remembers of each transmission until it is settled.
+//! Transmissions that the sender stores until they are settled.
 
 use crate::packet::PacketNumber;
 use crate::rate_sampler::SendStamp;
 use crate::units::Timestamp;
 
-/// Fate of a transmission, as far as the sender knows.
+/// State of a transmission, as far as the sender knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
     /// In flight.
@@ -12,27 +12,27 @@ pub enum State {
     Outstanding,
     /// Arrived.
     Acked,
-    /// Declared lost; kept for a while so that a late acknowledgement exposes the mistake.
+    /// Declared lost; kept for a while so that a late acknowledgement reveals a spurious loss.
     Lost,
-    /// The same, by a retransmission timeout alone.
+    /// Declared lost only by a retransmission timeout.
     TimedOut,
 }
 
-/// One transmission: half a cache line. Its delivery state is kept apart, since most schemes want no rate samples.
+/// One transmission: half a cache line. Its delivery state is stored apart, since most schemes need no rate samples.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub struct SentPacket {
-    /// When it left.
+    /// Time of sending.
     pub sent: Timestamp,
     /// Segment of the byte stream.
     pub segment: u64,
-    /// Wire bytes in flight just after it left (4 GB at most).
+    /// Wire bytes in flight just after it left (max 4 GB).
     pub in_flight: u32,
     /// Wire bytes.
     pub size: u16,
-    /// Fate.
+    /// State.
     pub state: State,
-    /// Whether the sender was application-limited.
+    /// True if the sender was application-limited.
     pub app_limited: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct SentPacket {
 #[derive(Clone, Debug)]
 pub struct SentPackets {
     ring: Vec<SentPacket>,
-    /// Delivery state at each one's departure, by the same indices; empty unless it is wanted.
+    /// Delivery state at the departure of each, by the same indices; empty unless needed.
     stamps: Vec<SendStamp>,
     mask: usize,
     first: PacketNumber,
@@ -48,7 +48,7 @@ pub struct SentPackets {
 }
 
 impl SentPackets {
-    /// None so far; `stamped`: with room for the delivery state at each departure.
+    /// Make it empty; `stamped`: with room for the delivery state at each departure.
     pub fn new(stamped: bool) -> Self {
         const START: usize = 64;
         Self {
@@ -59,36 +59,36 @@ impl SentPackets {
             next: 0,
         }
     }
-    /// Note the delivery state at the departure of the latest transmission.
+    /// Store the delivery state at the departure of the latest transmission.
     #[inline]
     pub(crate) fn set_stamp(&mut self, stamp: SendStamp) {
         self.stamps[(self.next - 1) as usize & self.mask] = stamp;
     }
-    /// The delivery state at the departure of `number`, which must be remembered.
+    /// Return the delivery state at the departure of `number`, which must be stored.
     #[inline]
     pub(crate) fn stamp(&self, number: PacketNumber) -> &SendStamp {
         &self.stamps[number as usize & self.mask]
     }
-    /// First number that is remembered.
+    /// Return the first stored number.
     #[inline]
     pub const fn first(&self) -> PacketNumber {
         self.first
     }
-    /// The number that the next transmission gets.
+    /// Return the number of the next transmission.
     #[inline]
     pub const fn next(&self) -> PacketNumber {
         self.next
     }
-    /// Whether there is room for one more.
+    /// True if there is room for one more.
     #[inline]
     pub(crate) const fn has_room(&self) -> bool {
         (self.next - self.first) as usize <= self.mask
     }
-    /// Make sure that there is room for one more; false if the memory for it cannot be had.
+    /// Make room for one more; false if memory cannot be allocated.
     pub(crate) fn make_room(&mut self) -> bool {
         self.has_room() || self.try_grow()
     }
-    /// Bytes that the rings take, and while they grow before `more` further transmissions.
+    /// Return the bytes of the rings, and those needed for `more` further transmissions.
     pub(crate) fn held_bytes(&self, more: usize) -> usize {
         let bytes = std::mem::size_of_val(&*self.ring) + std::mem::size_of_val(&*self.stamps);
         let full = (self.next - self.first) as usize + more > self.ring.len();
@@ -108,35 +108,35 @@ impl SentPackets {
         self.next += 1;
         &mut self.ring[i]
     }
-    /// The transmission `number`, if it is remembered.
+    /// Return the transmission `number`, if it is stored.
     #[inline]
     pub fn get(&self, number: PacketNumber) -> Option<&SentPacket> {
         (number >= self.first && number < self.next).then(|| &self.ring[number as usize & self.mask])
     }
-    /// The transmission `number`, if it is remembered.
+    /// Return the transmission `number`, if it is stored.
     #[inline]
     pub fn get_mut(&mut self, number: PacketNumber) -> Option<&mut SentPacket> {
         (number >= self.first && number < self.next).then(|| &mut self.ring[number as usize & self.mask])
     }
-    /// The slot of `number`, which must be remembered.
+    /// Return the slot of `number`, which must be stored.
     #[inline]
     pub(crate) fn slot_mut(&mut self, number: PacketNumber) -> &mut SentPacket {
         debug_assert!(number >= self.first && number < self.next);
         &mut self.ring[number as usize & self.mask]
     }
-    /// Forget everything below `number`; all of it must be settled.
+    /// Drop all transmissions below `number`; all of them must be settled.
     #[inline]
     pub(crate) fn settle_to(&mut self, number: PacketNumber) {
         debug_assert!(number >= self.first && number <= self.next);
         self.first = number;
     }
-    /// Whatever declared `number` lost, the verdict stands.
+    /// Make the loss of `number` final, by any rule that declared it.
     pub(crate) fn settle_verdict(&mut self, number: PacketNumber) {
         if let Some(p) = self.get_mut(number).filter(|p| p.state == State::TimedOut) {
             p.state = State::Lost;
         }
     }
-    /// Forget acknowledged transmissions from the front, and lost ones sent before `lost_before`.
+    /// Drop acknowledged transmissions from the front, and lost ones sent before `lost_before`.
     #[inline]
     pub fn settle(&mut self, lost_before: Timestamp) {
         while self.first < self.next {

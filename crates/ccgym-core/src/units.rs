@@ -29,7 +29,7 @@ pub struct TimeSpan(pub u64);
 #[serde(transparent)]
 pub struct Rate(pub u64);
 
-/// The JSON schema of a whole number in a base unit, which `format` names.
+/// Defines the JSON schema of a whole number in a base unit, which `format` names.
 macro_rules! quantity_schema {
     ($quantity:ident, $format:literal) => {
         impl JsonSchema for $quantity {
@@ -56,39 +56,39 @@ impl Timestamp {
     /// Later than every event: "no timer is set".
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The point `ms` milliseconds after the start.
+    /// Return the time `ms` milliseconds after the start.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * NANOS_PER_MS)
     }
-    /// The point `us` microseconds after the start.
+    /// Return the time `us` microseconds after the start.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us * 1_000)
     }
-    /// Whole milliseconds since the start, truncated as mahimahi truncates its clock.
+    /// Return whole milliseconds since the start, truncated as mahimahi truncates its clock.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / NANOS_PER_MS
     }
-    /// Seconds since the start.
+    /// Return the seconds since the start.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// Time since `earlier`; zero if `earlier` is later.
+    /// Return the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     #[inline]
     pub const fn since(self, earlier: Self) -> TimeSpan {
         TimeSpan(self.0.saturating_sub(earlier.0))
     }
-    /// Whether this is a real point in time, not [`Timestamp::NEVER`].
+    /// True unless this is [`Timestamp::NEVER`].
     #[must_use]
     #[inline]
     pub const fn is_set(self) -> bool {
         self.0 != u64::MAX
     }
-    /// `self + span`, staying at [`Timestamp::NEVER`] on overflow.
+    /// Return `self + span`; [`Timestamp::NEVER`] on overflow.
     #[must_use]
     #[inline]
     pub const fn saturating_add(self, span: TimeSpan) -> Self {
@@ -102,39 +102,39 @@ impl TimeSpan {
     /// Longer than every run.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `ms` milliseconds.
+    /// Return `ms` milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * NANOS_PER_MS)
     }
-    /// Whole milliseconds, truncated.
+    /// Return whole milliseconds, truncated.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / NANOS_PER_MS
     }
-    /// `us` microseconds.
+    /// Return `us` microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us * 1_000)
     }
-    /// `secs` seconds, rounded to a nanosecond; negative values and NaN become zero.
+    /// Return `secs` seconds, rounded to a nanosecond; negative values and NaN become zero.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Self {
         Self((secs * NANOS_PER_SEC as f64).round().max(0.0) as u64)
     }
-    /// Length in seconds.
+    /// Return the length in seconds.
     #[must_use]
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// Length in milliseconds, with fraction.
+    /// Return the length in milliseconds, with fraction.
     #[must_use]
     #[inline]
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_MS as f64
     }
-    /// `self · num / den` in 128-bit arithmetic.
+    /// Return `self · num / den` in 128-bit arithmetic.
     #[must_use]
     #[inline]
     pub const fn mul_ratio(self, num: u64, den: u64) -> Self {
@@ -149,17 +149,17 @@ impl Rate {
     /// No rate.
     pub const ZERO: Self = Self(0);
 
-    /// `mbps` megabits (10⁶ bits) per second.
+    /// Return `mbps` megabits (10⁶ bits) per second.
     #[must_use]
     pub fn from_mbps(mbps: f64) -> Self {
         Self((mbps * 1e6).round().max(0.0) as u64)
     }
-    /// Megabits (10⁶ bits) per second.
+    /// Return megabits (10⁶ bits) per second.
     #[must_use]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// The rate that moves `bytes` in `span`; zero if `span` is zero.
+    /// Return the rate that moves `bytes` in `span`; zero if `span` is zero.
     #[must_use]
     #[inline]
     pub fn from_bytes_over(bytes: u64, span: TimeSpan) -> Self {
@@ -172,7 +172,7 @@ impl Rate {
             None => Self((u128::from(bytes) * 8 * u128::from(NANOS_PER_SEC) / u128::from(span.0)) as u64),
         }
     }
-    /// Time to send `bytes` at this rate, rounded up to a nanosecond; [`TimeSpan::MAX`] at rate zero.
+    /// Return the time to send `bytes` at this rate, rounded up to a nanosecond; [`TimeSpan::MAX`] at rate zero.
     #[must_use]
     #[inline]
     pub fn time_for(self, bytes: u64) -> TimeSpan {
@@ -185,13 +185,13 @@ impl Rate {
             None => TimeSpan((u128::from(bytes) * 8 * u128::from(NANOS_PER_SEC)).div_ceil(u128::from(self.0)) as u64),
         }
     }
-    /// Bytes that this rate moves in `span`, rounded down.
+    /// Return the bytes that this rate moves in `span`, rounded down.
     #[must_use]
     #[inline]
     pub fn bytes_in(self, span: TimeSpan) -> u64 {
         (u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NANOS_PER_SEC))) as u64
     }
-    /// This rate times `gain`.
+    /// Return this rate times `gain`.
     #[must_use]
     #[inline]
     pub fn scaled(self, gain: f64) -> Self {

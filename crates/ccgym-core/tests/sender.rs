@@ -1,4 +1,4 @@
-//! The transport machines together, without a path: what leaves, when, and what the algorithm is told.
+//! Tests of sender and receiver together, without a path: packets, times, and the algorithm's events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use ccgym_core::{
     Rate, Receiver, ReceiverConfig, Rng, Sender, SenderConfig, TimeSpan, Timestamp,
 };
 
-/// What the algorithm was told, and what it answers.
+/// Events that the algorithm received, and its answers.
 struct Script {
     control: Control,
     quantum: u64,
@@ -93,7 +93,7 @@ fn last(script: &Arc<Mutex<Script>>) -> String {
     script.lock().unwrap().log.last().cloned().unwrap_or_default()
 }
 
-/// TCP whose handshake is over.
+/// Make a TCP sender whose handshake is over.
 const fn established() -> SenderConfig {
     let mut config = SenderConfig::tcp(0, 1500);
     config.handshake_size = 0;
@@ -116,8 +116,8 @@ fn handshake_before_data() {
     assert_eq!(sender.rtt().samples(), 0, "ambiguous");
     assert_eq!(drain(&mut sender, ms(3100)).len(), 10);
     assert_eq!(receiver.segments_in_order(), 0);
-    // Data wait as long as a round trip above 1 s may take: nothing is repeated before 3 s (RFC 6298 §5.7) but the
-    // probe of the tail (RFC 8985 §7.2).
+    // Data wait as long as an RTT above 1 s may take: before 3 s (RFC 6298 §5.7) only the tail loss probe is sent (RFC
+    // 8985 §7.2).
     sender.on_timeout(ms(6099));
     assert_eq!((sender.stats().rtos, drain(&mut sender, ms(6099)).len()), (0, 1));
 
@@ -159,15 +159,15 @@ fn fast_recovery_from_one_loss() {
     assert_eq!(receiver.segments_in_order(), 10 + again.len() as u64 - 1);
 }
 
-/// A segment that is lost a second time goes before those that wait for their first repetition (RFC 6675 §4, NextSeg
-/// rule 1): else the cumulative acknowledgement stands still until all of those have left.
+/// A segment that is lost a second time is sent before those that wait for their first retransmission (RFC 6675 §4,
+/// NextSeg rule 1): else the cumulative acknowledgement does not advance until all of those have left.
 #[test]
 fn the_lowest_segment_is_sent_again_first() {
     let capabilities = Capabilities { prr: true, ..Capabilities::default() };
     let (mut sender, mut receiver, _) = pair_under(established(), capabilities, Control::window(64 * SIZE));
     let flight = drain(&mut sender, ms(0));
     assert_eq!(flight.len(), 64);
-    // Of 64 packets the last 8 arrive, and of what is sent again the first is lost.
+    // Of 64 packets the last 8 arrive, and of the retransmissions the first is lost.
     let mut arriving: VecDeque<(Timestamp, Packet)> = flight[56..].iter().map(|packet| (ms(50), *packet)).collect();
     let (mut lost, mut order) = (false, Vec::new());
     while let Some((at, packet)) = arriving.pop_front() {
@@ -187,9 +187,9 @@ fn the_lowest_segment_is_sent_again_first() {
     assert!(second.is_some_and(|place| place < 30), "{order:?}");
 }
 
-/// Everything lost: a probe after two round trips, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298).
-/// Datagrams: the first packets sent since an episode began end it, and a loss among those sent before that shows only
-/// after it does not begin another (RFC 9002 §7.3.2).
+/// All packets lost: a probe after two RTTs, then a timeout that presumes all lost (RFC 8985 §7, RFC 6298). Datagrams:
+/// the first packets sent since an episode began end it, and a loss among those sent before that is detected only after
+/// it does not begin another (RFC 9002 §7.3.2).
 #[test]
 fn losses_from_before_an_episode_belong_to_it() {
     let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
@@ -242,7 +242,7 @@ fn blackout_probes_then_times_out_and_recovers() {
     }
 }
 
-/// A flow that pacing alone limits sends on into a blackout: a packet that leaves does not put the timers off.
+/// A flow limited only by pacing continues to send in a blackout: its packets do not delay the timers.
 #[test]
 fn timers_fire_while_packets_leave() {
     for config in [established(), SenderConfig::udp(0, 1500)] {
@@ -266,9 +266,9 @@ fn timers_fire_while_packets_leave() {
     }
 }
 
-/// A receiver may not acknowledge what was never sent (RFC 9293 §3.10.7.4), and what it says so is not believed at all.
+/// An acknowledgement of packets that were never sent (RFC 9293 §3.10.7.4) is dropped.
 #[test]
-fn what_was_never_sent_is_not_acknowledged() {
+fn acknowledgements_of_unsent_packets_are_dropped() {
     let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
     let flight = drain(&mut sender, ms(0));
     for number in [10, 11, 1 << 40, u64::MAX - 1] {
@@ -284,9 +284,9 @@ fn what_was_never_sent_is_not_acknowledged() {
     assert_eq!((sender.in_flight(), sender.stats().acked_packets), (9 * SIZE, 1));
 }
 
-/// Marks are counted by a running total; an acknowledgement that was overtaken brings an older one.
+/// Marks are counted by a running total; an overtaken acknowledgement has an older one.
 #[test]
-fn an_overtaken_acknowledgement_takes_no_marks_back() {
+fn an_overtaken_acknowledgement_keeps_the_marks() {
     let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
     let flight = drain(&mut sender, ms(0));
     let mut arrive = |i: usize, ecn| deliver(&mut receiver, ms(20), &Packet { ecn, ..flight[i] });
@@ -304,7 +304,7 @@ fn an_overtaken_acknowledgement_takes_no_marks_back() {
 
 /// Packets that arrive after they were declared lost refute the episode (RFC 9438 §4.9), and raise the threshold.
 #[test]
-fn reordering_is_found_out() {
+fn reordering_is_detected() {
     let (mut sender, mut receiver, script) = pair(SenderConfig::udp(0, 1500), Capabilities::default());
     let flight = drain(&mut sender, ms(0));
     for i in [0usize, 2, 3, 4] {
@@ -319,8 +319,8 @@ fn reordering_is_found_out() {
     assert_eq!(sender.stats().spurious_losses, 1);
 }
 
-/// The round trip jumps from 40 ms to 2 s: the timer fires several times, then the first packet of the flight arrives.
-/// All of it is in flight again, nothing more is sent again, and a packet that is really missing is found lost.
+/// The RTT jumps from 40 ms to 2 s: the timer fires several times, then the first packet of the flight arrives. All of
+/// it is in flight again, nothing more is sent again, and a packet that is really missing is detected as lost.
 #[test]
 fn a_spurious_timeout_is_withdrawn() {
     for config in [established(), SenderConfig::udp(0, 1500)] {
@@ -344,12 +344,12 @@ fn a_spurious_timeout_is_withdrawn() {
         let timeouts = sender.stats().rtos;
         assert!(timeouts >= 2, "{:?}", sender.stats());
         let counted = sender.in_flight() / SIZE;
-        // The first of the flight is lost in earnest.
+        // The first of the flight is really lost.
         let acks: Vec<_> = flight[1..].iter().map(|p| deliver(&mut receiver, ms(1_160), p)).collect();
         sender.on_ack(ms(2_160), &acks[0]);
         let log = script.lock().unwrap().log.clone();
         assert_eq!(log[log.len() - 2], "spurious", "{log:?}");
-        // What was sent since the first timeout and has timed out, too, stays lost.
+        // Packets sent since the first timeout that have timed out, too, stay lost.
         let back = flight.len() as u64 + sender.stats().probes;
         let in_flight = format!("ack 1 lost [] in_flight {}", counted + back - 1);
         assert!(last(&script).starts_with(&in_flight), "{log:?}");
@@ -365,7 +365,7 @@ fn a_spurious_timeout_is_withdrawn() {
     }
 }
 
-/// A timeout that was right stays: what comes first is the packet sent after it, and a straggler changes nothing.
+/// A correct timeout stays: the first arrival is the packet sent after it, and a late one changes nothing.
 #[test]
 fn a_timeout_that_was_right_stays() {
     let (mut sender, mut receiver, script) = pair(established(), Capabilities::default());
@@ -402,7 +402,7 @@ fn pacing_holds_the_rate() {
     }
 }
 
-/// A flow whose packets were all lost in recovery still has a packet to send: it never waits for nothing.
+/// A flow whose packets were all lost in recovery still has a packet to send: it never waits with nothing in flight.
 #[test]
 fn recovery_never_waits_with_nothing_in_flight() {
     let (mut sender, mut receiver, _) = pair(established(), Capabilities::default());
@@ -430,7 +430,7 @@ fn recovery_never_waits_with_nothing_in_flight() {
     assert!(arrivals > 100, "{arrivals}");
 }
 
-/// Feedback every 20 ms, which says how much has arrived.
+/// Feedback every 20 ms, with the number of packets that have arrived.
 #[derive(Clone, Default)]
 struct EveryTick {
     due: Timestamp,
@@ -455,14 +455,14 @@ impl FeedbackReceiver for EveryTick {
     }
 }
 
-/// A scheme with a half, and what both were told.
+/// A scheme with a receiver, and the events of both.
 #[derive(Clone, Default)]
-struct Halved {
+struct WithReceiver {
     sent: u64,
     log: Arc<Mutex<Vec<String>>>,
 }
 
-impl CongestionControl for Halved {
+impl CongestionControl for WithReceiver {
     fn capabilities(&self) -> Capabilities {
         Capabilities { packet_events: true, prr: false, ..Capabilities::default() }
     }
@@ -486,7 +486,7 @@ impl CongestionControl for Halved {
     }
 }
 
-impl ReceiverSide for Halved {
+impl ReceiverSide for WithReceiver {
     fn receiver(&self) -> Box<dyn FeedbackReceiver> {
         Box::new(EveryTick::default())
     }
@@ -498,11 +498,11 @@ impl ReceiverSide for Halved {
     }
 }
 
-/// Of ten packets, sent at once, number 2 is lost, and 7 overtakes 6. The first feedback is lost on its way home: the
-/// second acknowledges what that one had reported, without the times of arrival. The third comes in silence.
+/// Of ten packets, sent at once, number 2 is lost, and 7 overtakes 6. The first feedback is lost: the second
+/// acknowledges its packets, without the times of arrival. The third comes in silence.
 #[test]
 fn thinned_feedback_survives_loss() {
-    let mut scheme = Halved::default();
+    let mut scheme = WithReceiver::default();
     let log = scheme.log.clone();
     let context = InitContext {
         now: Timestamp::ZERO,
@@ -531,7 +531,7 @@ fn thinned_feedback_survives_loss() {
         assert_eq!(host.next_timeout(), ms(leaves));
         sender.on_feedback(ms(arrives), &host.on_timeout(&receiver, ms(leaves)).unwrap());
     }
-    // One that is late after all tells nothing new.
+    // A late one has no news.
     sender.on_feedback(ms(90), &lost);
     assert_eq!(
         *log.lock().unwrap(),
@@ -543,10 +543,10 @@ fn thinned_feedback_survives_loss() {
             "90 message [5]",
         ]
     );
-    // The wait at the receiver is known: it does not count as delay of the path.
+    // The delay at the receiver is known: it does not count as delay of the path.
     assert_eq!(sender.rtt().min(), TimeSpan::from_millis(60));
     assert_eq!((sender.stats().acked_packets, sender.stats().lost_packets, sender.in_flight()), (9, 1, 0));
-    // What was never sent cannot have arrived.
+    // Packets that were never sent cannot have arrived.
     let before = log.lock().unwrap().len();
     for impossible in [
         Feedback { ranges: vec![AckRange { first: 10, last: 10 }], message: vec![1], ..Feedback::default() },
@@ -557,14 +557,14 @@ fn thinned_feedback_survives_loss() {
     assert_eq!(log.lock().unwrap().len(), before);
 }
 
-/// The transport of ns-3, its handshake over, under a window of ten packets.
+/// Make a sender of ns-3, its handshake over, with a window of ten packets.
 fn ns3() -> (Sender, Receiver, Arc<Mutex<Script>>) {
     let mut config = SenderConfig::ns3(0, 1500);
     config.handshake_size = 0;
     pair(config, Capabilities { prr: true, ..Capabilities::default() })
 }
 
-/// The acknowledgements of all `packets` but the segments in `lost`, a millisecond apart from `at` on: what leaves.
+/// Acknowledge all `packets` except the segments in `lost`, a millisecond apart from `at` on; returns the packets sent.
 fn acknowledge(sender: &mut Sender, receiver: &mut Receiver, packets: &[Packet], lost: &[u64], at: u64) -> Vec<Packet> {
     let arriving: Vec<_> = packets.iter().filter(|packet| !lost.contains(&packet.segment)).collect();
     let mut left = Vec::new();
@@ -581,8 +581,8 @@ fn resent(packets: &[Packet]) -> Vec<u64> {
     packets.iter().filter(|packet| packet.retransmission).map(|packet| packet.segment).collect()
 }
 
-/// In ns-3 nothing but a timeout, of a second or more, finds that a retransmission was lost, however much arrives behind it;
-/// the other profile finds it by that.
+/// In ns-3 only a timeout, of at least a second, detects the loss of a retransmission, for any number of later
+/// arrivals; the other profile detects it by those.
 #[test]
 fn ns3_finds_a_lost_retransmission_by_a_timeout() {
     let tcp = Capabilities { prr: true, ..Capabilities::default() };
@@ -608,7 +608,7 @@ fn ns3_finds_a_lost_retransmission_by_a_timeout() {
     }
 }
 
-/// Losses are seen by segment, not by packet number: what is sent again does not make older packets look late.
+/// Losses are detected by segment, not by packet number: retransmissions do not make older packets look late.
 #[test]
 fn ns3_counts_later_segments() {
     let (mut sender, mut receiver, _) = ns3();
@@ -620,7 +620,7 @@ fn ns3_counts_later_segments() {
     assert_eq!(resent(&left), [7], "{left:?}");
 }
 
-/// What was lost within a recovery begins another one, and a further reduction, after it.
+/// Losses within a recovery begin another one, and a further reduction, after it.
 #[test]
 fn ns3_reduces_again_for_losses_within_a_recovery() {
     let (mut sender, mut receiver, script) = ns3();
@@ -633,7 +633,7 @@ fn ns3_reduces_again_for_losses_within_a_recovery() {
     assert_eq!((entered, sender.stats().recoveries, sender.stats().rtos), (2, 2, 0), "{log:?}");
 }
 
-/// A partial acknowledgement lets the segment that it uncovers leave at once, whatever the window says.
+/// A partial acknowledgement lets the segment that it uncovers leave at once, at any window.
 #[test]
 fn ns3_sends_what_a_partial_acknowledgement_uncovers() {
     let (mut sender, mut receiver, script) = ns3();
@@ -651,7 +651,7 @@ fn ns3_sends_what_a_partial_acknowledgement_uncovers() {
     assert!(first.contains(&2) || resent(&next).contains(&2), "{first:?}, then {next:?}");
 }
 
-/// After a timeout everything leaves again. What arrives of it, nothing missing before it, ceases to count as in flight once.
+/// After a timeout all packets leave again; arrived ones, nothing missing before them, are no longer in flight.
 #[test]
 fn ns3_counts_what_is_sent_again_once() {
     let (mut sender, mut receiver, script) = ns3();

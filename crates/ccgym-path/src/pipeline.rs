@@ -185,8 +185,7 @@ impl<T: Clone> Pipeline<T> {
         !self.exits.is_empty()
     }
 
-    /// Return the next packet that has crossed the chain, perhaps ahead of the clock. Drops and copies are not
-    /// returned.
+    /// Return the next packet that has crossed the chain, perhaps ahead of the clock, but no drops or copies.
     #[inline]
     pub fn pop_exit(&mut self) -> Option<Crossed<T>> {
         let Some(Timed { at, value: (packet, ecn), .. }) = self.exits.pop_front() else {

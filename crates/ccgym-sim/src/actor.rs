@@ -151,8 +151,7 @@ mod tests {
 
     #[test]
     fn a_network_by_hand() {
-        // The network reads two inputs of three; hidden units relu(x − y + 1) and relu(y); the action is 2 h0 − h1 +
-        // 0.5.
+        // The network reads two of three inputs; hidden units relu(x − y + 1), relu(y); the action is 2 h0 − h1 + 0.5.
         let layers = [(vec![1.0, -1.0, 0.0, 1.0], vec![1.0, 0.0]), (vec![2.0, -1.0], vec![0.5])];
         let actor = Actor::new(2, &layers, Activation::Relu, vec![0.5], vec![(-3.0, 3.0)]).expect("it fits");
         let (mut drawn, mut taken) = ([0.0], [0.0]);

@@ -140,8 +140,7 @@ pub struct Flow {
     pub(crate) feedback: VecDeque<(Timestamp, Arc<Feedback>)>,
     pub(crate) received: Received,
     pub(crate) finished: Timestamp,
-    /// Wire bytes that each flow of the run had delivered at this one's latest decision; empty before, and for a flow
-    /// alone.
+    /// Wire bytes that each flow of the run had delivered at this one's latest decision; empty for a flow alone.
     pub(crate) acked_at_decision: Vec<u64>,
 }
 

@@ -30,8 +30,7 @@ impl Host {
         (wakeup > TimeSpan::ZERO || busy > TimeSpan::ZERO).then_some(host)
     }
 
-    /// Return the time at which it handles a packet that arrives, or a timer that expires, at these times (perhaps
-    /// never).
+    /// Return when it handles a packet that arrives, or a timer that expires, at these times (perhaps never).
     pub fn turn(&self, packet: Timestamp, timer: Timestamp) -> Timestamp {
         let late = if timer > self.awake { self.late } else { TimeSpan::ZERO };
         let due = packet.min(timer.saturating_add(late)).max(self.awake);

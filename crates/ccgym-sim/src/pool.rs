@@ -24,8 +24,7 @@ impl Pool {
         Ok(Self { threads, interrupt: None })
     }
 
-    /// Set the function that the calling thread polls while it waits, since only this thread gets signals. The work
-    /// must poll by itself.
+    /// Set the function that the calling thread polls while it waits; the work must poll by itself.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = Some(interrupt);
     }

@@ -412,8 +412,7 @@ impl CongestionControl for Bbr {
         self.lost += event.lost.iter().map(|p| p.bytes).sum::<u64>();
         self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
         self.recovery.on_timeout();
-        // Nothing is in flight any more; from one packet the window grows back to the model's with each
-        // acknowledgement.
+        // Nothing is in flight any more; from one packet the window grows back to the model's.
         self.cwnd = self.mss;
         self.full_pipe.on_timeout();
         // A timeout ends a round, and counts as a loss in the policer model.

@@ -13,8 +13,7 @@ const DRAIN: &str = "Drain";
 const PROBE_BW: &str = "ProbeBW";
 const PROBE_RTT: &str = "ProbeRTT";
 
-/// Make a host. It ignores pacing, so acknowledgements come in batches that no path would cause: their estimator is
-/// off.
+/// Make a host. It ignores pacing, so acknowledgements come in bursts: the estimator of aggregation is off.
 fn host() -> MockTransport {
     MockTransport::of("bbr", &json!({"extra_acked_gain": 0.0}))
 }

@@ -156,8 +156,7 @@ impl Bbr3 {
         }
     }
 
-    /// Return the bytes of acknowledgement aggregation. STARTUP uses the max of one round, since its rate is still
-    /// growing.
+    /// Return the bytes of acknowledgement aggregation; STARTUP, whose rate still grows, uses the max of one round.
     fn extra_acked(&self) -> u64 {
         if self.full_pipe_once {
             self.extra_acked.get()
@@ -343,8 +342,7 @@ impl CongestionControl for Bbr3 {
         for packet in event.lost {
             self.on_lost_packet(event.now, packet);
         }
-        // Nothing is in flight any more; from one packet the window grows back to the model's with each
-        // acknowledgement.
+        // Nothing is in flight any more; from one packet the window grows back to the model's.
         self.cwnd = self.mss;
     }
 

@@ -26,8 +26,7 @@ impl AckExcess {
         *self = Self::new(now);
     }
 
-    /// Add `acked` bytes acknowledged at `now`; returns the excess of the epoch over the bytes that `bandwidth`
-    /// delivers.
+    /// Add `acked` bytes acknowledged at `now`; returns the epoch's excess over the bytes at `bandwidth`.
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, acked: u64, bandwidth: Rate) -> u64 {
         let mut expected = (bandwidth.0 as f64 * now.since(self.start).0 as f64 / 8e9) as u64;

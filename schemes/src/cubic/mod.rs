@@ -223,8 +223,7 @@ impl Cubic {
         let window = s.window;
         s.prior = window;
         s.w_max = if self.fast_convergence && window < s.w_max { window * (1.0 + self.beta) / 2.0 } else { window };
-        // The RFC reduces the packets in flight, Linux and ns-3 the window; they differ if the window was not used in
-        // full.
+        // The RFC reduces the packets in flight, Linux and ns-3 the window, which may not be used in full.
         s.ssthresh = match self.mode {
             Mode::Rfc => flight.min(window) * self.beta,
             Mode::Linux | Mode::Ns3 => {
@@ -238,8 +237,7 @@ impl Cubic {
         self.slow_start.on_congestion();
     }
 
-    /// Begin an epoch at the first acknowledgement in congestion avoidance (RFC 9438 §4.2; without a maximum §4.8,
-    /// §4.10).
+    /// Begin an epoch at the first acknowledgement in congestion avoidance (RFC 9438 §4.2, §4.8, §4.10).
     #[cold]
     fn begin_epoch(&mut self, now: Timestamp) {
         let s = &mut self.state;

@@ -206,8 +206,7 @@ impl Fillp {
         }
         self.srtt += (rtt - self.srtt) / 8.0;
         if self.state != State::Drain {
-            // Each report has the receiver's RTT of the handshake, and the smaller one counts: a queue never becomes
-            // part of it.
+            // Each report has the handshake's RTT, which limits the min: a queue never becomes part of it.
             let lately = TimeSpan(self.min_filter.update(now, sample.0, MIN_RTT_WINDOW)).as_secs_f64();
             self.min_rtt = lately.min(self.first_rtt);
         }

@@ -31,8 +31,7 @@ const LOW_PRESSURE: f64 = 0.25;
 /// Round trips and seconds for which the flow does not exceed a window that lost packets.
 const CEILING_ROUNDS: f64 = 16.0;
 const CEILING_S: f64 = 1.0;
-/// The ceiling is for queues of less than this part of the base RTT, which may empty at once; longer queues show in the
-/// RTT.
+/// The ceiling is for queues of less than this part of the base RTT, which may empty at once.
 const CEILING_QUEUE: f64 = 0.5;
 /// A queue is standing if it is longer than this multiple of the packets wanted at the max recent rate, …
 const STANDING: f64 = 3.0;
@@ -134,8 +133,7 @@ impl Alone {
         high - low
     }
 
-    /// Decide after a round: `window` is the current one, packets; `base_seen` the time of the last sample of the base
-    /// RTT.
+    /// Decide after a round: `window` is the current one, packets; `base_seen` the latest sample of the base RTT.
     pub fn next(&mut self, seen: &Seen, window: f64, appetite: f64, base_seen: &mut Timestamp) -> Next {
         self.rate.update(seen.now, seen.rate);
         let on_probation = seen.now < self.probation;

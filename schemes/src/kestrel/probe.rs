@@ -73,8 +73,7 @@ impl Probe {
         self.rounds > if self.reason == Reason::Age { 1 } else { 2 }
     }
 
-    /// Judge the round `now`: `span` is the spread of RTTs in the rounds before the probe, `unheeded` true if the flow
-    /// has few packets in the queue.
+    /// Judge the round `now`: `span` is the spread of RTTs before the probe; `unheeded`: few of the flow's packets wait.
     pub fn judge(&self, now: &super::round::Seen, span: f64, unheeded: bool, floor: f64, window: f64) -> Verdict {
         let gone = now.queue <= OWN * self.queue || now.queue < EMPTY.max(now.noise);
         match self.reason {

@@ -10,8 +10,7 @@ const MAX_PASSES: u32 = 4;
 /// than short RTTs, whose rounds are a block each: the min over a longer time is lower.
 const BLOCK: TimeSpan = TimeSpan::from_millis(30);
 
-/// If RTTs differ by more than this part of the base RTT, ACKs arrive in bursts, and only the shortest RTTs show the
-/// queue.
+/// If RTTs differ by more than this part of the base RTT, ACKs come in bursts, and only the shortest RTTs count.
 const LUMPY: f64 = 0.5;
 
 /// The current round. Its blocks have equal lengths at any RTT: flows of different RTTs on one link then measure the
@@ -109,8 +108,7 @@ impl Round {
             .then(|| std::mem::replace(self, Self::new(event.now, event.next_packet_number)))
     }
 
-    /// Return the standing RTT, seconds: the mean over blocks of their minima, or the min of all if ACKs arrive in
-    /// bursts.
+    /// Return the standing RTT, seconds: the mean over blocks of their minima, or the min if ACKs come in bursts.
     pub fn standing(&self, base: f64) -> f64 {
         if self.blocks == 0 || self.max - self.min > LUMPY * base {
             self.min

@@ -60,8 +60,7 @@ impl ClockDrift {
 mod tests {
     use super::*;
 
-    /// The estimate moves by an eighth of the difference in each slot; only a fall by more than 200 ms per 5 s has a
-    /// penalty.
+    /// The estimate moves by an eighth of the difference per slot; only a fall by more than 200 ms has a penalty.
     #[test]
     fn penalties() {
         for (step, punished) in [(0, false), (300_000, false), (-150_000, false), (-300_000, true)] {

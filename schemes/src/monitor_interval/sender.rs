@@ -77,8 +77,7 @@ pub trait Controller: Clone + Send + Sync + 'static {
     fn begin(&mut self, id: u64, view: &mut View<'_>) -> (f64, Length);
     /// Process the result of an interval.
     fn end(&mut self, interval: &Interval, view: &mut View<'_>) -> Next;
-    /// Return the number of packets that the receiver reports together; the last of them brings results and RTT
-    /// samples.
+    /// Return the number of packets that the receiver reports together; results and RTT samples come with the last.
     fn report(&self) -> usize {
         1
     }

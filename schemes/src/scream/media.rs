@@ -179,8 +179,7 @@ impl Target {
                 self.rate *= WAIT_SCALE;
             }
         }
-        // The target stays near the rate of an encoder that does not follow it. Before the first packet nothing is
-        // known.
+        // The target stays near the rate of an encoder that does not follow it, except before the first packet.
         let media = rate.max(meter.media).max(meter.median_media());
         if media > 0.0 {
             self.rate = self.rate.min(media * (2.0 - network.peak_trend));

@@ -278,8 +278,7 @@ impl CongestionControl for Scream {
         }
     }
 
-    /// The window has one packet more while the delay is below its target, so that a large frame does not wait
-    /// (§4.1.2.4).
+    /// The window has one packet more at a delay below its target, so that a large frame need not wait (§4.1.2.4).
     fn control(&self) -> Control {
         let window = self.window.bytes as u64;
         let window = if self.delay.now <= self.delay_target.now { window.saturating_add(self.mss) } else { window };

@@ -83,8 +83,7 @@ impl SlowStart {
         }
     }
 
-    /// Return a number for time series: 0 plain, 1 HyStart++ searching, 2 in its conservative phase, 3 HyStart
-    /// searching, 4 done.
+    /// Return a number for time series: 0 plain, 1 or 2 HyStart++ (2: conservative), 3 HyStart searching, 4 done.
     pub fn phase(&self) -> f64 {
         match self {
             Self::Standard => 0.0,

@@ -68,8 +68,7 @@ fn bin_of(rate: f64) -> usize {
     ((rate / BIN_WIDTH).max(0.0) as usize).min(BINS - 1)
 }
 
-/// Return the standard normal distribution, by its power series (Marsaglia, Journal of Statistical Software 11(4),
-/// 2004).
+/// Return the normal distribution by its power series (Marsaglia, Journal of Statistical Software 11(4), 2004).
 fn normal_cdf(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x > 0.0 { 1.0 } else { 0.0 };

@@ -142,8 +142,7 @@ impl RateControl {
         }
         let cut = match received {
             Some(received) => {
-                // As deployed: at an over-use with a received rate far above the rate, the rate returns to the mean of
-                // the maxima.
+                // As deployed: with a far higher received rate, the rate returns to the mean of the maxima.
                 let maximum = self.maximum.mean.filter(|_| deployed && CUT * received > self.rate);
                 self.maximum.add(received / 1e3);
                 CUT * maximum.map_or(received, |kbps| kbps * 1e3)

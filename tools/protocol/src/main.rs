@@ -1,5 +1,5 @@
-//! Writes the Rust and Python code of the messages that `crates/ccgym-net/proto` declares; with `--check` only says
-//! whether any of it is stale. Called by `make docs` and `make lint`.
+//! Writes the Rust and Python code of the messages that `crates/ccgym-net/proto` declares; with `--check` only reports
+//! outdated files. Called by `make docs` and `make lint`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,14 +25,14 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(check && stale > 0))
 }
 
-/// Path and content of each file.
+/// Return path and content of each file.
 fn generated(proto: &Path) -> [(&'static str, String); 3] {
     let compiled = |name: &str| protox::compile([name], [proto]).expect("a schema without mistakes");
     let folder = std::env::temp_dir().join(format!("ccgym-protocol-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
     let rust = |name: &str, package: &str| {
         let mut config = prost_build::Config::new();
-        // What is rare does not make what is frequent large.
+        // The rare messages are boxed, so that they do not enlarge the frequent ones.
         config.boxed(".ccgym.net.v1.Datagram.kind.hello").boxed(".ccgym.net.v1.Datagram.kind.feedback");
         config.boxed(".ccgym.net.v1.Datagram.kind.hello_ack");
         config.out_dir(&folder).disable_comments(["."]).compile_fds(compiled(name)).expect("code");

@@ -1,8 +1,8 @@
-//! What a scheme decides.
+//! The decision of a scheme.
 
 use crate::units::Rate;
 
-/// What the transport should do now. Read once after each event, and small enough to come in two registers.
+/// Limits for the transport. Read once after each event, and small enough to be returned in two registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Control {
     /// Congestion window in wire bytes; `u64::MAX` means unlimited.
@@ -12,7 +12,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A plain window without pacing.
+    /// Make a plain window without pacing.
     #[must_use]
     pub const fn window(cwnd: u64) -> Self {
         Self { cwnd, pacing_rate: Rate::ZERO }

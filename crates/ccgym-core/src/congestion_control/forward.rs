@@ -1,7 +1,7 @@
-//! Hooks that a wrapper passes on as they are.
+//! Hooks that a wrapper forwards unchanged.
 
-/// Within the `impl CongestionControl` of a wrapper: passes the named hooks on to the scheme inside. `$get` and `$get_mut`
-/// give it as an `Option`, since an agent may have none.
+/// Within the `impl CongestionControl` of a wrapper: forwards the named hooks to the scheme inside. `$get` and
+/// `$get_mut` return it as an `Option`, since an agent may have none.
 #[macro_export]
 macro_rules! forward_hooks {
     ($me:ident, $get:expr, $get_mut:expr; $($hook:ident)+) => {

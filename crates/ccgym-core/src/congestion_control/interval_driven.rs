@@ -5,13 +5,13 @@ use std::any::Any;
 use crate::monitor::MonitorInterval;
 use crate::units::Timestamp;
 
-/// When a decision interval ends.
+/// End of a decision interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IntervalEnd {
-    /// Not before this time; [`Timestamp::NEVER`] while it is not known.
+    /// Min time; [`Timestamp::NEVER`] while unknown.
     pub at: Timestamp,
-    /// Zero: at that time, by a timer. Else: with the first acknowledgement from then on that is at least this one of
-    /// the interval.
+    /// Zero: the interval ends at that time, by a timer. Else: with the first acknowledgement from then on that is at
+    /// least this one of the interval.
     pub acks: u64,
 }
 
@@ -21,22 +21,22 @@ impl Default for IntervalEnd {
     }
 }
 
-/// A scheme that decides once per interval, on statistics that the sender collects for it.
+/// A scheme that decides once per interval, on statistics from the sender.
 pub trait IntervalDriven {
-    /// An interval ended; the next one begins now.
+    /// Process an interval that has ended; the next one begins now.
     fn on_interval(&mut self, interval: &MonitorInterval);
-    /// When the running interval ends. Read after each event.
+    /// Return the end of the current interval. Read after each event.
     fn interval_end(&self) -> IntervalEnd;
-    /// Whether decisions come from an environment ([`IntervalDriven::decide`]). Constant over the flow's life.
+    /// True if decisions come from an environment ([`IntervalDriven::decide`]). Never changes.
     fn decided_outside(&self) -> bool {
         false
     }
-    /// Whether it waits for such a decision. Asked after [`IntervalDriven::on_interval`].
+    /// True if it waits for such a decision. Read after [`IntervalDriven::on_interval`].
     fn awaits_decision(&self) -> bool {
         false
     }
-    /// The decision that [`IntervalDriven::awaits_decision`] waits for.
+    /// Take the decision that [`IntervalDriven::awaits_decision`] waits for.
     fn decide(&mut self, _now: Timestamp, _action: &[f32]) {}
-    /// What decides, for an environment that knows its type.
+    /// Return the agent, for an environment that knows its type.
     fn agent(&self) -> &dyn Any;
 }

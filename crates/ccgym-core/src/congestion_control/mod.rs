@@ -2,12 +2,12 @@
 //!
 //! A CCA is a state machine: it reads no clock and draws no randomness of its own. The transport calls it with one
 //! event struct per hook and reads its decision once after each event with [`CongestionControl::control`]. The same
-//! object runs in the simulator and over UDP. A scheme that does more than to answer events offers optional views:
-//! [`Media`], [`ReceiverSide`], [`Steerable`], [`IntervalDriven`].
+//! object runs in the simulator and over UDP. A scheme that does more than answer events has optional views: [`Media`],
+//! [`ReceiverSide`], [`Steerable`], [`IntervalDriven`].
 //!
-//! Order within one acknowledgement (which the conformance tests assert): losses that the acknowledgement revealed
-//! and packets it acknowledged arrive *together* in one [`AckEvent`]; `lost` is sorted by packet number; a CCA that
-//! distinguishes handles the loss first.
+//! Order within one acknowledgement (which the conformance tests assert): losses that the acknowledgement revealed and
+//! packets it acknowledged are *together* in one [`AckEvent`]; `lost` is sorted by packet number; a CCA that
+//! distinguishes them handles the loss first.
 
 mod capabilities;
 mod control;
@@ -32,76 +32,76 @@ pub use media::{FrameEvent, Media};
 pub use receiver_side::{FeedbackHost, FeedbackReceiver, ReceivedEvent, ReceiverSide, MAX_SILENCE};
 pub use steerable::{Steerable, Steered};
 
-/// What a scheme shows of itself, for tests and `describe`: names are the field's, units in the name.
+/// Internal values of a scheme, for tests and `describe`: names are the field's, units are part of the name.
 pub type Observables = Vec<(&'static str, f64)>;
 
 /// A congestion-control algorithm.
 ///
-/// Required is what to do at the start, at an acknowledgement and at a timeout, and the resulting decision; every other
-/// hook does nothing unless it is written. Windows are wire bytes (a full packet counts [`InitContext::mss`]).
-/// Implementations must be deterministic: equal events give equal decisions on every machine. They derive `Clone`, which
-/// snapshots of a flow use.
+/// Required are the hooks at the start, at an acknowledgement and at a timeout, and the decision; the default of every
+/// other hook does nothing. Windows are wire bytes (a full packet counts [`InitContext::mss`]). Implementations must be
+/// deterministic: equal events give equal decisions on every machine. They derive `Clone`, which snapshots of a flow
+/// use.
 pub trait CongestionControl: DynClone + Send + Sync {
-    /// What it needs. Constant over the flow's life.
+    /// Return its requirements. They never change.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
-    /// Called once before the first packet.
+    /// Start the flow. Called once before the first packet.
     fn init(&mut self, context: InitContext);
-    /// The handshake was answered, with this round-trip sample, before the first data. Not called if the profile has no
-    /// handshake, or if it had to be repeated (the answer is ambiguous then).
+    /// Process the answer to the handshake, with this RTT sample, before the first data. Not called if the profile has
+    /// no handshake, or if it was repeated (the sample is ambiguous then).
     fn on_handshake(&mut self, _now: Timestamp, _rtt_sample: TimeSpan) {}
-    /// A packet left. Only with [`Capabilities::packet_events`].
+    /// Process a sent packet. Only with [`Capabilities::packet_events`].
     fn on_packet_sent(&mut self, _event: &SentEvent) {}
-    /// An acknowledgement arrived, or the loss timer found losses.
+    /// Process an acknowledgement, or losses that the loss timer detected.
     fn on_ack(&mut self, event: &AckEvent<'_>);
-    /// The retransmission timer expired.
+    /// Process an expired retransmission timer.
     fn on_timeout(&mut self, event: &TimeoutEvent<'_>);
-    /// The latest reduction proved unnecessary.
+    /// Process losses that proved spurious: the latest reduction was unnecessary.
     fn on_spurious_loss(&mut self, _event: &SpuriousLossEvent) {}
-    /// When [`CongestionControl::on_timer`] wants to be called; [`Timestamp::NEVER`] if not. Only with
+    /// Return the time for [`CongestionControl::on_timer`]; [`Timestamp::NEVER`] for none. Only with
     /// [`Capabilities::timers`].
     fn next_timer(&self) -> Timestamp {
         Timestamp::NEVER
     }
-    /// The time asked for by [`CongestionControl::next_timer`] has come.
+    /// Process the timer of [`CongestionControl::next_timer`].
     fn on_timer(&mut self, _now: Timestamp) {}
-    /// The application has nothing to send although window and pacing would allow it.
+    /// Note that the application has nothing to send although window and pacing would allow it.
     fn on_app_limited(&mut self, _now: Timestamp, _in_flight: u64) {}
-    /// The first packet after an idle time with nothing in flight is about to leave.
+    /// Prepare for the first packet after an idle time with nothing in flight.
     fn on_idle_restart(&mut self, _now: Timestamp) {}
-    /// The decision in force.
+    /// Return the current decision.
     fn control(&self) -> Control;
-    /// Bytes that may leave back to back when paced; zero means one packet. Read when a paced packet leaves.
+    /// Return the bytes that may leave back to back when paced; zero means one packet. Read when a paced packet leaves.
     fn send_quantum(&self) -> u64 {
         0
     }
-    /// Slow-start threshold in wire bytes, where the scheme has one.
+    /// Return ssthresh in wire bytes, if the scheme has one.
     fn ssthresh(&self) -> Option<u64> {
         None
     }
-    /// The state that it is in, by the name that its specification gives it; empty for a scheme without states.
+    /// Return the name of its state in its specification; empty for a scheme without states.
     fn state(&self) -> &'static str {
         ""
     }
-    /// Named internals for tests and debugging.
+    /// Return named internal values for tests and debugging.
     fn observables(&self) -> Observables {
         Vec::new()
     }
 
-    /// Its side that paces an encoder, if it has one. This and the other views are constant over the flow's life.
+    /// Return its view for media, if it has one. This and the other views never appear or disappear.
     fn media(&mut self) -> Option<&mut dyn Media> {
         None
     }
-    /// Its two ends, if it sends feedback of its own in place of acknowledgements.
+    /// Return its sender and receiver, if it sends feedback of its own in place of acknowledgements.
     fn receiver_side(&mut self) -> Option<&mut dyn ReceiverSide> {
         None
     }
-    /// What can be set in it from outside, if anything.
+    /// Return its quantity that can be set from outside, if it has one.
     fn steerable(&mut self) -> Option<&mut dyn Steerable> {
         None
     }
-    /// Its side that decides at intervals, if it has one (agents).
+    /// Return its view for decisions at intervals, if it has one (agents).
     fn interval_driven(&self) -> Option<&dyn IntervalDriven> {
         None
     }

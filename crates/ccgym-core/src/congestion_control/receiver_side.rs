@@ -1,4 +1,4 @@
-//! The optional view of a scheme with a part at the receiver, which decides when feedback leaves and may add a message.
+//! The optional view of a scheme with its own receiver, which decides when feedback leaves and may add a message.
 
 use dyn_clone::DynClone;
 
@@ -9,20 +9,20 @@ use crate::units::{TimeSpan, Timestamp};
 
 /// A scheme whose receiver sends feedback of its own in place of acknowledgements.
 pub trait ReceiverSide {
-    /// Its part at the receiver. The same for equal parameters, since the receiver may be another process that makes the
-    /// scheme anew to ask for it.
+    /// Make its receiver. The same for equal parameters, since the receiver may run in another process that makes the
+    /// scheme again for it.
     fn receiver(&self) -> Box<dyn FeedbackReceiver>;
-    /// What the packet that just left tells the receiver. Asked after [`crate::CongestionControl::on_packet_sent`], so
-    /// only with [`super::Capabilities::packet_events`].
+    /// Return the header of the packet that was just sent, for the receiver. Read after
+    /// [`crate::CongestionControl::on_packet_sent`], so only with [`super::Capabilities::packet_events`].
     fn header(&self) -> u32 {
         0
     }
-    /// A message of the receiver arrived. What it came with is told right after, through
-    /// [`crate::CongestionControl::on_ack`], if it is new. Over a network it may be anything.
+    /// Process a message of the receiver. If its feedback has news, [`crate::CongestionControl::on_ack`] follows. Over
+    /// a network it may be any bytes.
     fn on_message(&mut self, _now: Timestamp, _message: &[u8]) {}
 }
 
-/// A data packet as the receiver sees it.
+/// A data packet at the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedEvent {
     /// Arrival, on the receiver's clock.
@@ -31,31 +31,31 @@ pub struct ReceivedEvent {
     pub number: PacketNumber,
     /// Wire bytes.
     pub bytes: u64,
-    /// What the scheme wrote into it ([`ReceiverSide::header`]).
+    /// Header from the scheme ([`ReceiverSide::header`]).
     pub header: u32,
-    /// Whether it arrived with congestion-experienced.
+    /// True if it arrived with congestion-experienced.
     pub ce: bool,
 }
 
-/// A scheme's part at the receiver. The host collects arrivals and their times; this says when they leave as one
+/// The receiver of a scheme. The host collects arrivals and their times; this decides when they leave as one
 /// [`Feedback`]. It is deterministic, and derives `Clone`, as schemes do.
 pub trait FeedbackReceiver: DynClone + Send + Sync {
-    /// The first packet arrives at `now`, on the receiver's clock. A full packet has `mss` bytes on the wire.
+    /// Start at the arrival of the first packet at `now`, on the receiver's clock. A full packet has `mss` wire bytes.
     fn start(&mut self, now: Timestamp, mss: u64);
-    /// A packet arrived, for the first time.
+    /// Process a packet that arrived for the first time.
     fn on_data(&mut self, event: &ReceivedEvent);
-    /// When the next feedback is to leave, whether or not something arrives until then; at once if that is past. Read
-    /// after each packet and each feedback.
+    /// Return the time of the next feedback, with or without further arrivals; at once if that is past. Read after each
+    /// packet and each feedback.
     fn next_feedback(&self) -> Timestamp;
-    /// Feedback leaves at `now`: at the time asked for, or before since as many arrivals wait as it can report. What is
-    /// appended to `message` reaches [`ReceiverSide::on_message`]; at most [`MAX_MESSAGE`] bytes.
+    /// Append a message to the feedback that leaves at `now`: at the requested time, or earlier since the max number of
+    /// arrivals waits. It reaches [`ReceiverSide::on_message`]; at most [`MAX_MESSAGE`] bytes.
     fn write_feedback(&mut self, now: Timestamp, message: &mut Vec<u8>);
 }
 
 dyn_clone::clone_trait_object!(FeedbackReceiver);
 
-/// Feedback ends when nothing came for this long, and begins again with the next packet: an address that sends no more is
-/// not sent to for ever.
+/// Max silence: after it feedback ends, until the next packet, since it must not be sent forever to an address that
+/// sends no more.
 pub const MAX_SILENCE: TimeSpan = TimeSpan::from_millis(10_000);
 /// Min time between two feedbacks that no arrival caused.
 const MIN_INTERVAL: TimeSpan = TimeSpan::from_micros(100);
@@ -72,14 +72,14 @@ pub struct FeedbackHost {
 }
 
 impl FeedbackHost {
-    /// A host of `scheme`, for packets of at most `mss` wire bytes.
+    /// Make a host of `scheme`, for packets of at most `mss` wire bytes.
     #[must_use]
     pub fn new(scheme: Box<dyn FeedbackReceiver>, mss: u64) -> Self {
         Self { scheme, mss, flow: 0, arrivals: Vec::new(), last_data: None, last_feedback: Timestamp::ZERO }
     }
 
-    /// A data packet, not the handshake, arrives at `now`: whether it is new, and the feedback that leaves. Call
-    /// [`FeedbackHost::on_timeout`] first until its time is not before `now`.
+    /// Process a data packet, not the handshake, that arrives at `now`; returns true if it is new, and the feedback
+    /// that leaves. Call [`FeedbackHost::on_timeout`] first until its time is not before `now`.
     pub fn on_data(&mut self, receiver: &mut Receiver, now: Timestamp, packet: &Packet) -> (bool, Option<Feedback>) {
         let Accepted { new, copy, .. } = receiver.take(packet);
         if self.last_data.is_none() {
@@ -101,7 +101,7 @@ impl FeedbackHost {
         (new, leaves.then(|| self.feedback(receiver, now)))
     }
 
-    /// When feedback is due without a further arrival.
+    /// Return when feedback is due without a further arrival.
     #[must_use]
     pub fn next_timeout(&self) -> Timestamp {
         let Some(last_data) = self.last_data else { return Timestamp::NEVER };
@@ -113,7 +113,7 @@ impl FeedbackHost {
         }
     }
 
-    /// The time given by [`FeedbackHost::next_timeout`] has come.
+    /// Send the feedback due at the time given by [`FeedbackHost::next_timeout`].
     pub fn on_timeout(&mut self, receiver: &Receiver, now: Timestamp) -> Option<Feedback> {
         (self.next_timeout() <= now).then(|| self.feedback(receiver, now))
     }
@@ -136,7 +136,7 @@ impl FeedbackHost {
         feedback
     }
 
-    /// Bytes that what it remembers takes; the scheme's own are not known.
+    /// Return the bytes of memory in use; the scheme's own are unknown.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         std::mem::size_of::<Self>() + self.arrivals.capacity() * std::mem::size_of::<Arrived>()
@@ -190,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn feedback_leaves_when_the_scheme_says_so_with_all_that_arrived() {
+    fn feedback_leaves_at_the_schemes_times_with_all_arrivals() {
         let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
         let mut host = FeedbackHost::new(Box::new(Periodic::default()), 1500);
         assert_eq!(host.next_timeout(), Timestamp::NEVER);
-        // A gap does not hasten it.
+        // A gap does not cause an early feedback.
         for (time, number) in [(100, 0), (101, 1), (103, 4), (104, 3)] {
             let (new, feedback) = host.on_data(&mut receiver, ms(time), &packet(number));
             assert!(new && feedback.is_none());
@@ -208,7 +208,7 @@ mod tests {
         let arrived: Vec<_> = feedback.arrivals.iter().map(|arrived| (arrived.number, arrived.at)).collect();
         assert_eq!(arrived, [(0, ms(100)), (1, ms(101)), (4, ms(103)), (3, ms(104))]);
         assert_eq!(feedback.size, 52 + feedback.content_bytes());
-        // In silence it goes on, without arrivals and smaller, but not for ever.
+        // In silence it continues, without arrivals and smaller, but not forever.
         let mut last = ms(0);
         while host.next_timeout().is_set() {
             last = host.next_timeout();
@@ -216,14 +216,14 @@ mod tests {
             assert!(silent.arrivals.is_empty() && silent.size < feedback.size && silent.message == [4]);
         }
         assert_eq!(last, ms(10_100));
-        // The next packet begins it again.
+        // The next packet restarts it.
         let (_, feedback) = host.on_data(&mut receiver, ms(20_000), &packet(5));
         assert_eq!(feedback.unwrap().arrivals.len(), 1);
         assert_eq!(host.next_timeout(), ms(20_010));
     }
 
     #[test]
-    fn no_batch_is_larger_than_it_may_be() {
+    fn batches_are_bounded() {
         let mut receiver = Receiver::new(ReceiverConfig { reliable: false, ..ReceiverConfig::default() });
         let mut host = FeedbackHost::new(Box::new(Periodic::default()), 1500);
         let mut reported = Vec::new();
@@ -249,10 +249,10 @@ mod tests {
     }
 
     proptest! {
-        /// Of up to 120 packets some are lost and some come later or twice, and so is any feedback but the last lost: what
-        /// comes home never acknowledges what did not arrive, and acknowledges all that did in the end.
+        /// Of up to 120 packets some are lost and some come later or twice, and any feedback but the last may be lost:
+        /// the received feedback never acknowledges a missing packet, and in the end acknowledges all that arrived.
         #[test]
-        fn lost_feedback_hides_nothing_for_good(
+        fn lost_feedback_is_repeated_by_ranges(
             packets in prop::collection::vec((any::<bool>(), 0u64..40, any::<bool>()), 1..120),
             lost in prop::collection::vec(any::<bool>(), 64),
         ) {

@@ -1,4 +1,4 @@
-//! An acknowledgement arrives: what it settles, the samples it yields, and what the algorithm is told.
+//! Processes acknowledgements: settled packets, samples, and the events for the algorithm.
 
 use super::{Recovery, Sender, HANDSHAKE};
 use crate::congestion_control::{AckEvent, AckedPacket, SpuriousLossEvent};
@@ -10,45 +10,44 @@ use crate::rate_sampler::RateSample;
 use crate::sent_packets::State;
 use crate::units::{TimeSpan, Timestamp};
 
-/// What one acknowledgement newly acknowledged.
+/// Packets newly acknowledged by one acknowledgement.
 #[derive(Default)]
 struct AckDelta {
     packets: u64,
     bytes: u64,
-    /// Of these, how many had been declared lost.
+    /// Number of these that had been declared lost.
     spurious: u64,
-    /// Whether one of these refutes the latest timeout.
+    /// True if one of these refutes the latest timeout.
     refutes_timeout: bool,
     newest: PacketNumber,
-    /// Segments that arrived for the first time, and the highest of them; of the profile `ns3`.
+    /// Segments that arrived for the first time, and the highest of them; for the profile `ns3`.
     segments: u64,
     highest_segment: u64,
     trigger_acked: bool,
     trigger_sent: Timestamp,
 }
 
-/// How things stood before it.
+/// State before an acknowledgement.
 struct PriorState {
     prior_in_flight: u64,
     /// Segments acknowledged without a gap.
     segments: u64,
 }
 
-/// What an acknowledgement says apart from what arrived.
+/// Data of an acknowledgement besides the packets that arrived.
 struct AckMetadata {
-    /// When the packet that caused it arrived, on the receiver's clock.
+    /// Arrival of the packet that caused it, on the receiver's clock.
     received: Timestamp,
-    /// How long it then waited there.
+    /// Delay from then to its departure.
     wait: TimeSpan,
     ce_total: u32,
 }
 
 impl Sender {
-    /// An acknowledgement arrives. Follow with [`Sender::poll_transmit`].
+    /// Process an acknowledgement. Follow with [`Sender::poll_transmit`].
     #[inline]
     pub fn on_ack(&mut self, now: Timestamp, ack: &Ack) {
-        // In order and nothing missing: by far the most frequent case. Older ranges have nothing new to say while no hole
-        // is open.
+        // In order and nothing missing: by far the most frequent case. Older ranges have no news while no hole is open.
         let fast = self.fast_path
             && ack.trigger == ack.largest
             && ack.largest >= self.acked_end
@@ -60,15 +59,15 @@ impl Sender {
         } else {
             crate::cold_path();
             self.on_any_ack(now, ack);
-            self.see_fast_path();
+            self.update_fast_path();
         }
         self.end_interval_on_ack(now);
     }
 
-    /// Whether the next acknowledgement may take the fast path.
+    /// Update the conditions of the fast path for the next acknowledgement.
     #[inline(always)]
-    fn see_fast_path(&mut self) {
-        // Recovery without PRR or retransmissions changes nothing but its own end.
+    fn update_fast_path(&mut self) {
+        // Recovery without PRR or retransmissions changes only its own end.
         self.fast_path_end = match self.recovery {
             Recovery::Open => PacketNumber::MAX,
             Recovery::Fast { point, .. } if !self.config.reliable && !self.capabilities.prr => point,
@@ -81,10 +80,10 @@ impl Sender {
             && self.ns3.as_ref().is_none_or(|ns3| self.acked_segments.gaps() == 0 && !ns3.has_resent());
     }
 
-    /// Feedback of the scheme's receiver arrives. Follow with [`Sender::poll_transmit`].
+    /// Process feedback of the scheme's receiver. Follow with [`Sender::poll_transmit`].
     #[cold]
     pub fn on_feedback(&mut self, now: Timestamp, feedback: &Feedback) {
-        // As with acknowledgements: what was never sent cannot have arrived.
+        // As with acknowledgements: packets that were never sent cannot have arrived.
         let newest = feedback.ranges.first().map(|range| range.last);
         if newest.into_iter().chain(feedback.arrivals.iter().map(|a| a.number)).any(|n| n >= self.packets.next()) {
             return;
@@ -98,7 +97,7 @@ impl Sender {
         let before = self.before_ack();
         let mut arrivals = feedback.arrivals.clone();
         arrivals.sort_by_key(|arrived| arrived.number);
-        // What the ranges leave out, since there are too many, the arrivals say.
+        // The arrivals include packets that the ranges leave out, since there are too many.
         let single = arrivals.iter().map(|arrived| AckRange { first: arrived.number, last: arrived.number });
         let mut ranges: Vec<AckRange> = feedback.ranges.iter().copied().chain(single).collect();
         ranges.sort_by_key(|range| (range.first, range.last));
@@ -117,7 +116,7 @@ impl Sender {
         }
         let (received, wait) = trigger.map_or((feedback.sent, TimeSpan::ZERO), |t| (t.at, feedback.wait(t)));
         self.conclude_ack(now, &before, &delta, &AckMetadata { received, wait, ce_total: feedback.ce_total });
-        self.see_fast_path();
+        self.update_fast_path();
     }
 
     /// As [`Sender::on_any_ack`] when the acknowledgement extends an unbroken prefix and ends no recovery: every packet
@@ -155,7 +154,7 @@ impl Sender {
         if self.by_intervals {
             self.monitor.on_acked(packets, bytes);
             self.monitor.on_sample(now, sent, ack.received);
-            self.watch_rates(sample, ack.largest, rate_sample.as_ref());
+            self.add_rates(sample, ack.largest, rate_sample.as_ref());
         }
         let round_start = self.begin_round();
         self.cca.on_ack(&AckEvent {
@@ -185,7 +184,7 @@ impl Sender {
         }
     }
 
-    /// Rounds are packet-timed, one per flight (RFC 9438 and BBR count them alike). Whether a new one begins.
+    /// Begin a packet-timed round, one per flight (as in RFC 9438 and BBR). Returns true if a new one begins.
     #[inline]
     fn begin_round(&mut self) -> bool {
         let start = self.acked_end > self.round_end;
@@ -196,21 +195,21 @@ impl Sender {
         start
     }
 
-    /// The general case: gaps, losses, reordering, recovery.
+    /// Process an acknowledgement in the general case: gaps, losses, reordering, recovery.
     #[inline(never)]
     fn on_any_ack(&mut self, now: Timestamp, ack: &Ack) {
         if ack.trigger == HANDSHAKE {
             return self.on_handshake_ack(now);
         }
-        // A receiver that acknowledges what was never sent is not to be believed (RFC 9293 §3.10.7.4: drop it).
+        // An acknowledgement of packets that were never sent is invalid (RFC 9293 §3.10.7.4: drop it).
         if ack.largest.max(ack.trigger) >= self.packets.next() {
             return;
         }
         let before = self.before_ack();
         let old_end = self.acked_end;
         let mut delta = AckDelta::default();
-        // Oldest range first, so that packets are visited in the order in which they were sent.
-        // Those below what was acknowledged before have nothing new, unless the trigger is a straggler among them.
+        // Oldest range first, so that packets are visited in the order of sending. Packets below the previous
+        // acknowledgements have no news, unless the trigger is a late one among them.
         let in_order = ack.trigger == ack.largest;
         let ranges = match ack.range_count() {
             n if n > 1 && in_order && ack.range(1).last < self.acked_end => 1,
@@ -218,7 +217,7 @@ impl Sender {
         };
         for i in (0..ranges).rev() {
             let range = ack.range(i);
-            // Reordered packets lie below what was already acknowledged: only then is a range looked at in full.
+            // Reordered packets are below acknowledged ones: only then is a range visited in full.
             let from = if i == 0 && ack.trigger < old_end { range.first } else { range.first.max(self.acked_end) };
             let end = range.last + 1;
             if from >= end {
@@ -243,7 +242,7 @@ impl Sender {
         PriorState { prior_in_flight: self.in_flight, segments: self.acked_segments.first_missing() }
     }
 
-    /// What follows from what was newly acknowledged: samples, losses, recovery, and the algorithm's turn.
+    /// Process the consequences: samples, losses, recovery, and the algorithm's event.
     #[inline]
     fn conclude_ack(&mut self, now: Timestamp, before: &PriorState, delta: &AckDelta, metadata: &AckMetadata) {
         let &PriorState { mut prior_in_flight, segments: segments_before } = before;
@@ -272,7 +271,7 @@ impl Sender {
             self.probes_sent = 0;
             if delta.trigger_acked && samples_rtt {
                 let sample = now.since(delta.trigger_sent);
-                // TCP's clock includes the receiver's wait (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
+                // TCP's RTT includes the receiver's delay (RFC 6298); datagram receipts carry it (RFC 9002 §5.3).
                 self.rtt.update(sample, if self.config.reliable { TimeSpan::ZERO } else { wait });
                 rtt_sample = Some(sample);
             }
@@ -284,7 +283,7 @@ impl Sender {
         let mut entered = false;
         let mut spurious_episode = false;
         if self.config.ns3 {
-            // It never takes anything back.
+            // ns-3 never undoes anything.
         } else if delta.refutes_timeout {
             self.withdraw_timeout();
             // All of it was in flight.
@@ -314,7 +313,7 @@ impl Sender {
             self.prr = Prr::begin(prior_in_flight);
         }
 
-        // An acknowledgement that was overtaken carries an older total.
+        // An overtaken acknowledgement has an older total.
         let ce_more = ce_total.wrapping_sub(self.ce_seen);
         let ce_packets = if ce_more > u32::MAX / 2 { 0 } else { u64::from(ce_more) };
         self.ce_seen = self.ce_seen.wrapping_add(ce_packets as u32);
@@ -325,7 +324,7 @@ impl Sender {
             self.monitor.ce_packets += ce_packets;
             if let Some(sample) = rtt_sample {
                 self.monitor.on_sample(now, delta.trigger_sent, received);
-                self.watch_rates(sample, delta.newest, rate_sample.as_ref());
+                self.add_rates(sample, delta.newest, rate_sample.as_ref());
             }
         }
 
@@ -368,11 +367,11 @@ impl Sender {
             let safe = advanced && self.lost_records.is_empty();
             self.prr.on_ack(delta.bytes, self.in_flight, self.control.cwnd, u64::from(self.config.packet_size), safe);
         }
-        // Lost packets stay for two round trips, so that a late acknowledgement exposes a wrong verdict.
+        // Lost packets stay for two RTTs, so that a late acknowledgement reveals a spurious loss.
         self.packets.settle(now - TimeSpan(2 * self.rtt.smoothed().0));
     }
 
-    /// Packets from the end of what is acknowledged up to `until` were skipped.
+    /// Open holes for the packets from the end of the acknowledged ones up to `until`.
     #[cold]
     fn open_holes(&mut self, until: PacketNumber) {
         for number in self.acked_end.max(self.packets.first())..until {
@@ -427,7 +426,7 @@ impl Sender {
                     delta.refutes_timeout = true;
                     self.stats.spurious_losses += 1;
                 } else {
-                    self.take_late(segment);
+                    self.on_late_arrival(segment);
                 }
             }
             if self.config.reliable && self.acked_segments.insert(segment) {
@@ -440,12 +439,12 @@ impl Sender {
         }
     }
 
-    /// A packet that was declared lost has arrived.
+    /// Process the arrival of a packet that was declared lost.
     #[cold]
-    fn take_late(&mut self, segment: u64) {
+    fn on_late_arrival(&mut self, segment: u64) {
         self.stats.spurious_losses += 1;
         self.detector.saw_reordering(self.config.loss.packet_threshold);
-        // If it still waits to be sent again, it need not be.
+        // If it still waits for its retransmission, that is not needed.
         if let Ok(i) = self.retransmit.binary_search(&segment) {
             self.retransmit.remove(i);
         }
@@ -458,8 +457,8 @@ impl Sender {
         self.sampler.sample(stamp, p.sent, u64::from(p.in_flight), p.app_limited, self.rtt.min())
     }
 
-    /// Whether sending was held back by the window in this round or the one before. TCP does not grow on duplicate
-    /// acknowledgements: while a hole is open nothing counts (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
+    /// True if the window limited sending in this round or the one before. TCP does not grow on duplicate
+    /// acknowledgements: false while a hole is open (RFC 5681 §3.2; Linux `tcp_may_raise_cwnd`).
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
         if self.config.ns3 {

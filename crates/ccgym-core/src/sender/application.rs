@@ -1,4 +1,4 @@
-//! What the application hands over, and the rate it is told to hand it over at.
+//! Data from the application, and the target rate for it.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use super::Sender;
 use crate::congestion_control::FrameEvent;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
-/// More segments than any run sends: what an application that never ends hands over.
+/// More segments than any run sends: the data of an application that never ends.
 pub const ENDLESS: u64 = u64::MAX / 2;
-/// Wire bytes that a packet has at least which a window cuts short.
+/// Min wire bytes of a packet that a window cuts short.
 pub const MIN_SHORT: u64 = 100;
 
 /// Segments that are not full, in order, with their wire bytes.
@@ -21,7 +21,7 @@ impl ShortSegments {
         Some(self.0[place].1)
     }
 
-    /// Bytes that the segments from `segment` on are short of full ones.
+    /// Return the bytes by which the segments from `segment` on are short of full ones.
     fn missing_from(&self, segment: u64, full: u32) -> u64 {
         let place = self.0.partition_point(|short| short.0 < segment);
         self.0.range(place..).map(|short| u64::from(full.saturating_sub(short.1))).sum()
@@ -38,13 +38,13 @@ impl ShortSegments {
 }
 
 impl Sender {
-    /// The application hands over `segments` more full segments.
+    /// Add `segments` full segments from the application.
     pub fn write(&mut self, segments: u64) {
         self.segments_available = self.segments_available.saturating_add(segments);
         self.find_short();
     }
 
-    /// The application hands over one more segment, of `size` bytes on the wire.
+    /// Add one segment of `size` wire bytes from the application.
     pub fn write_short(&mut self, size: u32) {
         let needed = if self.config.reliable { self.acked_segments.first_missing() } else { self.next_segment };
         while self.short_segments.0.front().is_some_and(|short| short.0 < needed) {
@@ -54,7 +54,7 @@ impl Sender {
         self.write(1);
     }
 
-    /// A media source hands over a frame of `full` full segments and `rest`, one of so many bytes on the wire.
+    /// Add a frame from a media source: `full` full segments, and one of `rest` wire bytes.
     pub fn write_frame(&mut self, now: Timestamp, full: u64, rest: Option<u32>) {
         let waiting = self.unsent_bytes();
         self.write(full);
@@ -68,14 +68,14 @@ impl Sender {
         self.adopt_control();
     }
 
-    /// Wire bytes handed over that were never sent.
+    /// Return the wire bytes that were never sent.
     fn unsent_bytes(&self) -> u64 {
         let full = self.config.packet_size;
         let segments = self.segments_available.saturating_sub(self.next_segment);
         segments.saturating_mul(u64::from(full)) - self.short_segments.missing_from(self.next_segment, full)
     }
 
-    /// The application takes back what was never sent: it has nothing to send any more.
+    /// Remove the data that was never sent: the application has nothing to send any more.
     pub fn withdraw(&mut self) {
         self.segments_available = self.next_segment;
         while self.short_segments.0.back().is_some_and(|short| short.0 >= self.next_segment) {
@@ -84,26 +84,26 @@ impl Sender {
         self.find_short();
     }
 
-    /// Segments handed over so far.
+    /// Return the number of segments handed over.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.segments_available
     }
 
-    /// Segments acknowledged without a gap so far (reliable flows).
+    /// Return the number of segments acknowledged without a gap (reliable flows).
     #[must_use]
     pub const fn acknowledged(&self) -> u64 {
         self.acked_segments.first_missing()
     }
 
-    /// Segments sent at least once so far.
+    /// Return the number of segments sent at least once.
     #[must_use]
     pub const fn begun(&self) -> u64 {
         self.next_segment
     }
 
-    /// The rate at which the application should hand data over, headers included: what the algorithm asks for, else the
-    /// rate at which it sends. Zero while there is none.
+    /// Return the target rate for the application, including headers: the algorithm's target, else the rate at which it
+    /// sends. Zero while there is none.
     #[must_use]
     pub fn target_rate(&mut self) -> Rate {
         if let Some(media) = self.cca.media() {
@@ -122,7 +122,7 @@ impl Sender {
         self.short_segments.size_of(segment).unwrap_or(self.config.packet_size)
     }
 
-    /// Bytes of the next new segment's packet: what the window leaves, if the scheme fills it so.
+    /// Return the bytes of the next new segment's packet: the room in the window, if the scheme allows short packets.
     pub(super) fn size_of_next(&self) -> u32 {
         let full = self.size_of(self.next_segment);
         let room = self.window().saturating_sub(self.in_flight);
@@ -134,7 +134,7 @@ impl Sender {
         }
     }
 
-    /// The next new segment, which is sent now.
+    /// Take the next new segment, which is sent now.
     pub(super) fn take_segment(&mut self) -> u64 {
         let segment = self.next_segment;
         self.next_segment += 1;

@@ -1,4 +1,4 @@
-//! How a sender behaves: profiles, loss detection, timers.
+//! Parameters of a sender: profiles, loss detection, timers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 use crate::loss_detection::LossConfig;
 use crate::units::TimeSpan;
 
-/// When the last resort fires.
+/// Parameters of probe and retransmission timers.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerConfig {
     /// Probes (RFC 8985 §7 tail loss probe, RFC 9002 §6.2) before the retransmission timeout.
     pub probes: u32,
-    /// Floor of the variation term of the retransmission timeout (Linux: 200 ms; RFC 6298: clock granularity).
+    /// Min variation term of the retransmission timeout (Linux: 200 ms; RFC 6298: clock granularity).
     pub rto_variation_floor: TimeSpan,
-    /// Floor of the retransmission timeout (RFC 6298: 1 s).
+    /// Min retransmission timeout (RFC 6298: 1 s).
     pub rto_floor: TimeSpan,
-    /// Ceiling of the backed-off timeout.
+    /// Max backed-off timeout.
     pub rto_ceiling: TimeSpan,
-    /// Longest time that the receiver may hold an acknowledgement back.
+    /// Max time that the receiver may delay an acknowledgement.
     pub max_ack_delay: TimeSpan,
 }
 
-/// How much may leave during fast recovery, where the algorithm leaves that to the transport.
+/// Rule for sending during fast recovery, if the algorithm leaves that to the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryRule {
-    /// Proportional rate reduction (RFC 9937; in the profile `ns3` as ns-3.37 has it): a part of what arrives, from the
-    /// first acknowledgement on.
+    /// Proportional rate reduction (RFC 9937; in the profile `ns3` that of ns-3.37): a part of the delivered bytes,
+    /// from the first acknowledgement on.
     #[default]
     Prr,
     /// RFC 6675 (RFC 6582 with SACK): one segment at once, then nothing until no more than the reduced window is in flight.
     Classic,
 }
 
-/// How a sender behaves.
+/// Parameters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
     /// Index of the flow.
@@ -44,24 +44,24 @@ pub struct SenderConfig {
     pub initial_window: u32,
     /// Wire bytes of the handshake packet; zero: data flows at once.
     pub handshake_size: u32,
-    /// Whether lost segments are sent again.
+    /// True if lost segments are sent again.
     pub reliable: bool,
-    /// What may leave during fast recovery.
+    /// Rule for sending during fast recovery.
     pub recovery: RecoveryRule,
-    /// Whether losses are found and recovered as ns-3.37 does ([`crate::ns3`]).
+    /// True if losses are detected and recovered as in ns-3.37 ([`crate::ns3`]).
     pub ns3: bool,
     /// Loss detection.
     pub loss: LossConfig,
     /// Timers.
     pub timers: TimerConfig,
-    /// Wire bytes that a paced sender's host lets leave together at least.
+    /// Min wire bytes that a paced sender's host sends together.
     pub min_burst: u64,
-    /// A paced sender that was late by up to this sends at once what it missed.
+    /// Max lateness that a paced sender makes up for at once.
     pub catch_up: TimeSpan,
 }
 
 impl SenderConfig {
-    /// TCP as Linux runs it: SACK-like ranges, RACK, PRR, one tail loss probe, minimum timeout about 200 ms,
+    /// Make a sender like Linux's TCP: SACK-like ranges, RACK, PRR, one tail loss probe, min timeout about 200 ms,
     /// initial window 10.
     #[must_use]
     pub const fn tcp(flow: u32, packet_size: u32) -> Self {
@@ -86,7 +86,7 @@ impl SenderConfig {
         }
     }
 
-    /// TCP as ns-3 3.37 runs it: SACK by segment alone, its own PRR, no tail loss probe, timeout of 1 s or more.
+    /// Make a sender like TCP of ns-3.37: SACK by segment only, its own PRR, no probes, timeout of at least 1 s.
     #[must_use]
     pub const fn ns3(flow: u32, packet_size: u32) -> Self {
         let mut config = Self::tcp(flow, packet_size);
@@ -99,7 +99,7 @@ impl SenderConfig {
         config
     }
 
-    /// Datagrams with per-packet receipts (RFC 9002 timers and thresholds); nothing is sent again.
+    /// Make a sender of datagrams with per-packet receipts (RFC 9002 timers and thresholds); nothing is sent again.
     #[must_use]
     pub const fn udp(flow: u32, packet_size: u32) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl SenderConfig {
                 probes: 2,
                 rto_variation_floor: TimeSpan::from_millis(1),
                 rto_floor: TimeSpan::ZERO,
-                // RFC 9002 names no ceiling; without one a flow sleeps through the return of its path.
+                // RFC 9002 has no max; without one a flow waits far beyond the return of its path.
                 rto_ceiling: TimeSpan::from_millis(3_000),
                 max_ack_delay: TimeSpan::from_millis(25),
             },

@@ -1,7 +1,7 @@
 //! Connecting: one small packet and its answer before the first data, as TCP's SYN.
 //!
-//! It costs the flow a round trip, and gives it the first round-trip sample, which Linux's BBR paces its first window
-//! by (RFC 6298 §2 takes it as any other sample; a repeated one is ambiguous and gives none, §3).
+//! It costs the flow an RTT, and gives it the first RTT sample, which Linux's BBR uses to pace its initial window (RFC
+//! 6298 §2 treats it like any other sample; a repeated one is ambiguous and gives none, §3).
 
 use super::Sender;
 use crate::packet::{Ecn, Packet, PacketNumber};
@@ -14,11 +14,11 @@ pub const HANDSHAKE: PacketNumber = u64::MAX;
 /// Wait before an unanswered handshake is repeated, doubling each time (RFC 6298 §2.1).
 const FIRST_WAIT: TimeSpan = TimeSpan::from_millis(1000);
 
-/// Round trip assumed after a repeated handshake, which gives no sample: the retransmission timeout is then 3 s (RFC 6298
-/// §5.7), and a path whose round trip is above 1 s sees no timeout of data that were never lost.
+/// Assumed RTT after a repeated handshake, which gives no sample: the retransmission timeout is then 3 s (RFC 6298
+/// §5.7), and a path with an RTT above 1 s causes no timeout of data that were never lost.
 const RTT_AFTER_REPETITION: TimeSpan = TimeSpan::from_millis(1000);
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Connection {
     /// Nothing was sent.
@@ -30,13 +30,13 @@ pub(super) enum Connection {
 }
 
 impl Sender {
-    /// Whether data must wait for the handshake.
+    /// True if data must wait for the handshake.
     #[inline]
     pub(super) fn is_connecting(&self) -> bool {
         self.connection != Connection::Established
     }
 
-    /// When an unanswered handshake is repeated.
+    /// Return when an unanswered handshake is repeated.
     pub(super) fn handshake_due(&self) -> Timestamp {
         match self.connection {
             Connection::Asked { at, times } => at.saturating_add(TimeSpan(FIRST_WAIT.0 << (times - 1).min(6))),
@@ -70,7 +70,7 @@ impl Sender {
         true
     }
 
-    /// The flow ends; a late answer is ignored.
+    /// End the handshake at the end of the flow; a late answer is ignored.
     pub(super) fn give_up_handshake(&mut self) {
         if let Connection::Asked { .. } = self.connection {
             self.stats.lost_packets += 1;
@@ -78,7 +78,7 @@ impl Sender {
         self.connection = Connection::Established;
     }
 
-    /// The answer to the handshake.
+    /// Process the answer to the handshake.
     #[cold]
     pub(super) fn on_handshake_ack(&mut self, now: Timestamp) {
         let Connection::Asked { at, times } = self.connection else { return };

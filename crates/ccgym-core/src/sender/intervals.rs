@@ -1,4 +1,4 @@
-//! Decision intervals: statistics collected between two decisions, and the algorithm called when one ends.
+//! Decision intervals: statistics collected between two decisions, and the algorithm's call when one ends.
 
 use super::Sender;
 use crate::congestion_control::IntervalEnd;
@@ -7,7 +7,7 @@ use crate::rate_sampler::RateSample;
 use crate::units::{Rate, TimeSpan, Timestamp};
 
 impl Sender {
-    /// Give the algorithm the decision that it waits for, and adopt what comes of it.
+    /// Give the algorithm the decision that it waits for, and apply the result.
     pub fn decide(&mut self, now: Timestamp, action: &[f32]) {
         if let Some(scheme) = self.cca.interval_driven_mut() {
             scheme.decide(now, action);
@@ -15,28 +15,28 @@ impl Sender {
         self.hold_decision();
     }
 
-    /// Let the algorithm wait no longer: no decision will come, and its last one holds.
+    /// End the algorithm's wait without a decision: its last one stays valid.
     pub fn hold_decision(&mut self) {
         self.adopt_control();
         self.awaits_decision = false;
     }
 
-    /// Whether the algorithm waits for a decision from outside ([`Sender::decide`]). The driver asks after
-    /// [`Sender::on_ack`] and [`Sender::on_timeout`], and lets nothing happen before the answer: the moment of the
-    /// decision is then the same as if the algorithm had decided by itself.
+    /// True if the algorithm waits for a decision from outside ([`Sender::decide`]). The driver checks after
+    /// [`Sender::on_ack`] and [`Sender::on_timeout`], and processes no event before the decision: its time is then the
+    /// same as if the algorithm had decided by itself.
     #[must_use]
     #[inline]
     pub const fn awaits_decision(&self) -> bool {
         self.awaits_decision
     }
 
-    /// The interval closed last.
+    /// Return the latest closed interval.
     #[must_use]
     pub const fn last_interval(&self) -> &MonitorInterval {
         &self.closed
     }
 
-    /// Close the interval at `now`, whether it is due or not, and call the algorithm.
+    /// Close the interval at `now`, due or not, and call the algorithm.
     pub fn end_interval(&mut self, now: Timestamp) {
         let Self { monitor, closed, rtt, in_flight, control, cca, .. } = self;
         monitor.close_into(closed, now, rtt, *in_flight, control, cca.ssthresh());
@@ -58,24 +58,24 @@ impl Sender {
         }
     }
 
-    /// Whether the time has come at which the interval closes. What arrives at that very time belongs to the next one:
-    /// a driver calls [`Sender::end_interval`] before it hands such an acknowledgement over, in the simulator as with
-    /// real packets. On paths whose packets move by whole milliseconds simulated arrivals often meet timers.
+    /// True if the interval's end has come. Acknowledgements that arrive at that time belong to the next one: a driver
+    /// calls [`Sender::end_interval`] before it passes such an acknowledgement, in the simulator as with real packets.
+    /// On paths whose packets move by whole milliseconds simulated arrivals often coincide with timers.
     #[must_use]
     #[inline]
     pub fn is_interval_over(&self, now: Timestamp) -> bool {
         self.interval_timer <= now
     }
 
-    /// Ask the algorithm when the running interval ends.
+    /// Read the end of the current interval from the algorithm.
     pub(super) fn adopt_interval_end(&mut self) {
         self.interval_end =
             self.cca.interval_driven().map_or_else(IntervalEnd::default, |scheme| scheme.interval_end());
         self.interval_timer = if self.interval_end.acks > 0 { Timestamp::NEVER } else { self.interval_end.at };
     }
 
-    /// Count the rates that an acknowledgement of packet `newest` showed.
-    pub(super) fn watch_rates(&mut self, rtt: TimeSpan, newest: u64, sample: Option<&RateSample>) {
+    /// Add the rates of an acknowledgement of packet `newest`.
+    pub(super) fn add_rates(&mut self, rtt: TimeSpan, newest: u64, sample: Option<&RateSample>) {
         let Some(sample) = sample else { return };
         let since = (self.packets.next() - newest) * u64::from(self.config.packet_size);
         let send_rate = Rate::from_bytes_over(since, rtt);

@@ -1,11 +1,11 @@
-//! The sending half of a flow: the transport machine around a congestion-control algorithm.
+//! The sender of a flow: the transport around a congestion-control algorithm.
 //!
-//! It numbers packets, remembers them, turns acknowledgements into round-trip and delivery-rate samples and losses,
-//! runs recovery (PRR, or RFC 6675's) and the probe and retransmission timers, and asks the CCA what to do. The simulator and the
-//! UDP endpoint drive the same machine:
+//! It numbers packets, stores them, turns acknowledgements into RTT and delivery-rate samples and losses, runs recovery
+//! (PRR, or RFC 6675's) and the probe and retransmission timers, and calls the CCA. The simulator and the UDP endpoint
+//! drive the same machine:
 //!
-//! 1. [`Sender::on_ack`] or [`Sender::on_timeout`] when something happened;
-//! 2. [`Sender::poll_transmit`] until it answers `None`;
+//! 1. [`Sender::on_ack`] or [`Sender::on_timeout`] at an event;
+//! 2. [`Sender::poll_transmit`] until it returns `None`;
 //! 3. sleep until [`Sender::next_timeout`].
 
 mod acknowledgements;
@@ -78,27 +78,27 @@ pub struct Sender {
     /// Packets below this number were sent before the latest episode began.
     episode_start: PacketNumber,
     prr: Prr,
-    /// In the profile `ns3`.
+    /// State of the profile `ns3`.
     ns3: Option<Box<Ns3>>,
-    /// Losses of the current episode that have not (yet) proved wrong.
+    /// Losses of the current episode that have not proved spurious.
     episode_losses: u64,
-    /// An acknowledgement of a packet below this number refutes the retransmission timeouts since the one before it; zero:
-    /// none is in doubt.
+    /// An acknowledgement of a packet below this number refutes the retransmission timeouts since the one before it;
+    /// zero: no timeout is in doubt.
     doubtful_below: PacketNumber,
     /// Segments to send again, oldest first.
     retransmit: VecDeque<u64>,
     acked_segments: IntervalSet,
     next_segment: u64,
-    /// Segments that the application has handed over so far (exclusive end).
+    /// Segments from the application so far (exclusive end).
     segments_available: u64,
-    /// Those of them that are not full, and may still be needed.
+    /// Segments that are not full, and may still be needed.
     short_segments: ShortSegments,
     /// From the next segment up to this one (exclusive), all are full.
     full_until: u64,
 
     round: u64,
     round_end: PacketNumber,
-    /// Round in which sending last stopped at the window.
+    /// Round in which the window last limited sending.
     window_limited_round: u64,
     max_in_flight_in_round: u64,
 
@@ -108,32 +108,32 @@ pub struct Sender {
     probes_sent: u32,
     probes_wanted: u32,
     ce_seen: u32,
-    /// Whether the next acknowledgement may take the fast path; see [`Sender::on_ack`].
+    /// True if the next acknowledgement may take the fast path; see [`Sender::on_ack`].
     fast_path: bool,
-    /// … as long as it acknowledges only packets below this number.
+    /// … if it acknowledges only packets below this number.
     fast_path_end: PacketNumber,
-    /// Above [`Sender::acked_end`] everything is outstanding once that has reached this number.
+    /// Once [`Sender::acked_end`] has reached this number, all packets above are outstanding.
     outstanding_from: PacketNumber,
-    /// Whether nothing but window and pacing ever meters sending: no handshake, no retransmissions, no PRR.
+    /// True if only window and pacing ever limit sending: no handshake, no retransmissions, no PRR.
     fast_send: bool,
-    /// Bytes in flight above which the probe timer needs no special case; unreachable where every case is special.
+    /// Bytes in flight above which the probe timer needs no special case; unreachable if every case is special.
     fast_timeout_above: u64,
-    /// Whether only pacing holds the next packet back.
+    /// True if only pacing delays the next packet.
     awaits_release: bool,
     idle: bool,
     stopped: bool,
 
     stats: SenderStats,
-    /// Whether the CCA decides at intervals: their statistics are collected.
+    /// True if the CCA decides at intervals: their statistics are collected.
     by_intervals: bool,
     monitor: MonitorInterval,
-    /// The interval closed last.
+    /// The latest closed interval.
     closed: MonitorInterval,
-    /// When the running interval closes; never unless the CCA decides by intervals.
+    /// End of the current interval; never unless the CCA decides at intervals.
     interval_end: IntervalEnd,
     /// The same, if that is by a timer.
     interval_timer: Timestamp,
-    /// Whether the CCA waits for a decision from outside.
+    /// True if the CCA waits for a decision from outside.
     awaits_decision: bool,
     lost_records: Vec<LostPacket>,
     acked_records: Vec<AckedPacket>,
@@ -159,7 +159,7 @@ impl Clone for Sender {
 }
 
 impl Sender {
-    /// A sender that starts at `context.now`; the application has nothing to send yet ([`Sender::write`]).
+    /// Make a sender that starts at `context.now`; the application has nothing to send yet ([`Sender::write`]).
     #[must_use]
     pub fn new(config: SenderConfig, mut cca: Box<dyn CongestionControl>, context: InitContext) -> Self {
         let start = context.now;
@@ -233,7 +233,7 @@ impl Sender {
         sender
     }
 
-    /// The flow ends: nothing is sent any more, not even lost segments again.
+    /// End the flow: nothing is sent any more, not even retransmissions.
     pub fn stop(&mut self) {
         self.withdraw();
         self.give_up_handshake();
@@ -242,13 +242,13 @@ impl Sender {
         self.stopped = true;
     }
 
-    /// Whether the flow has ended by [`Sender::stop`].
+    /// True after [`Sender::stop`].
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Whether everything handed over is acknowledged (unreliable flows: sent and settled).
+    /// True if all data is acknowledged (unreliable flows: sent and settled).
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.next_segment == self.segments_available
@@ -259,21 +259,21 @@ impl Sender {
             }
     }
 
-    /// Whether another packet can be remembered without more memory.
+    /// True if another packet can be stored without more memory.
     #[must_use]
     #[inline]
     pub fn has_room(&self) -> bool {
         self.packets.has_room()
     }
 
-    /// Make sure that another packet can be remembered; false if the memory for it cannot be had. A host that would
-    /// rather stop than abort asks where there is no room, before the next [`Sender::poll_transmit`].
+    /// Make room for another packet; false if memory cannot be allocated. A host that prefers to stop rather than abort
+    /// calls this if there is no room, before the next [`Sender::poll_transmit`].
     pub fn make_room(&mut self) -> bool {
         self.packets.make_room()
     }
 
-    /// Bytes that the sender's buffers take, and while they grow before `more` further packets; the algorithm's own
-    /// are not known.
+    /// Return the bytes of the sender's buffers, and those needed for `more` further packets; the algorithm's own are
+    /// unknown.
     #[must_use]
     pub fn held_bytes(&self, more: usize) -> usize {
         self.packets.held_bytes(more)
@@ -285,24 +285,24 @@ impl Sender {
             + self.ns3.as_ref().map_or(0, |ns3| ns3.held_bytes())
     }
 
-    /// Wire bytes of a full packet.
+    /// Return the wire bytes of a full packet.
     #[must_use]
     pub const fn packet_size(&self) -> u32 {
         self.config.packet_size
     }
-    /// Wire bytes in flight.
+    /// Return the wire bytes in flight.
     #[must_use]
     #[inline]
     pub const fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// The decision in force.
+    /// Return the current decision.
     #[must_use]
     #[inline]
     pub const fn control(&self) -> &Control {
         &self.control
     }
-    /// Window in force: the CCA's, or that of the recovery rule during fast recovery.
+    /// Return the current window: the CCA's, or that of the recovery rule during fast recovery.
     #[must_use]
     #[inline]
     pub fn window(&self) -> u64 {
@@ -321,28 +321,28 @@ impl Sender {
             RecoveryRule::Classic => self.control.cwnd.max(self.in_flight + packet),
         }
     }
-    /// Round-trip state.
+    /// Return the RTT estimator.
     #[must_use]
     pub const fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
-    /// Counters.
+    /// Return the counters.
     #[must_use]
     pub const fn stats(&self) -> &SenderStats {
         &self.stats
     }
-    /// Delivery-rate state.
+    /// Return the delivery-rate sampler.
     #[must_use]
     pub const fn sampler(&self) -> &RateSampler {
         &self.sampler
     }
-    /// Whether a recovery episode (fast or after a timeout) is under way.
+    /// True in a recovery episode (fast or after a timeout).
     #[must_use]
     #[inline]
     pub fn in_recovery(&self) -> bool {
         self.recovery != Recovery::Open
     }
-    /// The algorithm.
+    /// Return the algorithm.
     #[must_use]
     pub fn cca(&self) -> &dyn CongestionControl {
         &*self.cca

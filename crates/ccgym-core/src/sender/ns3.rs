@@ -1,4 +1,4 @@
-//! What the sender does otherwise in the profile `ns3`: where [`crate::ns3`] has the rules, this has their place.
+//! The sender's part of the profile `ns3`; [`crate::ns3`] has the rules.
 
 use super::{Recovery, Sender};
 use crate::ns3::{payload_of, Arrivals, HEADER};
@@ -6,8 +6,8 @@ use crate::sent_packets::State;
 use crate::units::Timestamp;
 
 impl Sender {
-    /// In the profile `ns3`: whether an acknowledgement restarts the retransmission timer, whether it gives a round-trip
-    /// sample, and whether it acknowledges a retransmission. Everywhere else: yes, yes, no.
+    /// For the profile `ns3`, return three flags of an acknowledgement: it restarts the retransmission timer, it gives
+    /// an RTT sample, it acknowledges a retransmission. Otherwise: true, true, false.
     pub(super) fn detect_loss_ns3(&mut self, arrivals: &Arrivals) -> (bool, bool, bool) {
         let Some(ns3) = &mut self.ns3 else { return (true, true, false) };
         if arrivals.now == arrivals.before {
@@ -26,7 +26,7 @@ impl Sender {
         (restarts, !resent, resent && partial)
     }
 
-    /// Whether recovery begins as in ns-3.
+    /// True if recovery begins as in ns-3.
     pub(super) fn begins_ns3_recovery(&mut self, now: Timestamp, arrivals: &Arrivals) -> bool {
         let Some(ns3) = self.ns3.as_mut().filter(|_| self.recovery == Recovery::Open) else { return false };
         let arrived = &self.acked_segments;
@@ -39,8 +39,8 @@ impl Sender {
         true
     }
 
-    /// Bytes by which ns-3 lets the window grow: what the cumulative acknowledgement covers, unless there is
-    /// selective news, too; nothing in recovery.
+    /// Return the bytes by which ns-3 lets the window grow: those of the cumulative acknowledgement, zero if it brings
+    /// selective news, too; zero in recovery.
     pub(super) fn ns3_growth(&self, arrivals: &Arrivals, was: Recovery) -> u64 {
         let packets = match (self.recovery, was) {
             (Recovery::Fast { .. }, _) => 0,
@@ -59,7 +59,7 @@ impl Sender {
         ns3.reduce(arrivals, entered, resent_acked, in_flight, target, mss - HEADER);
     }
 
-    /// As ns-3 does; recovery begins by a rule of its own.
+    /// Declare losses as in ns-3; recovery begins by a separate rule.
     pub(super) fn declare_losses_by_segment(&mut self) {
         let lost_below = self.ns3.as_ref().map_or(0, |ns3| ns3.lost_below());
         while let Some(number) = self.detector.oldest() {
@@ -75,10 +75,10 @@ impl Sender {
         }
     }
 
-    /// Nothing is lost and there is no new data: in recovery ns-3 sends the oldest missing segment again (RFC 6675 §4,
-    /// NextSeg rule 3, without its limit).
+    /// Send the oldest missing segment again if nothing is lost and there is no new data, as ns-3 does in recovery (RFC
+    /// 6675 §4, NextSeg rule 3, without its limit).
     #[cold]
-    pub(super) fn rescue(&mut self) {
+    pub(super) fn resend_oldest(&mut self) {
         let Some(ns3) = self.ns3.as_ref().filter(|_| matches!(self.recovery, Recovery::Fast { .. })) else { return };
         if !ns3.is_forced() && self.in_flight + u64::from(self.config.packet_size) > self.window() {
             return;

@@ -11,7 +11,7 @@ impl Sender {
         self.rtt.smoothed().max(self.rtt.latest())
     }
 
-    /// Declare holes lost that reached a time or count threshold; returns whether this began a recovery episode.
+    /// Declare holes lost that reached a time or count threshold; returns true if this began a recovery episode.
     #[cold]
     pub(super) fn declare_losses(&mut self, now: Timestamp) -> bool {
         let rtt = self.loss_rtt();
@@ -21,8 +21,8 @@ impl Sender {
             return false;
         }
         while let Some(number) = self.detector.next_lost(now, rtt, self.in_recovery() || entered) {
-            // RFC 9002 §7.3.2: a packet sent before an episode began belongs to it, also when it is found lost after
-            // its end. The last one sent before it is then often the one: it met the fullest queue.
+            // RFC 9002 §7.3.2: a packet sent before an episode began belongs to it, also when its loss is detected
+            // after the end. The last one sent before it is often lost: it met the fullest queue.
             let belongs = !self.config.reliable && number < self.episode_start;
             let begins = match self.recovery {
                 Recovery::Open => !belongs,
@@ -38,7 +38,7 @@ impl Sender {
         entered
     }
 
-    /// A fast recovery, if there is one, ends.
+    /// Count a fast recovery, if one ends.
     pub(super) fn count_recovery(&mut self, now: Timestamp) {
         if let Recovery::Fast { since, .. } = self.recovery {
             self.stats.recoveries += 1;
@@ -54,7 +54,7 @@ impl Sender {
         self.episode_losses = 0;
     }
 
-    /// An outstanding packet becomes `verdict`.
+    /// Set the state of an outstanding packet to `verdict`.
     pub(super) fn mark_lost(&mut self, number: PacketNumber, verdict: State) {
         let Some(p) = self.packets.get_mut(number) else { return };
         if p.state != State::Outstanding {
@@ -79,8 +79,9 @@ impl Sender {
         });
     }
 
-    /// The lowest segment is sent first (RFC 6675 §4, NextSeg rule 1), also if it was lost again: as long as it is
-    /// missing the cumulative acknowledgement stands still, and PRR sends no more than what arrives.
+    /// Queue a segment so that the lowest one is sent first (RFC 6675 §4, NextSeg rule 1), also if it was lost again:
+    /// while it is missing the cumulative acknowledgement does not advance, and PRR sends no more than the delivered
+    /// bytes.
     fn retransmit_in_order(&mut self, segment: u64) {
         let place = match self.retransmit.back() {
             Some(&last) if segment <= last => self.retransmit.partition_point(|&other| other < segment),
@@ -89,7 +90,7 @@ impl Sender {
         self.retransmit.insert(place, segment);
     }
 
-    /// `count` packets declared lost arrived after all; whether that refutes the whole episode.
+    /// Count the late arrival of `count` packets declared lost; returns true if that refutes the whole episode.
     #[cold]
     pub(super) fn on_late_arrivals(&mut self, count: u64) -> bool {
         if self.recovery == Recovery::Open || self.episode_losses == 0 {
@@ -99,9 +100,9 @@ impl Sender {
         self.episode_losses == 0
     }
 
-    /// The first acknowledgement after a retransmission timeout is for a packet that was sent before it: the timer was
-    /// wrong, and that flight is under way (RFC 3522 §3.2, RFC 5682 §3.1, Linux `tcp_try_undo_loss`). Its packets are in
-    /// flight again, to be acknowledged or found lost like any other, and nothing more is sent again for them.
+    /// Undo a timeout: the first acknowledgement after it is for a packet that was sent before it, so the timer was
+    /// wrong and that flight is on its way (RFC 3522 §3.2, RFC 5682 §3.1, Linux `tcp_try_undo_loss`). Its packets are
+    /// in flight again, to be acknowledged or detected as lost like any other, and not sent again.
     #[cold]
     pub(super) fn withdraw_timeout(&mut self) {
         let mut segments = Vec::new();
@@ -121,7 +122,7 @@ impl Sender {
         }
         segments.sort_unstable();
         self.retransmit.retain(|segment| segments.binary_search(segment).is_err());
-        // What was overtaken is a hole again.
+        // Overtaken packets are holes again.
         self.detector.clear();
         self.outstanding_from = self.acked_end;
         self.acked_end = acked_end;
@@ -141,7 +142,7 @@ impl Sender {
             Recovery::Fast { point, .. } | Recovery::Loss { point } => point,
         };
         let reached = if self.config.reliable { self.acked_segments.first_missing() } else { self.acked_end };
-        // Reliable: everything outstanding when it began has arrived. Unreliable: a packet sent since then has.
+        // Reliable: all packets outstanding when it began have arrived. Unreliable: a packet sent since then has.
         let passed = if self.config.reliable { reached >= point } else { reached > point };
         if !passed && !refuted {
             return;

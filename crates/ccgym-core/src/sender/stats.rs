@@ -1,10 +1,10 @@
-//! What a sender counted.
+//! Counters of a sender.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::TimeSpan;
 
-/// Counters of a flow's life, at the sender.
+/// Counters since the flow started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderStats {
     /// Packets sent, retransmissions included.
@@ -17,7 +17,7 @@ pub struct SenderStats {
     pub acked_bytes: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// Losses that proved wrong.
+    /// Spurious losses.
     pub spurious_losses: u64,
     /// Segments sent again.
     pub retransmissions: u64,

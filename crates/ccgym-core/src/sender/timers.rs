@@ -10,8 +10,8 @@ use crate::units::{TimeSpan, Timestamp};
 const PROBE_MARGIN: TimeSpan = TimeSpan::from_millis(2);
 
 impl Sender {
-    /// When [`Sender::on_timeout`] wants to be called: loss, probe and retransmission timers, the CCA's own timer,
-    /// the end of the decision interval, and the pacing release if only that holds back a packet.
+    /// Return the next time for [`Sender::on_timeout`]: loss, probe and retransmission timers, the CCA's own timer, the
+    /// end of the decision interval, and the pacing release if only that delays a packet.
     #[must_use]
     #[inline]
     pub fn next_timeout(&self) -> Timestamp {
@@ -48,13 +48,13 @@ impl Sender {
         next.min(self.interval_timer)
     }
 
-    /// Neither probe nor retransmission timer fires before this time.
+    /// Return the time before which neither probe nor retransmission timer fires.
     #[inline]
     fn quiet_until(&self) -> Timestamp {
         self.timer_base + self.rtt.smoothed()
     }
 
-    /// Whether all that has come by `now` is the pacing release: then [`Sender::on_timeout`] has nothing to do.
+    /// True if only the pacing release is due by `now`: then [`Sender::on_timeout`] has nothing to do.
     #[must_use]
     #[inline]
     pub fn is_release_due(&self, now: Timestamp) -> bool {
@@ -67,7 +67,7 @@ impl Sender {
             && (!self.detector.has_holes() || now < self.detector.next_timeout(self.loss_rtt()))
     }
 
-    /// The time given by [`Sender::next_timeout`] has come. Follow with [`Sender::poll_transmit`].
+    /// Process the timers due at the time given by [`Sender::next_timeout`]. Follow with [`Sender::poll_transmit`].
     pub fn on_timeout(&mut self, now: Timestamp) {
         if self.is_connecting() {
             return; // the handshake is repeated by the next poll
@@ -95,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// The reordering timer revealed losses without an acknowledgement.
+    /// Process losses that the reordering timer detected without an acknowledgement.
     #[cold]
     fn on_loss_timer(&mut self, now: Timestamp) {
         self.fast_path = false;
@@ -132,19 +132,19 @@ impl Sender {
         }
     }
 
-    /// Whether the last-resort timer runs: something is in flight, or lost and not yet sent again.
+    /// True if the last-resort timer runs: packets are in flight, or lost and not yet sent again.
     #[inline]
     fn awaits_acks(&self) -> bool {
         self.in_flight > 0 || !self.retransmit.is_empty()
     }
 
-    /// When the probe or retransmission timer fires.
+    /// Return when the probe or retransmission timer fires.
     #[inline]
     fn last_resort(&self) -> Timestamp {
         if self.probes_sent < self.config.timers.probes && self.recovery == Recovery::Open {
             let due = self.probe_due();
-            // A flow that no window stops sends on, and each packet would put the probe off: it is never later than the
-            // retransmission timer (RFC 8985 §7.2).
+            // A flow that no window limits continues to send, and each packet would delay the probe: it is never later
+            // than the retransmission timer (RFC 8985 §7.2).
             return if self.last_sent > self.quiet_until() { due.min(self.retransmission_due()) } else { due };
         }
         self.retransmission_due()
@@ -160,8 +160,8 @@ impl Sender {
         base + self.slow_path_probe_wait()
     }
 
-    /// The wait before a probe when a delayed acknowledgement of the only packet may be what is awaited (RFC 8985
-    /// §7.2), or by RFC 9002 §6.2.
+    /// Return the wait before a probe if the acknowledgement of the only packet may be delayed (RFC 8985 §7.2), or by
+    /// RFC 9002 §6.2.
     #[cold]
     fn slow_path_probe_wait(&self) -> TimeSpan {
         let timers = &self.config.timers;
@@ -181,7 +181,7 @@ impl Sender {
             rto = TimeSpan(3 * (rto.0 + timers.max_ack_delay.0));
         }
         let backed_off = rto.0.saturating_mul(1 << self.timeouts.min(20)).min(timers.rto_ceiling.0);
-        // What only the pacer holds back is not late (Linux `tcp_pacing_delay`).
+        // A packet that only the pacer delays is not late (Linux `tcp_pacing_delay`).
         let base = if self.in_flight == 0 { self.timer_base.max(self.pacer.release()) } else { self.timer_base };
         base.saturating_add(TimeSpan(backed_off))
     }
@@ -205,7 +205,7 @@ impl Sender {
                 self.in_flight -= if lost { 0 } else { resent.bytes };
             }
         } else if self.timeouts == 1 {
-            // Fast recovery goes on as recovery after a timeout: what it had found lost is lost in any case.
+            // Fast recovery continues as recovery after a timeout: its detected losses are lost in any case.
             self.doubtful_below = if self.recovery == Recovery::Open { self.packets.next() } else { 0 };
         }
         self.detector.clear();

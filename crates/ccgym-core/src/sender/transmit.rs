@@ -1,4 +1,4 @@
-//! What leaves, and when: retransmissions, new data, probes.
+//! Transmission: retransmissions, new data, probes.
 
 use super::application::MIN_SHORT;
 use super::{Recovery, Sender};
@@ -9,14 +9,14 @@ use crate::sent_packets::State;
 use crate::units::{Rate, Timestamp};
 
 impl Sender {
-    /// The next packet to send now, or `None`: window, pacing or application say wait.
+    /// Return the next packet to send now, or `None` if window, pacing or application do not allow one.
     #[inline]
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Packet> {
         let mut packet = Packet::default();
         self.poll_transmit_into(now, &mut packet).then_some(packet)
     }
 
-    /// As [`Sender::poll_transmit`], writing the packet where the caller wants it. Whether there is one.
+    /// As [`Sender::poll_transmit`], but write the packet to `packet`. Returns true if there is one.
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         self.awaits_release = false;
@@ -44,7 +44,7 @@ impl Sender {
         self.poll_any_transmit(now, packet)
     }
 
-    /// The general case of [`Sender::poll_transmit_into`].
+    /// Handle the general case of [`Sender::poll_transmit_into`].
     #[inline(never)]
     fn poll_any_transmit(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         if self.is_connecting() {
@@ -57,7 +57,7 @@ impl Sender {
             }
         }
         if self.config.ns3 && self.retransmit.is_empty() && self.next_segment >= self.segments_available {
-            self.rescue();
+            self.resend_oldest();
         }
         let again = !self.retransmit.is_empty();
         if !again && self.next_segment >= self.segments_available {
@@ -82,7 +82,7 @@ impl Sender {
             self.leave_idle(now);
         }
         let segment = if again { self.pop_retransmission() } else { self.take_segment() };
-        self.send_and_tell(now, segment, size, again, packet);
+        self.send_and_notify(now, segment, size, again, packet);
         true
     }
 
@@ -96,8 +96,8 @@ impl Sender {
         segment
     }
 
-    /// [`Sender::send`], which the algorithm hears of if it asked for it.
-    fn send_and_tell(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
+    /// Call [`Sender::send`], and the algorithm's hook if it uses it.
+    fn send_and_notify(&mut self, now: Timestamp, segment: u64, size: u32, again: bool, packet: &mut Packet) {
         self.send(now, segment, size, again, packet);
         if self.capabilities.packet_events {
             let (number, bytes) = (packet.number, u64::from(size));
@@ -163,13 +163,13 @@ impl Sender {
         packet.retransmission = again;
     }
 
-    /// A probe ignores window and pacing: new data if there is some (RFC 8985 §7.3), else the newest segment again.
+    /// Send a probe, regardless of window and pacing: new data if any (RFC 8985 §7.3), else the newest segment again.
     #[cold]
     fn send_probe(&mut self, now: Timestamp, packet: &mut Packet) -> bool {
         if self.next_segment < self.segments_available {
             let size = self.size_of(self.next_segment);
             let segment = self.take_segment();
-            self.send_and_tell(now, segment, size, false, packet);
+            self.send_and_notify(now, segment, size, false, packet);
             return true;
         }
         if !self.config.reliable || self.stopped {
@@ -179,7 +179,7 @@ impl Sender {
             .rev()
             .find_map(|n| self.packets.get(n).filter(|p| p.state == State::Outstanding).copied());
         let Some(newest) = newest else { return false };
-        self.send_and_tell(now, newest.segment, u32::from(newest.size), true, packet);
+        self.send_and_notify(now, newest.segment, u32::from(newest.size), true, packet);
         true
     }
 

@@ -25,8 +25,7 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// Make it with mean periods above zero; `hold`: arrivals while off are held, not dropped; the random stream is
-    /// number `index` of `seed`.
+    /// Make it with mean periods above zero; `hold`: hold arrivals while off; random stream `index` of `seed`.
     pub fn new((mean_on, mean_off): (TimeSpan, TimeSpan), hold: bool, seed: u64, index: u64) -> Self {
         let mut element = Self {
             mean_on: mean_on.0 as f64,

@@ -80,8 +80,7 @@ impl LinkState {
         }
     }
 
-    /// Release a packet which left the queue at `left_queue` and leaves the link at `at`, in opportunity `number` (0
-    /// for a rate).
+    /// Release a packet that left the queue at `left_queue` and leaves the link at `at`, in opportunity `number`.
     pub fn depart(&mut self, packet: &Queued, left_queue: Timestamp, at: Timestamp, number: u64) {
         self.counters.forwarded += 1;
         self.counters.forwarded_bytes += u64::from(packet.wire);

@@ -1,5 +1,4 @@
-//! Mahimahi's `pie`, including its deviations (`src/packet`; behavior checked against its public source, own code),
-//! seeded.
+//! Mahimahi's `pie`, with its deviations (`src/packet`; behavior checked against its public source), seeded.
 //!
 //! Differences from RFC 8033: delays enter the control equation in whole milliseconds, the drain rate is whole bytes
 //! per millisecond, and updates are made late, one for every 30 ms that have passed.

@@ -47,8 +47,7 @@ fn drain(queue: &mut dyn QueueDiscipline, ecn: Ecn) -> (Events, Events, Vec<u64>
     (sent, lost, marked)
 }
 
-/// Return the drops of RFC 8289: above target from 5 ms on, dropping from 105 ms, then every 100/√n ms from one exact
-/// time to the next.
+/// Return RFC 8289's drops: above target from 5 ms on, dropping from 105 ms, then every 100/√n ms.
 fn law(milliseconds: u64) -> Vec<u64> {
     let (mut times, mut next, mut n) = (vec![105], 205.0f64, 1.0f64);
     while next < milliseconds as f64 {

@@ -38,8 +38,7 @@ impl Simulator {
         false
     }
 
-    /// Count the bytes in use, and those needed for `more` further packets; make room for their log. False ends the
-    /// simulation.
+    /// Count the bytes in use, and for `more` further packets; make room for their log. False ends the simulation.
     fn count(&mut self, more: usize) -> bool {
         let memory_use = self.memory_after(more);
         if !self.guard.admit(&memory_use, self.now, self.end) {

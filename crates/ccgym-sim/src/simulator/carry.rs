@@ -183,8 +183,7 @@ impl Simulator {
         self.carry(at, flow.route.back, Parcel::Reply(Box::new(reply)), record);
     }
 
-    /// Deliver a reply that leaves the path at `at`: put it into the inbox with the time at which it reaches the
-    /// sender.
+    /// Put a reply that leaves the path at `at` into the sender's inbox, with the time of its arrival there.
     fn deliver_reply(&mut self, at: Timestamp, reply: Reply, record: u32) {
         self.sequence += 1;
         let index = reply.flow() as usize;

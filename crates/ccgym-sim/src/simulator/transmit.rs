@@ -17,8 +17,7 @@ impl Simulator {
         }
     }
 
-    /// Check the limits if due, and make room for the packets that the flow sends next; false if the simulation is
-    /// over.
+    /// Check the limits if due, and make room for the next packets; false if the simulation is over.
     #[cold]
     #[inline(never)]
     fn may_go_on(&mut self, index: usize) -> bool {

@@ -1,4 +1,4 @@
-//! Learning flows: where the simulator stops for a decision, and what a batch of them hands out.
+//! Tests of learning flows: decisions in the simulator, and the arrays of a batch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn spec(flows: Value, seconds: u64, seed: u64) -> RunSpec {
     spec
 }
 
-/// The arrays of a batch, owned.
+/// The arrays of a batch.
 struct Store {
     actions: Vec<f32>,
     observations: Vec<f32>,
@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-/// A rate that rises over a CoDel that marks: only an agent whose packets are ECN-capable sees marks, and pays for them.
+/// A rising rate over a CoDel that marks: only an agent whose packets are ECN-capable gets marks, and their penalty.
 #[test]
 fn marks_reach_an_agent_that_asks_for_them() {
     let outcome = |ecn: bool, profile: &str| {
@@ -135,7 +135,7 @@ fn stopping_for_decisions_changes_nothing() {
 }
 
 #[test]
-fn a_batch_hands_out_what_happened() {
+fn a_batch_writes_observations_rewards_and_statistics() {
     let agent = agent();
     let mut batch = AgentBatch::new(&agent, 2, 1, 1).unwrap();
     let mut store = Store::of(&batch, 3);
@@ -212,7 +212,7 @@ fn a_waiting_thread_interrupts_all_simulations() {
     for threads in [1, 2] {
         let mut batch = AgentBatch::new(&agent, 2, 1, threads).unwrap();
         let mut store = Store::of(&batch, 3);
-        // Only the thread that waits learns of it, as with signals; the others are told.
+        // Only the waiting thread polls it, as with signals; the others must be stopped.
         let here = std::thread::current().id();
         let (armed, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (is_armed, is_over) = (Arc::clone(&armed), Arc::clone(&over));
@@ -253,11 +253,11 @@ fn several_learners_take_turns() {
         }
     }
     assert_eq!((store.ended[0], time), (Ended::Time as u8, 12.0));
-    // The round trip of the second is longer, so it decides less often.
+    // The RTT of the second is longer, so it decides less often.
     assert!(turns[0] > turns[1] && turns[1] > 20, "{turns:?}");
 }
 
-/// A rollout's arrays, owned, for one simulator.
+/// The arrays of a rollout of one simulator.
 struct Rollout {
     noise: Vec<f32>,
     decided: [u64; 1],
@@ -269,7 +269,7 @@ struct Rollout {
     rewards: Vec<f32>,
 }
 
-/// What holds now, likewise.
+/// The arrays of its current state.
 struct Standing {
     observations: Vec<f32>,
     truths: Vec<f64>,
@@ -340,7 +340,7 @@ fn every_interval_of_every_learner_is_one_sample() {
     let agent = agent();
     let flow = |start: u64, rtt: u64| json!({"scheme": "learned", "profile": "udp", "start": start, "extra_rtt": rtt});
     let flows = json!([flow(0, 0), {"scheme": "reno"}, flow(3_000_000_000, 100_000_000), flow(1_000_000_000, 0)]);
-    // Room for a fourth learner, which takes no part.
+    // A slot for a fourth learner, which stays unused.
     let batch = || AgentBatch::new(&agent, 1, 4, 1).unwrap();
     let (mut rolled, mut stepped) = (batch(), batch());
     let mut standing = Standing::of(&rolled);
@@ -354,7 +354,7 @@ fn every_interval_of_every_learner_is_one_sample() {
             samples.push((part.learners[i] as usize, seen, part.actions[i], part.rewards[i]));
         }
     }
-    // What steps with the same actions give, in the order in which intervals close.
+    // Expected: steps with the same actions, in the order in which intervals close.
     let mut store = Store::of(&stepped, 3);
     stepped.reset(0, simulator(&agent, &spec(flows, 12, 3)), 0, &mut store.observations).unwrap();
     let mut actions: Vec<_> =
@@ -379,7 +379,7 @@ fn every_interval_of_every_learner_is_one_sample() {
         }
     }
     assert_eq!(samples, expected[..samples.len()]);
-    // Where the time is over all intervals are cut at once; here the rows reach for all of them.
+    // When the time is over all intervals are cut at once; here there are rows for all of them.
     assert_eq!((samples.len(), samples.len() as u64), (expected.len(), decided));
     let of = |learner: usize| samples.iter().filter(|sample| sample.0 == learner).count();
     assert!(of(0) > of(2) && of(2) > of(1) && of(1) > 20 && of(3) == 0, "{} {} {}", of(0), of(1), of(2));
@@ -409,7 +409,7 @@ fn the_spread_of_rates_is_that_of_the_interval() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn invalid_episodes_are_refused() {
     let agent = agent();
     let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
     let mut row = [0.0; 9];

@@ -1,4 +1,4 @@
-//! What experts say of simulated flows, and that asking them changes nothing.
+//! Labels of experts for simulated flows, which do not affect the flows.
 
 use ccgym_agent::AgentSpec;
 use ccgym_run::columns::COLUMNS;
@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 
 use crate::common::{learners, Net};
 
-/// Indigo's clock, actions and start, on a window.
+/// Make Indigo's clock, actions and start, on a window.
 fn agent(expert: Value) -> AgentSpec {
     let mut json = json!({
         "name": "indigo-like",
@@ -24,7 +24,7 @@ fn agent(expert: Value) -> AgentSpec {
     crate::common::agent(&json)
 }
 
-/// 12 Mbit/s, 40 ms and 100 packets, some lost.
+/// Make a simulator with 12 Mbit/s, 40 ms and 100 packets, some lost.
 fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Simulator {
     let mut flows = vec![json!({"scheme": "learned", "params": params, "profile": "udp"})];
     flows.extend(others.iter().map(|scheme| json!({"scheme": scheme})));
@@ -34,7 +34,7 @@ fn simulator(agent: &AgentSpec, params: Value, others: &[&str]) -> Simulator {
     learners(agent, &spec)
 }
 
-/// A batch of one, and what a step of it writes.
+/// A batch of one, and the arrays of its steps.
 struct One {
     batch: AgentBatch,
     observation: [f32; 1],
@@ -53,7 +53,7 @@ impl One {
         Self { batch, observation, stats: [0.0; COLUMNS.len()], reward: [0.0], due: [0], ended: [0] }
     }
 
-    /// The label and its target.
+    /// Return the label and its target.
     fn label(&self) -> (f32, f64) {
         let (mut label, mut target) = ([0.0], [0.0]);
         self.batch.labels(&mut label, &mut target).expect("arrays of the right size");
@@ -82,7 +82,7 @@ impl One {
 #[test]
 fn following_the_best_window_keeps_it() {
     let agent = agent(json!({"kind": "best_window"}));
-    // 12 Mbit/s · 45 ms are 45 packets; another window is told.
+    // 12 Mbit/s · 45 ms are 45 packets; a parameter sets another window.
     for (params, target, near) in [(json!({}), 45.0, 5.0), (json!({"expert_window": 70}), 70.0, 5.0)] {
         let mut one = One::new(&agent, params, &[]);
         for step in 0..400 {
@@ -96,7 +96,7 @@ fn following_the_best_window_keeps_it() {
 }
 
 #[test]
-fn muses_oracle_leaves_room_for_what_stands_in_the_queue() {
+fn muses_oracle_subtracts_the_backlog() {
     let agent = agent(json!({"kind": "fluid_bdp", "queue_fraction": 0.5, "samples": 3}));
     let mut one = One::new(&agent, json!({}), &[]);
     let mut windows = Vec::new();
@@ -107,7 +107,7 @@ fn muses_oracle_leaves_room_for_what_stands_in_the_queue() {
         assert!(one.act(label));
         windows.push(f64::from(one.observation[0]));
     }
-    // Where 41 + 50 − q = 41 + q.
+    // At 41 + 50 − q = 41 + q.
     let mean = windows[200..].iter().sum::<f64>() / 300.0;
     assert!((60.0..72.0).contains(&mean), "{mean}");
 }

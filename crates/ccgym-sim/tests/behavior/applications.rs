@@ -1,11 +1,11 @@
-//! Sources, send buffers, and what leaves during fast recovery.
+//! Tests of sources, send buffers, and sending during fast recovery.
 
 use crate::common::{run, Net};
 use ccgym_core::Timestamp;
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
-/// 10 Mbit/s, 40 ms and a buffer of 50 packets.
+/// Make a path of 10 Mbit/s, 40 ms and a buffer of 50 packets.
 fn path(flows: &Value, seconds: f64) -> RunSpec {
     let record = json!({"packets": true, "series": 1_000_000});
     RunSpec { seed: 3, ..Net { record, ..Net::new(10.0, 40.0, 50) }.spec(flows, seconds) }
@@ -31,7 +31,7 @@ fn a_poisson_process() {
     let outcome = with_source(&json!({"kind": "poisson", "rate": 2_000_000}), 200.0);
     let rate = outcome.flows[0].received.unique_bytes as f64 * 8.0 / 200.0;
     assert!((rate / 2e6 - 1.0).abs() < 0.02, "{rate} bit/s");
-    // Of independent arrivals the number in a time has its mean as variance.
+    // For independent arrivals the variance of their number in a time is its mean.
     let data = outcome.data.as_ref().unwrap();
     let mut counts = vec![0.0f64; 2000];
     data.entered.iter().for_each(|at| counts[(at / 100_000_000).min(1999) as usize] += 1.0);
@@ -43,7 +43,7 @@ fn a_poisson_process() {
     assert!(ends.flows[0].finished.is_set() && ends.flows[0].transfers.is_empty());
 }
 
-/// Transfers that come as a Poisson process overlap, end in their order, and offer the rate.
+/// Transfers that arrive as a Poisson process overlap, end in order, and have the offered rate.
 #[test]
 fn transfers_as_a_poisson_process() {
     let size = json!({"kind": "pareto", "min": 4000, "shape": 1.5, "max": 1_000_000});
@@ -58,7 +58,7 @@ fn transfers_as_a_poisson_process() {
     assert!((deviation / mean - 1.0).abs() < 0.05, "exponential gaps: mean {mean}, deviation {deviation}");
     assert!(transfers.windows(2).all(|pair| pair[0].finished <= pair[1].finished), "in order, over one connection");
     assert!(transfers.windows(2).any(|pair| pair[1].asked < pair[0].finished), "none waits for the one before it");
-    // At 10 Mbit/s and 40 ms: propagation, and the time to send it, headers left out.
+    // At 10 Mbit/s and 40 ms: propagation, and the time to send, without headers.
     for one in transfers.iter().filter(|t| t.finished.is_set()) {
         assert!(one.finished.since(one.asked).as_secs_f64() >= 0.040 + one.bytes as f64 * 8.0 / 10e6, "{one:?}");
     }
@@ -95,7 +95,7 @@ fn requests_and_responses() {
     assert_eq!((three.flows[0].transfers.len(), three.flows[0].received.unique_bytes), (3, 3));
 }
 
-/// All servers of a group are asked at the same time, when the last one has answered.
+/// All servers of a group get requests at the same time, when the last one has answered.
 #[test]
 fn incast() {
     let flow = |bytes: u64| {
@@ -112,7 +112,7 @@ fn incast() {
         }
     }
     assert!(outcome.flows.iter().all(|f| f.transfers.len() == 20 && f.transfers[19].finished.is_set()));
-    // One that stops does not hold the others up.
+    // A flow that stops does not delay the others.
     let mut stops = flow(1_000_000_000);
     stops["stop"] = json!(500_000_000);
     let outcome = run(&path(&json!([flow(10_000), stops]), 60.0));
@@ -120,7 +120,7 @@ fn incast() {
     assert_eq!(outcome.flows[1].transfers[0].finished, Timestamp::NEVER);
 }
 
-/// A greedy application fills the buffer at once; what it writes then waits for the whole of it to drain.
+/// A greedy application fills the buffer at once; its data then waits for the whole buffer to drain.
 #[test]
 fn a_send_buffer() {
     let flow = |bytes: u64| json!([{"scheme": "reno", "profile": "ns3", "send_buffer": bytes}]);
@@ -128,23 +128,24 @@ fn a_send_buffer() {
     let f = &outcome.flows[0];
     let app = f.application.unwrap();
     assert_eq!(app.read_bytes, f.received.unique_bytes, "nothing is missing in the middle at the end");
-    // What was written and not read: the buffer, less what is acknowledged only half a round trip later.
+    // Data written and not read: the buffer, less the data acknowledged half an RTT later.
     let waiting = app.written_bytes - app.read_bytes;
     assert!((850_000..=1_000_000).contains(&waiting), "{waiting}");
     // Little's law: a megabyte at 9.6 Mbit/s of payload.
     let delay = app.mean_delay().as_secs_f64();
     assert!((0.75..0.85).contains(&delay), "{delay} s");
-    // One that is smaller than the window bounds the rate.
+    // A buffer smaller than the window bounds the rate.
     let small = run(&path(&flow(14_480), 30.0));
     let rate = small.flows[0].received.unique_bytes as f64 * 8.0 / 30.0;
     let bound = 14_480.0 * 8.0 / 0.040;
     assert!((0.9 * bound..=bound).contains(&rate), "{rate} bit/s of {bound}");
-    // A large one changes nothing but the measurement.
+    // A large one only changes the measurement.
     let free = run(&path(&json!([{"scheme": "reno", "profile": "ns3"}]), 30.0));
     assert_eq!(run(&path(&flow(4_000_000), 30.0)).hash, free.hash);
 }
 
-/// During fast recovery PRR sends a part of what arrives; the classic rule is silent until half of the window has drained,
+/// During fast recovery PRR sends a part of the delivered bytes; the classic rule waits until half of the window has
+/// drained, and then has the same window.
 /// and then has the same window.
 #[test]
 fn classic_recovery_is_silent_first() {
@@ -155,7 +156,7 @@ fn classic_recovery_is_silent_first() {
         assert!(one.flows[0].sender.recoveries > 2 && one.flows[0].sender.rtos == 0, "{:?}", one.flows[0].sender);
         assert!(one.flows[0].received.unique_bytes as f64 * 8.0 / 30.0 > 9e6);
     }
-    // The longest silence of the sender after its first loss, in packets of the link: 1.2 ms each.
+    // The longest gap of the sender after its first loss, in packets of the link: 1.2 ms each.
     let silence = |outcome: &Outcome| {
         let sent = &outcome.data.as_ref().unwrap().entered;
         sent.windows(2).filter(|pair| pair[0] > 5_000_000_000).map(|pair| pair[1] - pair[0]).max().unwrap() as f64

@@ -1,4 +1,4 @@
-//! What no simulation may do: grow without end, or go on when it is told to stop.
+//! Tests that no simulation grows without end or ignores an interrupt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::common::{create, run, simulator, spec, Net};
 
 const MS: u64 = 1_000_000;
 
-/// Two ways of 20 ms, and `elements` on the way there.
+/// Make two ways of 20 ms, with `elements` on the forward way.
 fn path(elements: &[Value], flow: Value, rest: Value) -> RunSpec {
     let delay = json!({"kind": "delay", "delay": 20 * MS});
     let uplink = [elements, std::slice::from_ref(&delay)].concat();
@@ -45,7 +45,7 @@ fn memory(sim: &mut Simulator) -> MemoryUse {
 }
 
 #[test]
-fn what_nothing_limits_is_refused() {
+fn unlimited_flows_are_refused() {
     for scheme in ["reno", "cubic", "vegas", "bbr", "copa"] {
         for source in [json!({"kind": "greedy"}), json!({"kind": "on_off", "mean_on": 5 * MS, "mean_off": MS})] {
             let error = refusal(&path(&[], json!({"scheme": scheme, "source": source}), json!({})));
@@ -55,7 +55,7 @@ fn what_nothing_limits_is_refused() {
 }
 
 #[test]
-fn what_something_limits_runs() {
+fn limited_flows_run() {
     let bytes = json!({"scheme": "cubic", "source": {"kind": "bytes", "bytes": 1_000_000}});
     let rate = json!({"scheme": "cubic", "source": {"kind": "rate", "rate": 8_000_000}});
     let cubic = json!({"scheme": "cubic"});
@@ -75,14 +75,14 @@ fn what_something_limits_runs() {
 
 #[test]
 fn packets_in_flight_are_bounded() {
-    // Nothing that a rule could see beforehand: BBR doubles in spite of a loss now and then.
+    // No rule can predict this: BBR doubles in spite of occasional losses.
     let bounds = json!({"max_memory": 50_000_000, "duration": 5000 * MS});
     let loss = json!({"kind": "loss", "probability": 0.001});
     let mut sim = simulator(&path(&[loss], json!({"scheme": "bbr"}), bounds.clone()));
     let held = memory(&mut sim);
     assert!(held.total() > 50_000_000 && held.in_flight > 49_000_000, "{held}");
     assert_eq!(memory(&mut sim), held, "it stays where it stopped");
-    // A window without end: packets come from one event, all at once, on both ways of carrying.
+    // An unbounded window: one event sends all packets at once, on both ways of carrying.
     let jitter = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": MS}, "reorder": true});
     for elements in [vec![], vec![jitter]] {
         let flow = json!({"scheme": "fixed_window", "params": {"cwnd": 10_000_000}});
@@ -91,7 +91,7 @@ fn packets_in_flight_are_bounded() {
     }
 }
 
-/// Sixteen packets for one each way, so 256 acknowledgements: what they hold is counted while they come into being.
+/// Sixteen copies of a packet each way, so 256 acknowledgements: their memory is counted while they are made.
 #[test]
 fn copies_are_bounded() {
     let copies = |count: usize| vec![json!({"kind": "duplicate", "probability": 1.0}); count];
@@ -112,21 +112,21 @@ fn copies_are_bounded() {
     assert!(resident() < before + 4 * most, "it held {} more", resident() - before);
 }
 
-/// Bytes of memory that this process has in use.
+/// Return the bytes of memory that this process uses.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap() * 4096
 }
 
 #[test]
-fn what_is_recorded_is_bounded() {
+fn records_are_bounded() {
     let recorded = |record: Value, most: u64| {
         let flow = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 80.0}});
         path(&[link(100)], flow, json!({"duration": 60_000 * MS, "max_memory": most, "record": record}))
     };
     let held = memory(&mut simulator(&recorded(json!({"packets": true}), 10_000_000)));
     assert!(held.packets > held.total() as usize / 2, "{held}");
-    // What is certain beforehand is said beforehand.
+    // Memory known beforehand is reported beforehand.
     let projected = |spec: &RunSpec| {
         assert_eq!(refusal(spec).code, "memory-exceeded");
         projected_memory(spec, &|_| None)
@@ -138,14 +138,14 @@ fn what_is_recorded_is_bounded() {
     let crowd: Vec<_> = (0..100_000).map(|_| json!({"scheme": "cubic"})).collect();
     let flows = refusal(&path(&[link(100)], json!({}), json!({"flows": crowd, "max_memory": 10_000_000})));
     assert_eq!(flows.code, "memory-exceeded");
-    // All of it fits where there is room.
+    // With enough memory all of it is allowed.
     let all = json!({"packets": true, "series": 10 * MS, "link_events": true});
     assert_eq!(run(&recorded(all, 4_000_000_000)).end, Timestamp(60_000 * MS));
 }
 
-/// A trace that is played once has the opportunities of one period, however long the run is.
+/// A trace that is played once has the opportunities of one period, for any length of the run.
 #[test]
-fn what_a_trace_delivers_is_foreseen() {
+fn opportunities_of_a_trace_are_projected() {
     let foreseen = |once: bool, seconds: u64| {
         let schedule = json!({"kind": "trace", "name": "1s", "once": once});
         let link = json!({"kind": "link", "schedule": schedule, "queue": {"kind": "infinite"}});
@@ -168,9 +168,9 @@ fn acknowledgements_are_logged_only_if_wanted() {
     assert_eq!((both.hash, both.data.map(|d| d.left)), (one.hash, one.data.map(|d| d.left)));
 }
 
-/// Without any acknowledgement the start of PCC doubles until the flow window of the authors' programs is full, and no farther.
+/// Without any acknowledgement the start of PCC doubles only until the flow window of the authors' programs is full.
 #[test]
-fn nothing_heard_at_the_start() {
+fn pcc_without_acknowledgements_is_bounded() {
     let net = Net { ack_loss: json!(1.0), ..Net::new(12.0, 40.0, 40) };
     let mut sim = simulator(&net.spec(&json!([{"scheme": "pcc", "profile": "udp"}]), 3.0));
     sim.run().unwrap();
@@ -227,7 +227,7 @@ fn an_interrupt_ends_any_simulation_soon() {
 }
 
 #[test]
-fn looking_up_changes_nothing() {
+fn checks_change_nothing() {
     for flow in [json!({"scheme": "cubic"}), json!({"scheme": "bbr", "profile": "udp"})] {
         let spec = path(&[link(30)], flow, json!({"duration": 5_000 * MS}));
         let mut watched = simulator(&spec);

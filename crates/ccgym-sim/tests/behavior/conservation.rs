@@ -1,5 +1,5 @@
-//! What no run may violate, on random small paths: packets are neither lost nor made, nothing is faster than
-//! propagation, windows hold, and flows do not stall on a path that delivers.
+//! Invariants of all runs, on random small paths: packets are conserved, nothing is faster than propagation, windows
+//! limit sending, and flows do not stall on a path that delivers.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 
 const SCHEMES: [&str; 7] = ["reno", "cubic", "vegas", "bbr", "copa", "fixed_rate", "fixed_window"];
 
-/// Run with the notes of [`Watched`], with a trace of bursts and gaps under the name "bursty".
+/// Run with the records of [`Watched`], with a trace of bursts and gaps under the name "bursty".
 fn run_watched(spec: &RunSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
     let trace = Arc::new(DeliveryTrace::from_ms("bursty", vec![1, 1, 2, 3, 5, 8, 8, 8, 13, 21, 21, 34]).unwrap());
     let records = Mutex::new(Vec::new());
@@ -34,8 +34,8 @@ fn run_watched(spec: &RunSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
 
 // ---- random specifications ---------------------------------------------------------------------------------------
 
-/// Any of the variants that the schema of a description lists, without those called `except`. Drawn are required
-/// parameters, flags and limits; the others keep their defaults.
+/// Draw any variant that the schema of a description lists, except those called `except`, with its required parameters,
+/// flags and limits; the others keep their defaults.
 fn any_of<T: JsonSchema>(except: &[&str]) -> BoxedStrategy<Value> {
     let schema = schema_for!(T).to_value();
     any_variant(&schema, &schema["$defs"], except)
@@ -149,7 +149,7 @@ fn source() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A flow that has stopped by 3 s.
+/// Draw a flow that has stopped by 3 s.
 fn a_flow() -> impl Strategy<Value = Value> {
     let transport = (prop::bool::weighted(0.7), 1u32..4, 0u32..20, 200u32..1448);
     let host = prop_oneof![
@@ -167,7 +167,7 @@ fn a_flow() -> impl Strategy<Value = Value> {
         host,
     )
         .prop_map(|(scheme, start, length, extra, source, (tcp, every, quick, mss), host)| {
-            // Transfers want a reliable transport.
+            // Transfers need a reliable transport.
             let tcp = tcp || (source["kind"] == "poisson" && !source["size"].is_null());
             let buffer = (tcp && quick < 5 && source["kind"] == "greedy").then_some(40_000);
             json!({"scheme": scheme, "start": start, "stop": start + length, "extra_rtt": extra, "source": source,
@@ -177,12 +177,12 @@ fn a_flow() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The least that a path delays by.
+/// Return the min delay of a path.
 fn propagation(elements: &[Value]) -> u64 {
     let least = |e: &Value| {
         let delay = &e["delay"];
         let delay = delay.as_u64().unwrap_or_else(|| delay[1][1].as_u64().unwrap());
-        // A tick takes up to a tick off.
+        // A tick can shorten the delay by a tick.
         delay.saturating_sub(e["tick"].as_u64().unwrap_or(0))
     };
     elements.iter().filter(|e| e["kind"] == "delay").map(least).sum()
@@ -190,8 +190,8 @@ fn propagation(elements: &[Value]) -> u64 {
 
 // ---- invariants -----------------------------------------------------------------------------------------------------
 
-/// Along a drained chain each element passes on what it does not drop, and the copies it makes. How many packets came
-/// out, were dropped and copied.
+/// Check that each element of a drained chain passes on the packets that it does not drop, and the copies it makes.
+/// Returns the number of packets that came out, were dropped and copied.
 fn check_chain(name: &str, chain: &[(String, ccgym_path::Counters)], offered: u64) -> (u64, u64, u64) {
     let mut flowing = offered;
     for (kind, c) in chain {
@@ -203,7 +203,7 @@ fn check_chain(name: &str, chain: &[(String, ccgym_path::Counters)], offered: u6
     (flowing, sum(&|c| c.dropped), sum(&|c| c.duplicated))
 }
 
-/// Packets of a log that never left: those dropped, unless a copy got through.
+/// Check the packets of a log that never left: those dropped, unless a copy arrived.
 fn check_log(name: &str, log: &ccgym_run::recorder::PacketLog, dropped: u64, copies: u64) {
     let gone = log.left.iter().filter(|&&t| t == u64::MAX).count() as u64;
     assert!((dropped.saturating_sub(copies)..=dropped).contains(&gone), "{name}: {gone} gone, {dropped} dropped");
@@ -215,7 +215,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
     let (data, acks) = (outcome.data.as_ref().unwrap(), outcome.acks.as_ref().unwrap());
     let total = |f: &dyn Fn(&ccgym_run::FlowOutcome) -> u64| outcome.flows.iter().map(f).sum::<u64>();
 
-    // Nothing is lost or made: the run ends long after the last packet.
+    // Packets are conserved: the run ends long after the last packet.
     let (sent, received) = (total(&|f| f.sender.sent_packets), total(&|f| f.received.packets));
     let (came, dropped, copies) = check_chain("uplink", &outcome.links[0].elements, sent);
     assert_eq!((came, data.entered.len() as u64), (received, sent));
@@ -242,7 +242,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
         assert!(s.acked_bytes <= f.received.bytes, "flow {i}: {f:?}");
         assert!(f.received.unique_bytes <= s.sent_bytes, "flow {i}: {f:?}");
         assert!(f.received.unique_bytes <= f.received.bytes, "flow {i}: {f:?}");
-        // Each packet sent was acknowledged, declared lost, both (a wrong verdict), or is still awaited.
+        // Each packet sent was acknowledged, declared lost, both (a spurious loss), or is still outstanding.
         let settled = s.acked_packets + s.lost_packets - s.spurious_losses;
         assert!(settled <= s.sent_packets, "flow {i}: {s:?}");
         assert_eq!(settled == s.sent_packets, sender.in_flight() == 0, "flow {i}: {s:?}, {}", sender.in_flight());
@@ -251,7 +251,7 @@ fn check(value: Value, up: &[Value], down: &[Value]) {
         }
         let seen = seen.lock().unwrap();
         assert!(seen.nonsense.is_empty(), "flow {i}: {:?}", seen.nonsense);
-        // A probe may exceed the window, and so may what is in flight again after a timeout that proved wrong.
+        // A probe may exceed the window, and so may packets in flight again after a spurious timeout.
         let beyond = s.probes + if s.spurious_losses > 0 { s.rtos } else { 0 };
         assert!(seen.beyond_window <= beyond, "flow {i}: {} beyond the window, {s:?}", seen.beyond_window);
     }
@@ -264,7 +264,7 @@ fn spec_bytes(spec: &RunSpec, flow: usize) -> Option<u64> {
     }
 }
 
-/// Few cases, always the same: this is for finding mistakes, not for chance.
+/// Set few cases, always the same ones: this test finds errors, it does not search at random.
 fn cases(n: u32) -> ProptestConfig {
     ProptestConfig { cases: n, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -283,7 +283,7 @@ proptest! {
                      "record": {"packets": true}}), &up, &down);
     }
 
-    /// A finite TCP transfer over a path that keeps delivering ends, not before it can, with every byte once.
+    /// A finite TCP transfer over a path that keeps delivering ends, not too early, with every byte once.
     #[test]
     fn finite_transfers_end(
         seed in 0u64..1000,
@@ -314,7 +314,7 @@ proptest! {
         prop_assert_eq!(f.received.unique_bytes, bytes);
         let took = f.finished.since(f.start).as_secs_f64();
         prop_assert!(took >= bytes as f64 * 8.0 / rate as f64 + 0.020, "{took} s: {f:?}");
-        // Heavy loss leaves some packets per round trip; timeouts cost more.
+        // Heavy loss leaves some packets per RTT; timeouts cost more.
         prop_assert!(took < 5.0 * bytes as f64 * 8.0 / rate as f64 + 100.0, "{took} s: {f:?}");
     }
 }
@@ -326,9 +326,9 @@ const CASES: u32 = 500;
 
 // ---- progress -------------------------------------------------------------------------------------------------------
 
-/// On a path that comes and goes, but is there most of the time, a flow moves in every minute. (With 30 % of the time
+/// On a path with interruptions that is on most of the time, a flow progresses in every minute. (With 30 % of the time
 /// on, eight backed-off timeouts in a row may fall into gaps, and the ninth comes minutes later: RFC 6298. And a timer
-/// of 60 s meets the same phase of a one-second cycle forever; these periods are out of step.)
+/// of 60 s would always meet the same phase of a one-second cycle; these periods do not synchronize.)
 #[test]
 fn flows_survive_an_intermittent_path() {
     for (on, off) in [(903, 104), (730, 311), (3_100, 2_000)] {

@@ -1,5 +1,5 @@
-//! The window of each scheme over time on three paths, next to what is kept in `schemes/tests/curves`. A change there is
-//! a change of behavior: `CCGYM_RECORD=1` writes the files anew, and `make docs` draws them.
+//! The window of each scheme over time on three paths, compared with the files in `schemes/tests/curves`. A change
+//! there is a change of behavior: `CCGYM_RECORD=1` writes the files again, and `make docs` draws them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::common::{run, Net, NO_LIMIT};
 
 const SECONDS: f64 = 20.0;
 
-/// L1 with a buffer of one product: as it is, with half of its rate from 10 s on, and with 1 % of loss.
+/// Make L1 with a buffer of one BDP: unchanged, with half of its rate from 10 s on, and with 1 % of loss.
 fn paths() -> [Net; 3] {
     let net = Net { record: json!({"series": 500_000_000}), ..Net::new(12.0, 40.0, 40) };
     let halved = json!([[0, 12_000_000], [10_000_000_000u64, 6_000_000]]);
     [net.clone(), Net { rate: halved, ..net.clone() }, Net { loss: json!(0.01), ..net }]
 }
 
-/// By time in ms, whole packets: the window, or where it has no limit what its pacing rate sends in 40 ms.
+/// Return by time in ms the window, or if unlimited the packets at the pacing rate in 40 ms, in whole packets.
 fn curve(info: &SchemeInfo, net: &Net) -> Vec<(u64, u64)> {
     let transport = &info.transport;
     let flow: Value = json!([{

@@ -1,5 +1,5 @@
-//! One seed, one outcome: whatever the number of threads, the size of the steps, snapshots on the way, and whether
-//! packets are carried eagerly or through the event heap.
+//! One seed gives one outcome, for any number of threads, size of steps, snapshots on the way, and for packets carried
+//! eagerly or through the event heap.
 
 use crate::common::{run, simulator, spec, Net};
 use ccgym_core::{TimeSpan, Timestamp};
@@ -8,14 +8,14 @@ use ccgym_run::{Outcome, RunSpec};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
-/// Everything that a run left behind, as text.
+/// Return the whole outcome of a run as text.
 fn fingerprint(outcome: &Outcome) -> String {
     format!("{outcome:?}")
 }
 
 const SCHEMES: [&str; 5] = ["reno", "cubic", "vegas", "bbr", "copa"];
 
-/// A path with every kind of randomness, and flows of every kind.
+/// Make a path with every kind of randomness, and flows of every kind.
 fn busy(seed: u64, seconds: u64) -> RunSpec {
     spec(json!({
         "seed": seed,
@@ -46,7 +46,7 @@ fn busy(seed: u64, seconds: u64) -> RunSpec {
     }))
 }
 
-/// A lone flow on the short way: nothing waits in the heap, and the flow runs on alone between samples.
+/// Make a lone flow on the fast path: nothing waits in the heap, and the flow continues alone between samples.
 fn lone(seed: u64, scheme: &str, loss: f64) -> RunSpec {
     let net = Net { loss: json!(loss), record: json!({"packets": true}), ..Net::new(12.0, 40.0, 40) };
     RunSpec { seed, ..net.spec(&json!([{"scheme": scheme}]), 8.0) }
@@ -69,7 +69,7 @@ fn another_seed_another_outcome() {
     for scheme in SCHEMES {
         assert_ne!(run(&lone(3, scheme, 0.01)).hash, run(&lone(4, scheme, 0.01)).hash, "{scheme}");
     }
-    // Without any randomness the seed is of no consequence.
+    // Without any randomness the seed has no effect.
     for scheme in ["reno", "cubic", "vegas"] {
         assert_eq!(fingerprint(&run(&lone(3, scheme, 0.0))), fingerprint(&run(&lone(4, scheme, 0.0))), "{scheme}");
     }
@@ -88,7 +88,7 @@ fn a_snapshot_continues_identically() {
             let whole = run(&s);
             assert!(fingerprint(&copy.outcome()) == fingerprint(&whole), "a copy taken at {at} ns");
         }
-        // The original did not notice.
+        // The original is not affected.
         sim.run().unwrap();
         assert!(fingerprint(&sim.outcome()) == fingerprint(&run(&s)));
     }
@@ -113,7 +113,7 @@ fn many_small_steps_are_one_run() {
 
 // ---- the eager way and the heap --------------------------------------------------------------------------------
 
-/// Paths that mean the same: as given, and such that packets must wait in the heap for their time.
+/// Return equivalent paths: the given one, and some on which packets must wait in the heap for their time.
 fn through_the_heap(spec: &Value) -> Vec<(&'static str, Value)> {
     let zero = json!({"kind": "jitter", "distribution": {"kind": "uniform", "max": 0}, "reorder": true});
     let mut ways = Vec::new();
@@ -139,13 +139,13 @@ fn through_the_heap(spec: &Value) -> Vec<(&'static str, Value)> {
             }
         });
     }
-    // Recording and being watched must not matter either.
+    // Recording and a wrapped scheme must have no effect either.
     add("sampled", &|v| v["record"]["series"] = json!(1_000_003));
     ways
 }
 
-/// What must agree: everything but the elements' own list and the series. The logs are in order of entry; what enters
-/// at the same instant is sorted here.
+/// Return the parts that must agree: all but the elements' own list and the series. The logs are in order of entry;
+/// entries at the same time are sorted here.
 fn essence(outcome: &Outcome) -> [String; 4] {
     let log = |log: &Option<PacketLog>| {
         let log = log.as_ref().unwrap();
@@ -241,7 +241,7 @@ fn eager_and_heap_agree_for_several_flows_with_delayed_acknowledgements() {
     }
 }
 
-/// A simulator is a plain value: it can be sent to another thread while it runs.
+/// A simulator is a plain value: it can move to another thread while it runs.
 #[test]
 fn simulators_move_between_threads() {
     fn is_send_and_sync<T: Send + Sync>() {}

@@ -1,4 +1,4 @@
-//! Runs the lines of `expectations.md`: schemes, paths, quantities and their bounds, with what each rests on.
+//! Runs the lines of `expectations.md`: schemes, paths, quantities and their bounds, with their sources.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::common::{cells, print_expected, secs, simulator, waits, Net, Steady, 
 
 const TABLES: &str = include_str!("expectations.md");
 
-/// A line with one of its alternatives of flows and of paths, and a seed, or those that a mean is taken of.
+/// A line with one of its alternatives of flows and of paths, and a seed, or those of a mean.
 struct Case<'a> {
     /// The heading above it.
     name: &'a str,
@@ -24,7 +24,7 @@ struct Case<'a> {
     seeds: Vec<u64>,
 }
 
-/// The tables with their names replaced.
+/// Return the tables with their names replaced.
 fn expanded() -> String {
     let names = cells(TABLES).filter(|(heading, cells)| heading.is_empty() && cells[0] != "Name");
     let (names, tables) = (names.map(|(_, cells)| cells), TABLES.split_once("\n## ").expect("tables").1);
@@ -54,7 +54,7 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
-/// A number, or steps in time of it, in units of `scale`.
+/// Parse a number, or steps in time of it, in units of `scale`.
 fn steps(text: &str, scale: f64) -> Value {
     let scaled = |v: &Value| match v.as_f64().expect(text) * scale {
         whole if scale > 1.0 => json!(whole.round() as u64),
@@ -120,7 +120,7 @@ fn net(path: &str) -> Net {
     net
 }
 
-/// A run, and what the first flow's scheme showed of itself each millisecond.
+/// A run, and the first flow's observables each millisecond.
 struct Measured {
     outcome: Outcome,
     steady: Steady,
@@ -207,7 +207,7 @@ impl Measured {
     }
 }
 
-/// What is wrong with a quantity, if anything, by an expectation as the tables have it.
+/// Describe the error of a quantity, if any, by an expectation of the tables.
 fn check(case: &Case<'_>, measured: &[Measured], expectation: &str) -> Option<String> {
     let operator = expectation.find(['<', '>', '=']).expect(expectation);
     let (name, bound) = expectation.split_at(operator);

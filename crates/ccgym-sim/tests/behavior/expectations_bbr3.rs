@@ -1,8 +1,8 @@
 //! The example test cases of draft-ietf-ccwg-bbr (appendix "BBR Example Test Cases", 2026-08-03), one test each, under
 //! their names. The long run and flows that share a link are in `expectations_bbr3_long_run.rs`.
 //!
-//! Unless a case says otherwise the path is L1: 12 Mbit/s and 40 ms, packets of 1500 bytes, of which 41 fill it, and
-//! room for 160 to wait. Numbers that the draft does not give are ours, calibrated once.
+//! Unless a case differs the path is L1: 12 Mbit/s and 40 ms, packets of 1500 bytes, of which 41 fill it, and a queue
+//! for 160. Numbers that the draft does not give are ours, calibrated once.
 
 use ccgym_core::TimeSpan;
 use serde_json::json;
@@ -33,14 +33,14 @@ fn reach(path: &mut TestPath, wanted: &str, seconds: f64) -> f64 {
     path.until(&format!("state {wanted}"), seconds, |r| state(r) == wanted).as_secs_f64()
 }
 
-/// Run until the flow leaves the state that it is in; where it goes.
+/// Run until the flow leaves its state; returns the next one.
 fn leave(path: &mut TestPath, seconds: f64) -> &'static str {
     let from = state(path);
     path.until(&format!("leaving state {from}"), seconds, |r| state(r) != from);
     state(path)
 }
 
-/// The path becomes shorter by 20 µs: a lower round trip puts PROBE_RTT off.
+/// Shorten the path by 20 µs: a lower RTT delays PROBE_RTT.
 fn shorten(path: &mut TestPath) {
     path.one_way = TimeSpan(path.one_way.0 - 10_000);
 }
@@ -64,7 +64,7 @@ fn exiting_startup_on_bandwidth_plateau() {
     assert!(path.observable("inflight_longterm_packets").is_nan(), "no loss was needed");
 }
 
-/// Six separate losses in a round take a larger flight than L1's: 100 Mbit/s, half of it used.
+/// Six separate losses in a round need a larger flight than L1's: 100 Mbit/s, half of it used.
 #[test]
 fn exiting_startup_on_loss_when_application_limited() {
     let mut path = TestPath::new("bbr3", &json!({}), 100.0, 1000);
@@ -73,9 +73,9 @@ fn exiting_startup_on_loss_when_application_limited() {
     assert_eq!(state(&path), STARTUP);
     path.lose_every = 20;
     let took = path.until("the end of STARTUP", 1.0, |r| state(r) != STARTUP).as_secs_f64();
-    // The losses of a round, and a round trip to hear of them.
+    // The losses of a round, and an RTT to detect them.
     assert!(took > 2.0 * 0.04 && took < 5.0 * 0.04, "{took}");
-    // Nothing is queued, so that DRAIN and PROBE_DOWN are over with the same acknowledgement.
+    // Nothing is queued, so that DRAIN and PROBE_DOWN end with the same acknowledgement.
     assert_eq!(state(&path), CRUISE);
     assert_eq!(path.observable("full_bw_reached"), 1.0);
     assert!(path.observable("inflight_longterm_packets") > 100.0);
@@ -94,14 +94,14 @@ fn exiting_drain_based_on_inflight() {
         }
         state(r) != DRAIN
     });
-    // There is no long-term bound to keep headroom below, so that PROBE_DOWN is over with the same acknowledgement.
+    // There is no long-term bound for headroom, so that PROBE_DOWN ends with the same acknowledgement.
     assert_eq!(state(&path), CRUISE);
     assert!(before > product(&path) - 1.0, "left with the packet that emptied the queue: {before}");
     assert!(path.in_flight() <= product(&path) + 2.0, "{}", path.in_flight());
 }
 
-/// A tenth less does not outlast a gain of 0.5: the queue is gone within a round. What is in flight stays above a product
-/// where the path also becomes so much longer that it holds one at half the rate.
+/// A rate that falls by a tenth does not outlast a gain of 0.5: the queue is gone within a round. In flight stays above
+/// a BDP if the path also becomes so much longer that it holds one at half the rate.
 #[test]
 fn exiting_drain_based_on_time() {
     // The first round after three is the fourth.
@@ -145,15 +145,15 @@ fn exiting_probe_up_on_loss_when_application_limited() {
     let bound = path.observable("inflight_longterm_packets");
     path.lose_every = 15;
     let took = path.until("the end of PROBE_UP", 1.0, |r| state(r) != UP).as_secs_f64();
-    // Half of a product is in flight: PROBE_DOWN is over with the same acknowledgement.
+    // Half of a BDP is in flight: PROBE_DOWN ends with the same acknowledgement.
     assert_eq!(state(&path), CRUISE);
     assert!(took < 0.2, "{took}");
-    // What an application-limited flow had in flight says nothing of what the path holds.
+    // In flight of an application-limited flow shows nothing of the path.
     assert!(bound.is_nan() && path.observable("inflight_longterm_packets").is_nan());
 }
 
-/// PROBE_RTT is due in any state, five seconds after the last lower round trip: the path becomes a little shorter before
-/// that. On a path that stays as it is, PROBE_RTT is all that ends the state.
+/// PROBE_RTT is due in any state, five seconds after the last lower RTT: before that the path becomes a little shorter.
+/// On a constant path only PROBE_RTT ends the state.
 #[test]
 fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
     for wanted in [STARTUP, UP] {
@@ -171,7 +171,7 @@ fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
 #[test]
 fn exiting_probe_down_on_inflight() {
     let mut path = path();
-    // A buffer of half a product, so that probes meet loss and set the bound that headroom is taken from.
+    // A buffer of half a BDP, so that probes cause loss and set the bound for headroom.
     path.buffer = 20;
     reach(&mut path, UP, 10.0);
     reach(&mut path, DOWN, 10.0);
@@ -185,16 +185,17 @@ fn exiting_probe_down_on_inflight() {
     assert!(path.in_flight() >= target - 3.0, "{} {target}", path.in_flight());
 }
 
-/// The gain of 0.9 and the pacing margin send a hundredth less than a link that lost a tenth: the flight shrinks by 9 packets
-/// per second after the first round trip. On a path of 500 ms that leaves it above the headroom until it is time to probe.
+/// The gain of 0.9 and the pacing margin send a hundredth less than a link that lost a tenth: the flight shrinks by 9
+/// packets per second after the first RTT. On a path of 500 ms that leaves it above the headroom until it is time to
+/// probe.
 #[test]
 fn exiting_probe_down_after_max_time() {
     let mut path = path();
     path.one_way = TimeSpan::from_millis(250);
-    // STARTUP meets losses and sets the bound that headroom is taken from.
+    // STARTUP causes losses and sets the bound for headroom.
     path.buffer = 460;
     reach(&mut path, REFILL, 20.0);
-    // Else PROBE_RTT would come before the time is up.
+    // Otherwise PROBE_RTT would come before the time is up.
     shorten(&mut path);
     reach(&mut path, UP, 10.0);
     reach(&mut path, DOWN, 3.0);
@@ -210,7 +211,7 @@ fn exiting_probe_down_after_max_time() {
     });
     assert_eq!(state(&path), REFILL, "not CRUISE");
     assert!(least > headroom, "{least} {headroom}");
-    // Reno's rounds, 63 at the most, would take half a minute.
+    // Reno's rounds, 63 at most, would take half a minute.
     let waited = path.now.since(began).as_secs_f64();
     assert!((2.0..3.0).contains(&waited), "{waited}");
 }
@@ -291,7 +292,7 @@ fn achieving_expected_cruise_bandwidth_on_a_link_with_aggregation() {
     assert!(most > 2.0 * PIPE + 15.0, "the window holds the batch as well: {most}");
 }
 
-/// 0.1 Mbit/s: a packet takes 120 ms, so that 40 ms hold a third of it.
+/// 0.1 Mbit/s: a packet takes 120 ms, so that 40 ms are a third of it.
 #[test]
 fn correctly_managing_sub_packet_bdps() {
     let mut path = TestPath::new("bbr3", &json!({}), 0.1, 20);
@@ -306,7 +307,7 @@ fn correctly_managing_sub_packet_bdps() {
 
 #[test]
 fn increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
-    // A start on a buffer of half a product sets the long-term bound.
+    // A start on a buffer of half a BDP sets the long-term bound.
     let mut path = TestPath::new("bbr3", &json!({}), 10.0, 17);
     reach(&mut path, UP, 10.0);
     reach(&mut path, CRUISE, 10.0);
@@ -328,7 +329,7 @@ fn increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
         r.observable("max_bw_mbps") > 95.0
     });
     let rounds = path.observable("rounds") - start;
-    // One packet, two, four, … per round, as soon as the bound holds the flow back.
+    // One packet, two, four, … per round, once the bound limits the flow.
     let first = growth.iter().position(|&g| g > 0.0).unwrap();
     let doubled = growth[first..].windows(2).take(3).all(|pair| (1.8..2.3).contains(&(pair[1] / pair[0])));
     assert!(doubled, "{growth:?}");
@@ -393,7 +394,7 @@ fn handling_spurious_fast_recovery() {
         }
         r.sender.stats().spurious_losses > 0
     });
-    // Lost while probing: the long-term bound is set, and the probe over.
+    // Lost while probing: the long-term bound is set, and the probe ends.
     assert_eq!(visited, [UP, DOWN]);
     assert!(before.iter().all(|bound| bound.is_nan()), "{before:?}");
     let set = bounds(&path)[2];
@@ -408,7 +409,7 @@ fn handling_spurious_fast_recovery() {
     assert_eq!(path.sender.stats().spurious_losses, path.sender.stats().lost_packets);
 }
 
-/// Acknowledgements are held up until the timer has expired; then the newest overtakes all others, and shows at once that
+/// Acknowledgements wait until the timer has expired; then the newest overtakes all others, and shows at once that
 /// nothing was lost.
 #[test]
 fn handling_spurious_rto_recovery() {
@@ -464,7 +465,7 @@ fn handling_loss_during_probe_up_after_inflight_longterm_is_set() {
     reach(&mut path, UP, 10.0);
     reach(&mut path, CRUISE, 10.0);
     path.buffer = 160;
-    // The first probe after one that went too high stops short; the next does not.
+    // The first probe after one with too much loss stops early; the next does not.
     reach(&mut path, UP, 10.0);
     reach(&mut path, REFILL, 10.0);
     reach(&mut path, UP, 10.0);
@@ -477,7 +478,7 @@ fn handling_loss_during_probe_up_after_inflight_longterm_is_set() {
     assert_eq!(state(&path), DOWN);
     let lower = path.observable("inflight_longterm_packets");
     assert!(took.as_secs_f64() < 0.15, "{took:?}");
-    // What was in flight at the second loss within a flight, and no less than 0.7 of a product.
+    // In flight at the second loss within a flight, and at least 0.7 of a BDP.
     assert!(lower < bound && lower > 0.7 * PIPE, "{bound} {lower} {flight}");
 }
 

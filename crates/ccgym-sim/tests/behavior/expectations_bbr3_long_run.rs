@@ -1,5 +1,5 @@
-//! What BBRv3 does in the long run: on fast and slow paths, and under loss. Thresholds that the draft
-//! does not give are ours, calibrated once.
+//! BBRv3 in the long run: on fast and slow paths, and under loss. Thresholds that the draft does not give are ours,
+//! calibrated once.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ const PIPE: f64 = 41.0;
 const DOWN: &str = "ProbeBW_DOWN";
 const PROBE_RTT: &str = "ProbeRTT";
 
-/// The appendix wants its cases to hold from below a millisecond to a second and from 64 kbit/s to 10 Gbit/s: the first one,
-/// and the time after it. With a round trip of a second PROBE_RTT and the return from it take a third of its interval.
+/// The appendix requires its cases from below a millisecond to a second and from 64 kbit/s to 10 Gbit/s: the first one,
+/// and the time after it. With an RTT of a second PROBE_RTT and the return from it take a third of its interval.
 #[test]
 fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
     // Mbit/s, round trip in ms, seconds for STARTUP, seconds to watch, share of the rate.
@@ -37,20 +37,21 @@ fn from_64_kbit_to_a_gigabit_and_from_a_millisecond_to_a_second() {
     }
 }
 
-/// "ProbeRTT Design Rationale" aims at 0.98 of the bandwidth: 200 ms of 5 s at half of it. Where the rest of the link goes:
+/// "ProbeRTT Design Rationale" aims at 0.98 of the bandwidth: 200 ms of 5 s at half of it. The rest of the loss of
+/// rate:
 ///
-/// - A window of half a product halves the rate, and nothing leaves until the excess over it has been acknowledged. The
-///   draft counts neither that nor the acknowledgement that ends PROBE_RTT, which comes up to half a round trip after the
+/// - A window of half a BDP halves the rate, and nothing leaves until the excess over it has been acknowledged. The
+///   draft counts neither that nor the acknowledgement that ends PROBE_RTT, which comes up to half an RTT after the
 ///   200 ms. Five seconds count from there.
 /// - PROBE_BW paces 1 % below the bandwidth, which shows once the queue of the last probe is gone.
 ///
-/// PROBE_DOWN costs nothing: it ends when the queue of the probe is gone, and no loss has set a bound to keep headroom below.
+/// PROBE_DOWN costs nothing: it ends when the queue of the probe is gone, and no loss has set a bound for headroom.
 #[test]
 fn ninety_eight_percent_of_the_bandwidth() {
     let mut path = TestPath::new("bbr3", &json!({}), MBPS, 160);
     path.watch(10.0, |_| {});
     let (mut state, mut before, mut at) = (path.state(), path.bottleneck_idle(), path.now);
-    // Seconds in each state, and of these how long the bottleneck was idle.
+    // Seconds in each state, and the bottleneck's idle time in them.
     let (mut spent, mut idle) = (BTreeMap::<_, f64>::new(), BTreeMap::<_, f64>::new());
     let (mut looks, mut excess) = (0.0, 0.0);
     let used = path.watch(60.0, |r| {
@@ -69,7 +70,7 @@ fn ninety_eight_percent_of_the_bandwidth() {
     let report = format!("{used} {wasted} {looks} {look} {silence} {spent:?} {idle:?}");
     assert_close("of the bandwidth", used, 0.98, 0.02);
     assert!((1.0 - used - wasted).abs() < 1e-3, "{report}");
-    // A silence, and the rest of the look at half the rate.
+    // A silence, and the rest of PROBE_RTT at half the rate.
     let expected = silence + 0.5 * (look - silence);
     assert!((0.2..0.27).contains(&look) && (idle[PROBE_RTT] / looks / expected - 1.0).abs() < 0.1, "{report}");
     let in_probe_bw = wasted - idle[PROBE_RTT] / total;
@@ -77,7 +78,7 @@ fn ninety_eight_percent_of_the_bandwidth() {
     assert!(idle[DOWN] < 1e-3 * total, "{report}");
 }
 
-/// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so that the path here holds 333. Bursts of
+/// Losses per flight decide: on L1 one packet of 41 is more than 2 % already, so the path here holds 333. Bursts of
 /// loss below the threshold still tighten the short-term bounds until the next probe, which costs a fifth at 1 %.
 #[test]
 fn one_percent_loss_is_tolerated_and_three_are_not() {

@@ -1,5 +1,5 @@
-//! How BBR v1 and Copa move on the base link L1 (12 Mbit/s, 40 ms, packets of 1500 bytes): rows 12 and 17 to 19 of the
-//! expectations. Rows are cited above each test. A round trip without a queue is 41 ms.
+//! BBR v1 and Copa on the base link L1 (12 Mbit/s, 40 ms, packets of 1500 bytes): rows 12 and 17 to 19 of the
+//! expectations. Rows are cited above each test. The RTT without a queue is 41 ms.
 
 use ccgym_core::Timestamp;
 use ccgym_sim::Simulator;
@@ -10,12 +10,12 @@ use crate::common::{assert_close, flow, l1, observable, simulator, MSS};
 /// Round trip of L1 without a queue, milliseconds.
 const RTT_MS: f64 = 41.0;
 
-/// One flow on L1 with a buffer of four products.
+/// Make one flow on L1 with a buffer of four BDPs.
 fn one(scheme: &str, params: &Value, seconds: f64) -> Simulator {
     simulator(&l1(4.0, &json!([flow(scheme, params)]), seconds))
 }
 
-/// Run from `from` to `to` seconds and show each millisecond to `look`; what was acknowledged, bytes.
+/// Run from `from` to `to` seconds and call `look` each millisecond; returns the bytes acknowledged.
 fn watch(sim: &mut Simulator, from: u64, to: u64, mut look: impl FnMut(u64, &Simulator)) -> f64 {
     sim.run_until(Timestamp::from_millis(from * 1000)).unwrap();
     let before = sim.sender(0).stats().acked_bytes;
@@ -59,7 +59,7 @@ fn bbr_starts_up() {
     });
     let estimates: Vec<f64> = by_round.iter().map(|r| r.1).collect();
     let filled = estimates.iter().position(|&e| e > 0.98 * 12.0).unwrap();
-    // Round 0 measures nothing, and the last before the pipe is full may be cut short.
+    // Round 0 has no sample, and the last before the pipe is full may be cut short.
     let per_round = (estimates[filled - 1] / estimates[1]).powf(1.0 / (filled as f64 - 2.0));
     assert!((1.7..2.3).contains(&per_round), "doubles per round: {estimates:?}");
     let flat = estimates.len() - 1 - filled;

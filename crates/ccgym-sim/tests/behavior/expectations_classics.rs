@@ -1,4 +1,4 @@
-//! What Westwood+, H-TCP and BIC were made for. Where a bound is not derived in a comment it is ours: calibrated once,
+//! The design goals of Westwood+, H-TCP and BIC. Bounds that are not derived in a comment are ours: calibrated once,
 //! then frozen.
 
 use crate::common::test_path::TestPath;
@@ -6,8 +6,8 @@ use crate::common::{assert_close, flow, run, secs, Net, Steady};
 use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::json;
 
-/// Random losses cost Reno half of its window each; Westwood+ keeps what the measured bandwidth fills, and more than twice of
-/// Reno's throughput. (2.7 to 3.3 times.)
+/// Random losses cost Reno half of its window each; Westwood+ keeps the BDP of the measured bandwidth, and more than
+/// twice Reno's throughput. (2.7 to 3.3 times.)
 #[test]
 fn westwood_keeps_its_window_through_random_loss() {
     let rate = |scheme: &str, mode: &str, loss: f64| {
@@ -23,7 +23,7 @@ fn westwood_keeps_its_window_through_random_loss() {
     }
 }
 
-/// The window at times after a loss that is seen 0.1 s after the start, with a round trip of 0.1 s.
+/// Return the window at times after a loss that is detected 0.1 s after the start, with an RTT of 0.1 s.
 fn windows_after_a_loss(scheme: &str, initial: u32, times: &[f64]) -> Vec<f64> {
     let mut wire = TestPath::wire(scheme, &json!({}), TimeSpan::from_millis(100), initial);
     let mut window = |&time: &f64| {
@@ -35,7 +35,7 @@ fn windows_after_a_loss(scheme: &str, initial: u32, times: &[f64]) -> Vec<f64> {
 
 /// H-TCP grows as Reno for a second; then by ∫α(Δ)/RTT = 10·(x + 5·x² + x³/12) packets within x seconds, ± 10 %.
 #[test]
-fn htcp_takes_off_after_a_second() {
+fn htcp_grows_faster_after_a_second() {
     let htcp = windows_after_a_loss("htcp", 100, &[0.9, 1.0, 2.0, 3.0, 4.0]);
     assert_eq!(htcp[0], windows_after_a_loss("reno", 100, &[0.9])[0]);
     for (i, window) in htcp[2..].iter().enumerate() {
@@ -45,10 +45,10 @@ fn htcp_takes_off_after_a_second() {
     }
 }
 
-/// BIC from 0.8·200 packets: the distance to 200 falls by a quarter per round trip until four packets are left, which takes
-/// ln(40/4)/ln(4/3) = 8; these take 20, as do the four beyond; then it leaves, faster each round, up to 16 packets.
+/// BIC from 0.8·200 packets: the distance to 200 falls by a quarter per RTT until four packets are left, which takes
+/// ln(40/4)/ln(4/3) = 8; these take 20, as do the four beyond; then growth rises each round, up to 16 packets.
 #[test]
-fn bic_bisects_rests_and_leaves() {
+fn bic_follows_its_curve() {
     let rounds = |from: usize, to: usize| (from..=to).map(|i| 0.1 * i as f64 + 0.05).collect::<Vec<_>>();
     // The episode lasts a round trip.
     let w = windows_after_a_loss("bic", 200, &rounds(1, 70));

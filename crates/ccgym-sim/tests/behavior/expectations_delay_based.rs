@@ -1,5 +1,5 @@
-//! What Verus must do on the base link L1 (12 Mbit/s, 40 ms): row 34 of the expectations. Where that names no number the
-//! thresholds are ours: calibrated once, then frozen.
+//! Verus on the base link L1 (12 Mbit/s, 40 ms): row 34 of the expectations. Thresholds that it does not give are ours:
+//! calibrated once, then frozen.
 
 use ccgym_core::Timestamp;
 use ccgym_run::RunSpec;
@@ -11,7 +11,7 @@ fn verus() -> Value {
     json!([{"scheme": "verus", "profile": "udp"}])
 }
 
-/// Largest over smallest delay as Verus sees them, and what was acknowledged, each 100 ms.
+/// Return max over min delay as Verus measures them, and the acknowledged rate, each 100 ms.
 fn watch_verus(spec: &RunSpec) -> Vec<(f64, f64)> {
     let mut sim = simulator(spec);
     let mut acked = 0;

@@ -1,11 +1,11 @@
-//! What schemes that live on marks must do: DCTCP over a step (Alizadeh et al., SIGCOMM 2010), and all of them where ECN is
+//! Schemes that react to marks: DCTCP over a step (Alizadeh et al., SIGCOMM 2010), and all of them where ECN is
 //! cleared. Thresholds called ours were calibrated once and are frozen.
 
 use crate::common::{assert_close, flow, l1, run, secs, spec, waits, Net, Steady, MSS, WARM_UP_S};
 use ccgym_run::Outcome;
 use serde_json::{json, Value};
 
-/// One DCTCP flow over 100 Mbit/s and 12 ms, which hold 100 packets.
+/// Run one DCTCP flow over 100 Mbit/s and 12 ms, a BDP of 100 packets.
 fn dctcp(queue: Value) -> Outcome {
     let record = json!({"series": 1_000_000, "packets": true});
     run(&Net { queue, record, ..Net::new(100.0, 12.0, 0) }.spec(&json!([{"scheme": "dctcp"}]), 40.0))
@@ -26,8 +26,8 @@ fn dctcp_swings_as_published() {
     }
 }
 
-/// Below a seventh of what the path holds the threshold is too low to keep the link busy (§3.4), and with a delay in place
-/// of a size it is the same threshold: 20 packets take 2.4 ms.
+/// Below a seventh of the BDP the threshold is too low to keep the link busy (§3.4), and a delay has the same effect as
+/// a size: 20 packets take 2.4 ms.
 #[test]
 fn dctcp_needs_its_threshold() {
     let one = |queue: Value| Steady::of(&dctcp(queue));
@@ -39,7 +39,7 @@ fn dctcp_needs_its_threshold() {
     assert_close("queue", by_delay.mean_queue, by_size.mean_queue, 0.15);
 }
 
-/// Without marks both are Reno: over a drop-tail buffer the same throughput within 3 % (ours).
+/// Without marks both act as Reno: over a drop-tail buffer the same throughput within 3 % (ours).
 #[test]
 fn without_marks_they_are_reno() {
     for buffer in [0.5, 1.0] {
@@ -52,10 +52,10 @@ fn without_marks_they_are_reno() {
     }
 }
 
-/// Where ECN is cleared, before the queue or behind it, they do to the packet what they do over the same drop-tail queue:
-/// they take nothing from a mark that the path does not bring, and respond to losses.
+/// If ECN is cleared, before the queue or behind it, each packet has the same times as over the same drop-tail queue:
+/// the schemes assume no marks that the path does not bring, and respond to losses.
 #[test]
-fn with_ecn_cleared_they_live_on_losses() {
+fn with_ecn_cleared_they_respond_to_losses() {
     let link = |queue: Value| json!({"kind": "link", "schedule": {"kind": "rate", "rate": 12_000_000}, "queue": queue});
     let delay = json!({"kind": "delay", "delay": secs(0.02)});
     let limit = json!({"packets": 40});

@@ -1,17 +1,17 @@
-//! What Reno and Cubic must do where packets are lost at random or as a model says: rows 3 to 8 of the expectations; row 40,
-//! the index of fairness. Rows and their tolerances are cited above each test.
+//! Reno and Cubic with random losses and with deterministic ones: rows 3 to 8 of the expectations; row 40, the index of
+//! fairness. Rows and their tolerances are cited above each test.
 
 use crate::common::test_path::TestPath;
 use crate::common::{assert_close, flow, flows, jain, l1, run, run_watched, secs, uncapped, Steady, MSS};
 use ccgym_core::{TimeSpan, Timestamp};
 use serde_json::{json, Value};
 
-/// Mathis et al. 1997: the window of AIMD(1, ½) under loss p, in packets.
+/// Return the window of AIMD(1, ½) under loss p, in packets (Mathis et al. 1997).
 fn mathis(p: f64) -> f64 {
     (1.5 / p).sqrt()
 }
 
-/// Mean window, from the acknowledged rate at 40 ms, over seeds.
+/// Return the mean window, from the acknowledged rate at 40 ms, over seeds.
 fn random_loss_window(scheme: &str, params: &Value, p: f64, seconds: f64) -> f64 {
     let seeds = 1..=4;
     let sum: f64 = seeds
@@ -21,7 +21,7 @@ fn random_loss_window(scheme: &str, params: &Value, p: f64, seconds: f64) -> f64
     sum / seeds.count() as f64 * 1e6 * 0.040 / 8.0 / MSS
 }
 
-/// Row 3: the window after a loss is half of what was in flight, exactly.
+/// Row 3: the window after a loss is exactly half of the packets in flight.
 #[test]
 fn row_03_reno_halves_exactly() {
     let reno = |n| flows(n, "reno", &json!({}));
@@ -39,7 +39,7 @@ fn row_03_reno_halves_exactly() {
     }
 }
 
-/// A mean window in multiples of the loss cycle that `expected` implies: `settle` cycles are left out, `measure` count.
+/// Return the mean window under periodic loss: the first `settle` loss cycles are ignored, `measure` count.
 fn window_under_periodic_loss(rtt_ms: u64, period: u64, expected: f64, settle: f64, measure: f64) -> f64 {
     let cycle = period as f64 / expected * rtt_ms as f64 / 1e3;
     let mut wire = TestPath::wire("cubic", &json!({}), TimeSpan::from_millis(rtt_ms), 10);
@@ -60,8 +60,8 @@ fn row_04_cubic_rfc_tables() {
     }
 }
 
-/// Row 5: above the Reno-friendly region the mean window is 1.054·RTT^¾/p^¾ ± 15 %. It comes out some 10 % lower:
-/// the formula knows neither the round trips spent in recovery nor fast convergence.
+/// Row 5: above the Reno-friendly region the mean window is 1.054·RTT^¾/p^¾ ± 15 %. The result is some 10 % lower: the
+/// formula includes neither the RTTs spent in recovery nor fast convergence.
 #[test]
 fn row_05_cubic_response_function() {
     for (rtt_ms, period) in [(40, 100_000), (100, 10_000), (100, 100_000), (200, 10_000), (400, 10_000)] {
@@ -79,8 +79,8 @@ fn row_05_cubic_response_function() {
 fn row_06_cubic_k() {
     for (w_max, k) in [(40, 3.11), (80, 3.91), (100, 4.22), (200, 5.31)] {
         let mut wire = TestPath::wire("cubic", &json!({}), TimeSpan::from_millis(40), w_max);
-        // The very first packet is lost, so the window is the initial one then. Two round trips later the episode is
-        // over and the epoch has begun.
+        // The very first packet is lost, so the window is the initial one then. Two RTTs later the episode is over and
+        // the epoch has begun.
         wire.run_until(Timestamp::from_millis(130), |_, number| number == 0);
         assert_eq!(wire.observable("w_max_packets"), f64::from(w_max));
         assert_close(&format!("W_max = {w_max}"), wire.observable("k_s"), k, 0.01);
@@ -98,9 +98,9 @@ fn row_07_cubic_is_reno_friendly_under_deterministic_loss() {
     }
 }
 
-/// … and with random loss the window of Reno under the same loss. Against Mathis' formula mode `rfc` is 18 % high at
-/// p = 1e-4, of which 6 % are Reno's own and the rest is RFC 9438 §4.3: once W_est has passed cwnd_prior, which only
-/// random loss lets it, α becomes 1. Linux keeps α and stays within 15 % of the formula too.
+/// … and with random loss Reno's window under the same loss. Compared with Mathis' formula mode `rfc` is 18 % high at p
+/// = 1e-4, of which 6 % are Reno's own and the rest is RFC 9438 §4.3: once W_est has passed cwnd_prior, which only
+/// random loss allows, α becomes 1. Linux keeps α and stays within 15 % of the formula too.
 #[test]
 fn row_07_cubic_is_reno_friendly_under_random_loss() {
     for (p, seconds) in [(1e-3, 300.0), (1e-4, 600.0)] {
@@ -113,10 +113,10 @@ fn row_07_cubic_is_reno_friendly_under_random_loss() {
     }
 }
 
-/// Row 8: when losses come to all flows at once, throughput goes with the inverse of the round trip (RFC 9438
-/// §3.3), Reno's with about its square, ± 30 %. Synchronised: each flow loses one packet every 6 s. Then Cubic's
-/// fixed point is 0.4·6³/0.3 = 288 packets whatever the round trip, above the Reno-friendly region; flows start there,
-/// since the flat curve would take hours to approach it from slow start.
+/// Row 8: if losses affect all flows at once, Cubic's throughput is proportional to the inverse of the RTT (RFC 9438
+/// §3.3), Reno's to about its square, ± 30 %. Synchronised: each flow loses one packet every 6 s. Then Cubic's fixed
+/// point is 0.4·6³/0.3 = 288 packets at any RTT, above the Reno-friendly region; flows start there, since the flat
+/// curve would take hours to approach it from slow start.
 #[test]
 fn row_08_rtt_fairness_under_synchronised_loss() {
     let throughput = |scheme: &str, rtt_ms: u64| {

@@ -1,6 +1,5 @@
-//! What schemes for media must do: rows 36 to 38 of the table of expectations of published and derived results, and the
-//! video source under schemes that know of no media. Where the table names no number the thresholds are ours: calibrated
-//! once, then frozen.
+//! Schemes for media: rows 36 to 38 of the table of expectations of published and derived results, and the video source
+//! with other schemes. Thresholds that the table does not give are ours: calibrated once, then frozen.
 
 use ccgym_core::Timestamp;
 use ccgym_run::{Outcome, RunSpec};
@@ -31,7 +30,7 @@ fn owd_p95_ms(outcome: &Outcome) -> f64 {
     delays[delays.len() * 95 / 100] as f64 / 1e6
 }
 
-/// Row 36: over-use is seen within a second of the step, and the rate falls to 0.85 of what arrives.
+/// Row 36: over-use is detected within a second of the step, and the rate falls to 0.85 of the received rate.
 #[test]
 fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() {
     for mode in ["libwebrtc", "draft"] {
@@ -54,7 +53,7 @@ fn webrtc_falls_to_85_per_cent_of_what_arrives_within_a_second_of_a_step_down() 
     }
 }
 
-/// Row 36: while nothing is in the way, the target grows by 8 % per second.
+/// Row 36: on a free path the target grows by 8 % per second.
 #[test]
 fn webrtc_grows_by_8_per_cent_per_second() {
     let mut sim = simulator(&l1(1.0, &json!([video("webrtc", &json!({}), 20.0)]), 30.0));
@@ -98,7 +97,7 @@ fn webrtc_shares_a_narrow_link_with_its_own_queue() {
     assert!(p95 < 400.0, "{p95:.1} ms");
 }
 
-/// L1 with another rate.
+/// Make L1 with another rate.
 fn at_rate(mbps: f64, flow: &Value, seconds: f64) -> RunSpec {
     let record = json!({"packets": true, "series": 1_000_000});
     Net { record, ..Net::new(mbps, 40.0, 200) }.spec(&json!([flow]), seconds)
@@ -108,7 +107,7 @@ fn received_mbps(outcome: &Outcome, seconds: f64) -> f64 {
     outcome.flows[0].received.bytes as f64 * 8.0 / seconds / 1e6
 }
 
-/// Row 37: the arguments of Pantheon's program hold it at 0.2 Mbit/s, whatever the link, and no queue forms.
+/// Row 37: the arguments of Pantheon's program limit it to 0.2 Mbit/s on any link, and no queue forms.
 #[test]
 fn scream_of_pantheon_stays_at_0_2_mbps() {
     for mbps in [1.0, 12.0, 100.0] {
@@ -121,7 +120,7 @@ fn scream_of_pantheon_stays_at_0_2_mbps() {
     }
 }
 
-/// The mean queueing delay stays below 100 ms at 5 Mbit/s, with the link in use once the target has come up to it.
+/// The mean queueing delay stays below 100 ms at 5 Mbit/s, with the link in use once the target has reached it.
 #[test]
 fn scream_of_the_rfc_queues_for_less_than_100_ms() {
     let flow = video("scream", &json!({"mode": "rfc"}), 20.0);
@@ -138,7 +137,7 @@ fn scream_of_the_rfc_queues_for_less_than_100_ms() {
     assert!(mbps > 4.5, "{mbps:.3} Mbit/s");
 }
 
-/// RFC 8298 §4.1.3: while nothing is in the way the target grows by half of itself per second, then by 0.2 Mbit/s.
+/// RFC 8298 §4.1.3: on a free path the target grows by half of itself per second, then by 0.2 Mbit/s.
 #[test]
 fn scream_ramps_up_by_0_2_mbps_per_second() {
     let mut sim = simulator(&at_rate(20.0, &video("scream", &json!({"mode": "rfc"}), 20.0), 30.0));
@@ -168,8 +167,8 @@ fn scream_answers_marks() {
     assert!(loss_and_delay(false).0 > 0, "CoDel drops what cannot be marked");
 }
 
-/// After a step from 3 to 1 Mbit/s the target is below the encoder's rate within a second and down within ten; the queue
-/// of 350 ms shrinks to what the target for the delay allows.
+/// After a step from 3 to 1 Mbit/s the target is below the encoder's rate within a second and down within ten; the
+/// queue of 350 ms shrinks to the target of the delay.
 #[test]
 fn scream_follows_a_step_down() {
     let mut sim = simulator(&step_down(&video("scream", &json!({"mode": "rfc", "start_rate": 2.0}), 2.7)));
@@ -177,14 +176,14 @@ fn scream_follows_a_step_down() {
         sim.run_until(Timestamp(secs(40.0 + seconds))).unwrap();
         (observable(&sim, "target_mbps"), observable(&sim, "queueing_delay_ms"))
     };
-    // The encoder leaves the target behind: it may be up to twice what the encoder makes.
+    // The target may be up to twice the encoder's rate.
     assert!(after(0.0).0 > 2.7);
     assert!(after(1.0).0 < 2.7);
     let (target, delay) = after(10.0);
     assert!(target < 1.1 && delay < 200.0, "{target:.3} Mbit/s, {delay:.1} ms");
 }
 
-/// A scheme that tells no target has its encoder follow the rate at which it sends; frames leave in order and whole.
+/// With a scheme without a target rate the encoder follows the sending rate; frames leave in order and whole.
 #[test]
 fn video_follows_any_scheme() {
     for scheme in ["cubic", "bbr"] {

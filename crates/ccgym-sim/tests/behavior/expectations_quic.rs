@@ -1,15 +1,15 @@
-//! How QUIC Cubic cuts its window, row 9 of the expectations, and where it ends.
-//! Its other rows are in `expectations.md`.
+//! The reduction of QUIC Cubic's window, row 9 of the expectations, and its max. Its other rows are in
+//! `expectations.md`.
 
 use crate::common::{assert_close, l1, run, run_watched, secs, uncapped, Steady, MSS};
 use serde_json::{json, Value};
 
-/// A flow as Pantheon carries it.
+/// Make a flow with Pantheon's transport.
 fn quic(params: &Value) -> Value {
     json!({"scheme": "quic", "params": params, "profile": "udp", "initial_window": 32})
 }
 
-/// Row 9: a cut keeps 0.85 of the window, exactly (whole bytes, two packets at least), whatever is in flight; with N
+/// Row 9: a reduction keeps exactly 0.85 of the window (whole bytes, at least two packets), at any flight; with N
 /// connections (N - 0.3)/N.
 #[test]
 fn row_09_quic_cut() {

@@ -1,5 +1,5 @@
-//! Schemes with a half at the receiver: what their feedback costs, and that it survives loss and silence. Thresholds without a
-//! published number are ours: calibrated once, then frozen.
+//! Schemes with a receiver of their own: the size of their feedback, and its robustness to loss and silence. Thresholds
+//! without a published number are ours: calibrated once, then frozen.
 
 use ccgym_run::RunSpec;
 use serde_json::{json, Value};
@@ -10,7 +10,7 @@ fn sprout(params: &Value) -> Value {
     json!({"scheme": "sprout", "params": params, "profile": "udp"})
 }
 
-/// L1 with a buffer of 10 BDP, everything logged, and something in the way of the feedback.
+/// Make L1 with a buffer of 10 BDP, all logs, and elements in the way of the feedback.
 fn logged(flow: Value, seconds: f64, downlink: Value) -> RunSpec {
     let mut run = serde_json::to_value(l1(10.0, &json!([flow]), seconds)).unwrap();
     run["downlink"] = downlink;
@@ -18,7 +18,7 @@ fn logged(flow: Value, seconds: f64, downlink: Value) -> RunSpec {
     spec(run)
 }
 
-/// A packet each 20 and 21 ms in turn, in silence too, which is as long as what it says.
+/// Feedback leaves each 20 and 21 ms in turn, also in silence, with the size of its content.
 #[test]
 fn feedback_takes_its_bytes_and_goes_on_in_silence() {
     let mut flow = sprout(&json!({}));
@@ -26,7 +26,7 @@ fn feedback_takes_its_bytes_and_goes_on_in_silence() {
     let outcome = run(&logged(flow, 20.0, json!([{"kind": "delay", "delay": 20_000_000}])));
     let acks = outcome.acks.expect("acknowledgements are logged");
     let first = acks.entered[0];
-    // The first packet is there after 21 ms; the first feedback leaves 20 ms later.
+    // The first packet arrives after 21 ms; the first feedback leaves 20 ms later.
     assert_eq!(first, 41_000_000);
     let since = |i: u64| 20_500_000 * i + 500_000 * (i % 2);
     assert!(acks.entered.iter().zip(0..).all(|(at, i)| *at == first + since(i)), "{:?}", &acks.entered[..9]);
@@ -37,13 +37,13 @@ fn feedback_takes_its_bytes_and_goes_on_in_silence() {
         let within = acks.entered.iter().zip(&acks.size).filter(|(at, _)| (secs(from)..secs(to)).contains(at));
         within.map(|(_, size)| *size).collect::<Vec<_>>()
     };
-    // Header and message; of each arrival a difference of numbers (1) and a time (1 to 4); the range.
+    // Header and message; for each arrival a difference of numbers (1) and a time (1 to 4); the range.
     let (busy, silent) = (bytes(1.0, 1.9), bytes(3.0, 11.0));
     assert!(silent.iter().all(|size| *size == 52 + 32 + 4), "{silent:?}");
     assert!(busy.iter().all(|size| (52 + 32 + 4 + 8..52 + 32 + 4 + 40 * 5).contains(size)), "{busy:?}");
 }
 
-/// A third of the feedback is lost, and what is left comes late or twice: no arrival is taken for a loss.
+/// A third of the feedback is lost, and the rest comes late or twice: no arrival counts as a loss.
 #[test]
 fn lost_feedback_is_no_lost_packet() {
     for downlink in [
@@ -72,7 +72,7 @@ fn a_limited_application_keeps_its_rate() {
     assert!(payload > 0.95, "{payload} Mbit/s of 1 arrived");
 }
 
-/// TACK's point: a report each 20 ms, and a few at once for losses, instead of one for every second packet.
+/// TACK's goal: a report each 20 ms, and a few at once for losses, instead of one for every second packet.
 #[test]
 fn acknowledgements_of_fillp_are_thin() {
     for scheme in ["fillp", "fillp_sheep"] {

@@ -1,4 +1,4 @@
-//! What TaoVA (RemyCC) must do: row 35 of the table of expectations of published and derived results.
+//! TaoVA (RemyCC): row 35 of the table of expectations of published and derived results.
 
 use ccgym_core::Timestamp;
 use ccgym_run::RunSpec;
@@ -8,14 +8,14 @@ use crate::common::{run, secs, simulator, Net};
 
 const RTT_MS: f64 = 150.0;
 
-/// A path of `mbps` and 150 ms with a drop-tail queue of five times their product, as in Sivaraman et al. (2014).
+/// Make a path of `mbps` and 150 ms with a drop-tail queue of five BDPs, as in Sivaraman et al. (2014).
 fn path(mbps: f64, flows: &Value, seconds: f64, seed: u64) -> RunSpec {
     let packets = (5.0 * mbps * 1e6 * RTT_MS / 1e3 / 12_000.0).ceil() as u64;
     let net = Net { record: json!({}), ..Net::new(mbps, RTT_MS, packets) };
     RunSpec { seed, ..net.spec(flows, seconds) }
 }
 
-/// A table of one rule.
+/// Make a table of one rule.
 fn table(increment: u8, multiple: f64, gap_ms: f64) -> String {
     let rule =
         [&[0xf8, 0x01, increment << 1, 0x81, 0x02][..], &multiple.to_le_bytes(), &[0x89, 0x02], &gap_ms.to_le_bytes()]
@@ -23,8 +23,8 @@ fn table(increment: u8, multiple: f64, gap_ms: f64) -> String {
     ccgym_schemes::registry::hexadecimal(&[vec![0x1a, rule.len() as u8], rule].concat())
 }
 
-/// Two packets leave at once; from the first acknowledgement on, one leaves each 0.292 ms until 60 are out. The packets
-/// in flight then stay 60, but for the gate, which counts from the largest acknowledged number.
+/// Two packets leave at once; from the first acknowledgement on, one leaves each 0.292 ms until 60 are out. Then 60
+/// stay in flight, except for the effect of the gate, which counts from the largest acknowledged number.
 #[test]
 fn the_first_acknowledgement_opens_a_window_of_60() {
     let flow = json!({
@@ -48,8 +48,8 @@ fn the_first_acknowledgement_opens_a_window_of_60() {
     assert_eq!(sent_at(290_000).1, 60);
 }
 
-/// Mean over senders of log(Mbit/s) − log(ms), the objective that tables are trained for, on twelve networks from 3.2 to
-/// 320 Mbit/s with one or two senders that are on and off for a second in the mean.
+/// Return the mean over senders of log(Mbit/s) − log(ms), the training objective of tables, on twelve networks from 3.2
+/// to 320 Mbit/s with one or two senders that are on and off for a second on average.
 fn score(flow: &Value) -> f64 {
     let (mut sum, mut senders) = (0.0, 0.0);
     for place in 0..12u64 {
@@ -68,8 +68,8 @@ fn score(flow: &Value) -> f64 {
     sum / senders
 }
 
-/// Inside the range that its table is for TaoVA beats Cubic on mean log(throughput/delay), and so it does a single rule,
-/// which measures nothing. Measured when the threshold was set: −2.824 for ours, −3.937 for Cubic (a factor of 3.0 in
+/// In the range of its table TaoVA beats Cubic and a single rule, which measures nothing, on mean
+/// log(throughput/delay). Measured when the threshold was set: −2.824 for ours, −3.937 for Cubic (a factor of 3.0 in
 /// throughput over delay; asserted are 2.5), −4.241 for the single rule.
 #[test]
 fn our_table_beats_cubic_in_its_range() {

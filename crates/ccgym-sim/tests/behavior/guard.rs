@@ -1,5 +1,5 @@
-//! Guarded flows: no disturbance and no policy keeps them down once the path is clear, and where nothing is wrong the
-//! guard does nothing.
+//! Guarded flows recover from any disturbance and policy once the path is clear, and in normal operation the guard does
+//! nothing.
 
 use crate::common::{agent, all_tests, learners as simulator, secs, spec};
 use ccgym_agent::{AgentSpec, FlowAgent};
@@ -11,7 +11,7 @@ use serde_json::{json, Value};
 /// The calibrated path: 77.72 Mbit/s, 51 ms each way, 94 packets of queue, 0.06 % loss.
 const RATE: f64 = 77.72e6;
 
-/// Indigo's actions and clock.
+/// Make Indigo's actions and clock.
 fn indigo() -> Value {
     json!({
         "name": "indigo-like",
@@ -25,7 +25,7 @@ fn indigo() -> Value {
     })
 }
 
-/// Eagle's actions and clock.
+/// Make Eagle's actions and clock.
 fn eagle() -> Value {
     json!({
         "name": "eagle-like",
@@ -40,7 +40,7 @@ fn eagle() -> Value {
     })
 }
 
-/// A path and what is wrong with it. Steps in time are `[[from_ns, value], …]`.
+/// A path and its disturbance. Steps in time are `[[from_ns, value], …]`.
 #[derive(Clone)]
 struct Path {
     rate: Value,
@@ -71,14 +71,14 @@ impl Path {
     }
 }
 
-/// `value` instead of `usual` from `from` to `to`, seconds.
+/// Return `value` instead of `usual` from `from` to `to`, seconds.
 fn meanwhile(usual: &Value, value: u64, from: f64, to: f64) -> Value {
     let steps = [json!([0, usual]), json!([secs(from), value]), json!([secs(to), usual])];
     json!(steps[usize::from(from == 0.0)..])
 }
 
-/// All acknowledgements that leave from `from` on arrive together at `to` at the earliest. Order is kept: the first one
-/// holds up the others.
+/// Return delays with which all acknowledgements that leave from `from` on arrive together, at `to` at the earliest.
+/// Order is kept: the first one delays the others.
 fn stalled(usual: u64, from: f64, to: f64) -> Value {
     let steps = (secs(to - from) / 20_000_000).max(1);
     let mut delays: Vec<Value> = (from > 0.0).then(|| json!([0, usual])).into_iter().collect();
@@ -90,7 +90,7 @@ fn stalled(usual: u64, from: f64, to: f64) -> Value {
     json!(delays)
 }
 
-/// What decides: from the time in seconds, the agent and what it observes, an action.
+/// A policy: returns an action for the time in seconds, the agent and its observation.
 type Policy = Box<dyn FnMut(f64, &FlowAgent, &[f32]) -> f32>;
 
 const DOWN: f32 = 0.0;
@@ -99,7 +99,7 @@ fn rated(agent: &Value) -> bool {
     agent["action"]["target"] == "rate"
 }
 
-/// The action that changes nothing.
+/// Return the action that changes nothing.
 fn hold(agent: &Value) -> f32 {
     if rated(agent) {
         3.0
@@ -123,7 +123,7 @@ fn agent_of(sim: &Simulator, flow: usize) -> &FlowAgent {
     FlowAgent::of(sim.sender(flow).cca()).expect("a learner")
 }
 
-/// Drive flow 0 alone for `seconds`; acknowledged Mbit/s by second.
+/// Drive flow 0 alone for `seconds`; returns the acknowledged Mbit/s by second.
 fn rates(sim: &mut Simulator, seconds: u32, policy: Policy) -> Vec<f64> {
     let mut policies = [policy];
     let mut before = 0;
@@ -141,7 +141,7 @@ fn one(profile: &str) -> Value {
     json!([{"scheme": "learned", "profile": profile}])
 }
 
-/// Down to the floor, and from `after` on, once it is there, hold.
+/// Go down to the floor; at the floor and from `after` on, hold.
 fn down_then_hold(agent: &Value, after: f64) -> Policy {
     let (rated, hold, mut left_there) = (rated(agent), hold(agent), false);
     Box::new(move |now, agent, seen| {
@@ -155,7 +155,7 @@ fn down_then_hold(agent: &Value, after: f64) -> Policy {
     })
 }
 
-/// What befalls a path from its first or second second on, and when that is over.
+/// Return disturbances of a path from its first or second second on, and their ends.
 fn disturbances() -> Vec<(String, Path, f64)> {
     let mut all = vec![("nothing".to_owned(), Path::clear(), 3.0)];
     for (from, seconds) in [(0.0, 1.0), (1.0, 1.0), (0.0, 3.0), (1.0, 10.0)] {
@@ -261,7 +261,7 @@ fn without_guard(agent: &Value) -> Value {
     agent
 }
 
-/// Grows until there is a queue of a tenth of the round trip, and shrinks from a quarter, or a tenth of loss, on.
+/// Grow until the queue is a tenth of the RTT, and shrink from a quarter, or a tenth of loss, on.
 fn sane(agent: &Value) -> Policy {
     let (up, keep, down) = if rated(agent) { (4.0, 3.0, 2.0) } else { (3.0, 2.0, 1.0) };
     Box::new(move |_, _, seen| {
@@ -276,14 +276,14 @@ fn sane(agent: &Value) -> Policy {
     })
 }
 
-/// `rate` may be steps; `rtt` in milliseconds.
+/// Make a path; `rate` may be steps; `rtt` in milliseconds.
 fn path(rate: Value, rtt: u64, queue: u64, loss: f64) -> Path {
     let delay = json!(rtt * 500_000);
     Path { rate, up_loss: json!(loss), down_loss: json!(0.0), up_delay: delay.clone(), down_delay: delay, queue }
 }
 
 #[test]
-fn ordinary_operation_is_left_alone() {
+fn in_ordinary_operation_the_guard_does_nothing() {
     let paths = [
         path(json!(10_000_000), 20, 1000, 0.0),
         path(json!(12_000_000), 40, 40, 0.0),
@@ -308,7 +308,7 @@ fn ordinary_operation_is_left_alone() {
     }
 }
 
-/// Acknowledged Mbit/s of all flows and mean one-way delay in ms after a minute.
+/// Return the acknowledged Mbit/s of all flows and the mean one-way delay in ms after a minute.
 fn minute(agent: &AgentSpec, path: &Path, flows: &Value, policies: &mut [Policy]) -> (f64, f64) {
     let mut spec = path.spec(flows, 60.0, 1);
     spec.record.packets = true;
@@ -331,7 +331,7 @@ fn where_a_low_rate_is_right_little_changes() {
         (0..5).map(|i| json!({"scheme": if i == 0 { "learned" } else { scheme }, "profile": "udp"})).collect()
     };
     let falls = |to: u64| path(json!([[0, 60_000_000], [secs(10.0), to]]), 40, 200, 0.0);
-    // Path, its packets per second at the end, flows, and whether their policy is sane; else it goes to the floor.
+    // Path, its packets per second at the end, flows, and true if their policy is sane; else it goes to the floor.
     let cases = [
         ("Nepal", path(json!(570_000), 56, 14, 0.0477), 47.5, learners(1), true),
         ("0.2 Mbit/s", path(json!(200_000), 100, 20, 0.0), 16.7, learners(1), true),
@@ -362,7 +362,7 @@ fn where_a_low_rate_is_right_little_changes() {
             let (guarded, plain) = (run(&json), run(&without_guard(&json)));
             let place = format!("{}, {name}: {guarded:?} with the guard, {plain:?} without", json["name"]);
             assert!(guarded.0 >= 0.98 * plain.0, "{place}");
-            // A millisecond, and one packet: on a slow link a search of a few takes its time.
+            // A millisecond, and one packet: on a slow link a search of a few packets takes time.
             assert!(guarded.1 <= plain.1 + 1.0 + 1000.0 / packets, "{place}");
         }
     }

@@ -1,9 +1,8 @@
-//! Every registered scheme, in each of its variants, on paths and for applications that it was not made for. Asserted
-//! of each: no panic, no observable that is not a number, a window and a flight that stay in proportion to what the path
-//! holds, and progress once the trouble is over.
+//! Every registered scheme, in each of its variants, on difficult paths and with difficult applications. Asserted: no
+//! panic, no NaN observable, a window and a flight in proportion to the path, and progress after the trouble.
 //!
-//! The bounds are ours: wide enough for every scheme that obeys its paper, and narrow enough that a window which grows
-//! without end, or a flow that never comes back, does not pass.
+//! The bounds are ours: wide enough for every scheme that follows its paper, and narrow enough to detect a window that
+//! grows without end, or a flow that never recovers.
 #![allow(clippy::print_stderr)] // Says what is skipped.
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
@@ -16,11 +15,11 @@ use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 use std::sync::{Arc, Mutex};
 
-/// The path in quiet times: rate, queue, and propagation of each way.
+/// The path without trouble: rate, queue, and propagation of each way.
 const RATE: u64 = 4_000_000;
 const QUEUE: u64 = 40;
 const ONE_WAY_MS: u64 = 20;
-/// Trouble that begins and ends does so at these times.
+/// Start and end of temporary trouble.
 const FROM_S: f64 = 3.0;
 const UNTIL_S: f64 = 13.0;
 
@@ -31,20 +30,20 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Its name, and what is not a default.
+    /// Return its name, and the parameters that are not defaults.
     pub fn name(&self) -> String {
         let params = self.params.as_object().unwrap();
         let words: Vec<_> = params.iter().map(|(key, word)| format!(" {key}={}", word.as_str().unwrap())).collect();
         format!("{}{}", self.info.name, words.concat())
     }
 
-    /// Whether it holds what it is told to, whatever the path does: an aid for measuring.
+    /// True for a measuring aid, which keeps its parameters on any path.
     pub fn is_tool(&self) -> bool {
         self.info.role == Role::Tool
     }
 }
 
-/// All schemes: as they are, and with each other word of each choice.
+/// Return all schemes: with their defaults, and with each other word of each choice.
 pub fn contenders() -> Vec<Contender> {
     let variants = registry().iter().flat_map(|entry| {
         let words = entry.info.parameters.iter().flat_map(|p| p.choices().iter().skip(1).map(|word| (p.name, word)));
@@ -67,16 +66,16 @@ struct Trouble {
     delay: Value,
     /// What differs from an ordinary flow.
     flow: Value,
-    /// Packets that the path can hold at its largest: bandwidth-delay product and queue.
+    /// Max packets that the path can hold: BDP and queue.
     holds: f64,
-    /// Length of the run, and what must be acknowledged in its last part, packets and seconds.
+    /// Length of the run, and the packets that must be acknowledged in its last part, in packets and seconds.
     seconds: f64,
     least: u64,
     last: f64,
 }
 
 impl Trouble {
-    /// A quiet path so far. A tenth of its capacity must be used at the end.
+    /// Make it without trouble. A tenth of its capacity must be used at the end.
     fn new(name: &'static str) -> Self {
         let bdp = RATE as f64 * 2e-3 * ONE_WAY_MS as f64 / 8.0 / MSS;
         Self {
@@ -122,7 +121,7 @@ impl Trouble {
         Self { least, ..self }
     }
 
-    /// Between the given times another rate, in Mbit/s; a tenth of the slowest must be used.
+    /// Set another rate between the given times, in Mbit/s; a tenth of the slowest must be used.
     fn rates(mut self, usual: f64, meanwhile: f64) -> Self {
         let bps = |mbps: f64| (mbps * 1e6) as u64;
         self.rate = json!([[0, bps(usual)], [secs(FROM_S), bps(meanwhile)], [secs(FROM_S + 4.0), bps(usual)]]);
@@ -131,7 +130,7 @@ impl Trouble {
         self
     }
 
-    /// Another round-trip time in milliseconds, from 3 s to 13 s or throughout.
+    /// Set another RTT in milliseconds, from 3 s to 13 s or throughout.
     fn rtt(mut self, ms: f64, throughout: bool) -> Self {
         let one_way = (ms * 5e5) as u64;
         self.delay = match throughout {
@@ -171,7 +170,7 @@ fn droptail(packets: u64) -> Value {
     json!({"kind": "droptail", "limit": {"packets": packets}})
 }
 
-/// Queues that mark what is ECN-capable: from 10 packets on, and instead of dropping.
+/// Make a queue that marks ECN-capable packets from 10 packets on.
 fn step() -> Value {
     json!({"kind": "step", "limit": {"packets": QUEUE}, "threshold": {"packets": 10}})
 }
@@ -180,7 +179,7 @@ fn codel() -> Value {
     json!({"kind": "codel", "limit": {"packets": QUEUE}, "ecn": true})
 }
 
-/// ECN is cleared, as by some routers.
+/// Make an element that clears ECN, as some routers do.
 fn bleach() -> Value {
     json!({"kind": "bleach"})
 }
@@ -197,21 +196,21 @@ fn copies(probability: f64) -> Value {
     json!({"kind": "duplicate", "probability": probability})
 }
 
-/// What comes while the element is off leaves all at once.
+/// Make an element that holds packets while it is off and then releases all at once.
 fn bunching(on_ms: u64, off_ms: u64) -> Value {
     json!({"kind": "on_off", "mean_on": on_ms * 1_000_000, "mean_off": off_ms * 1_000_000, "hold": true})
 }
 
-/// Nothing passes for ten seconds.
+/// Make an element through which nothing passes for ten seconds.
 fn blackout() -> Value {
     json!({"kind": "loss", "probability": [[0, 0.0], [secs(FROM_S), 1.0], [secs(UNTIL_S), 0.0]]})
 }
 
 fn troubles() -> Vec<Trouble> {
     let new = Trouble::new;
-    // After a blackout of 10 s TCP's timer has backed off to 26 s after its begin; 20 s later a flow is itself again.
+    // After a blackout of 10 s TCP's timer has backed off to 26 s after its begin; 20 s later a flow has recovered.
     let after = |trouble: Trouble| Trouble { seconds: 60.0, ..trouble };
-    // Where much is lost throughout, a flow lives on timeouts: some packets in ten seconds.
+    // With heavy loss throughout, a flow depends on timeouts: some packets in ten seconds.
     vec![
         new("1 % loss").up(loss(0.01)).least(100),
         new("10 % loss").up(loss(0.1)).least(30),
@@ -249,10 +248,10 @@ fn troubles() -> Vec<Trouble> {
         after(new("a round trip of 2 s for 10 s").rtt(2000.0, false)),
         after(new("a round trip of 1 ms for 10 s").rtt(1.0, false)),
         Trouble { queue: droptail(1), holds: 14.3, ..new("a queue of one packet") }.least(50),
-        // What the queue would mark it drops, or has room for until it is full.
+        // Packets that the queue would mark are dropped, or stay until it is full.
         new("ECN cleared before CoDel").queue(codel()).up(bleach()),
         new("ECN cleared before a threshold").queue(step()).up(bleach()),
-        // What it marks it does not drop, and no sender hears of it.
+        // The queue marks packets instead of dropping them, and no sender learns of it.
         new("ECN cleared behind CoDel").queue(codel()).behind(bleach()),
         new("ECN cleared behind a threshold").queue(step()).behind(bleach()),
         new("ECN cleared behind a threshold for 10 s").queue(step()).behind(json!({
@@ -268,7 +267,7 @@ fn troubles() -> Vec<Trouble> {
     ]
 }
 
-/// What is wrong with a run, if anything.
+/// Return the violations of a run.
 fn violations(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Violation> {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {
@@ -294,9 +293,9 @@ fn violations(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Vi
     findings.into_iter().map(place).collect()
 }
 
-/// In flight at most four times what the path holds and 100 packets; where the window has no limit, what the pacing rate
-/// lets out until the retransmission timer has backed off to 6 s: three times in a silence of 10 s. A window at most four
-/// times what was ever in flight, and 40 packets.
+/// Return violations of the bounds: in flight at most four times the path's capacity and 100 packets; with an unlimited
+/// window, the packets at the pacing rate until the retransmission timer has backed off to 6 s: three times in a
+/// silence of 10 s. A window of at most four times the max in flight, and 40 packets.
 pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Finding> {
     let mut findings: Vec<_> = seen.nonsense.iter().map(|text| Finding::nonsense(text)).collect();
     if contender.is_tool() {
@@ -321,7 +320,7 @@ pub fn beyond_bounds(seen: &Seen, contender: &Contender, holds: f64) -> Vec<Find
     findings
 }
 
-/// Each contender in each trouble, over what `profile` says of it, if anything.
+/// Return the violations of each contender in each trouble, with the profile that `profile` returns, if any.
 fn all_violations(profile: impl Fn(&Contender) -> Option<&'static str>) -> Vec<Violation> {
     let troubles = troubles();
     let mut all = Vec::new();
@@ -337,7 +336,7 @@ fn every_scheme_survives_every_trouble() {
     judge(&all_violations(|contender| Some(contender.info.transport.profile)), "in their own transport");
 }
 
-/// The same over the other transport: schemes of TCP as datagrams, where nothing is sent again and timers are others, and
+/// The same over the other transport: schemes of TCP as datagrams, without retransmissions and with other timers, and
 /// schemes of datagrams over TCP.
 #[test]
 fn every_scheme_survives_every_trouble_elsewhere() {
@@ -352,7 +351,7 @@ fn every_scheme_survives_every_trouble_elsewhere() {
     judge(&all_violations(other), "over the other transport");
 }
 
-/// A transfer of one byte, of a packet and a byte, and of a hundred thousand bytes ends, over a bad path, too.
+/// A transfer of one byte, of a packet and a byte, and of a hundred thousand bytes ends, also over a bad path.
 #[test]
 fn every_scheme_ends_a_transfer() {
     let mut wrong = Vec::new();

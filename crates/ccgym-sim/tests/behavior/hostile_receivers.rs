@@ -1,7 +1,7 @@
-//! Every registered scheme and receivers that lie: acknowledgements many times over (Savage et al. 1999), of what is
-//! still under way, of what was never sent, with impossible clocks, waits and marks. A sender takes no more for
-//! delivered than it sent, no window grows out of proportion to what was in flight, and once the lies end the flow
-//! goes on.
+//! Every registered scheme with misbehaving receivers: acknowledgements many times over (Savage et al. 1999), of
+//! packets in flight, of packets never sent, with impossible clocks, delays and marks. A sender counts no more as
+//! delivered than it sent, no window grows out of proportion to the packets in flight, and after the misbehavior the
+//! flow continues.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,15 +16,15 @@ use ccgym_path::{Chain, ElementSpec, Exit, Pipeline};
 use ccgym_run::{FlowSpec, RunSpec};
 use serde_json::json;
 
-/// What a receiver makes of an honest acknowledgement.
+/// Misbehavior of a receiver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Lie {
     None,
-    /// The same five times: ACK division, where acknowledgements count packets.
+    /// Each acknowledgement five times: ACK division, if acknowledgements count packets.
     Divide,
-    /// Before each one others of numbers that were never sent.
+    /// Before each one, others of packets that were never sent.
     Unsent,
-    /// Everything that has left the sender, half a round trip after it left: optimistic acknowledgements hide all losses.
+    /// Of all packets sent, half an RTT after they left: optimistic acknowledgements hide all losses.
     Optimistic,
     /// Each one again a second later.
     Replay,
@@ -32,7 +32,7 @@ enum Lie {
     Stretch,
     /// A receiver's clock that jumps between zero, a day, and the end of time.
     Clock,
-    /// A wait of four seconds at the receiver.
+    /// A delay of four seconds at the receiver.
     Wait,
     /// A thousand new marks each.
     Marks,
@@ -42,18 +42,17 @@ const LIES: [Lie; 8] =
     [Lie::Divide, Lie::Unsent, Lie::Optimistic, Lie::Replay, Lie::Stretch, Lie::Clock, Lie::Wait, Lie::Marks];
 
 const ONE_WAY: TimeSpan = TimeSpan::from_millis(20);
-/// 4 Mbit/s, 40 ms and 40 packets: what the path holds.
+/// Packets that the path holds: 4 Mbit/s, 40 ms and 40 packets.
 const HOLDS: f64 = 13.4 + 40.0;
-/// Lies are told from the first packet on until this time, and until this number of packets: a receiver that hides all
-/// losses makes slow start go on.
+/// End of the misbehavior, by time and by packet number: a receiver that hides all losses makes slow start continue.
 const LIES_END: Timestamp = Timestamp::from_millis(8_000);
 const LIED_TO: u64 = 20_000;
 
-/// A sender, a bottleneck, and a receiver that lies for a while.
+/// A sender, a bottleneck, and a receiver that misbehaves for a while.
 struct Play {
     sender: Sender,
     receiver: Receiver,
-    /// Of schemes that have one: it lies as the rest of the receiver does.
+    /// The scheme's receiver, if it has one: it misbehaves in the same way.
     half: Option<FeedbackHost>,
     seen: Arc<Mutex<Seen>>,
     path: Pipeline<Packet>,
@@ -103,7 +102,7 @@ impl Play {
         }
     }
 
-    /// The lie told now.
+    /// Return the current misbehavior.
     fn lie(&self) -> Lie {
         if self.now < LIES_END && self.sender.stats().sent_packets < LIED_TO {
             self.lie
@@ -162,7 +161,7 @@ impl Play {
         }
     }
 
-    /// What the receiver makes of an honest acknowledgement.
+    /// Send the false acknowledgements for an honest one.
     fn answer(&mut self, honest: &Ack) {
         self.acks += 1;
         let at = self.now + ONE_WAY;
@@ -180,7 +179,7 @@ impl Play {
                     }
                 }
             }
-            // The honest ones come too, too late to tell anything.
+            // The honest ones come too, but too late to have news.
             Lie::Optimistic => {}
             Lie::Replay => self.replays.push_back((at + TimeSpan::from_millis(1000), told)),
             Lie::Stretch if self.acks % 100 != 0 => return,
@@ -195,7 +194,7 @@ impl Play {
         self.home.push_back((at, told));
     }
 
-    /// The same with the feedback of a scheme's half.
+    /// The same with the feedback of a scheme's receiver.
     fn answer_by_feedback(&mut self, mut told: Feedback) {
         self.acks += 1;
         let at = self.now + ONE_WAY;
@@ -210,13 +209,13 @@ impl Play {
                     } else {
                         forged.ranges = vec![AckRange { first: 0, last: number }];
                     }
-                    // Nor can more have arrived than was sent.
+                    // The message must not report more arrivals than packets sent either.
                     forged.message = vec![0xff; forged.message.len()];
                     self.feedback
                         .extend([(at, forged.clone()), (at, Feedback { ranges: vec![], arrivals: vec![], ..forged })]);
                 }
             }
-            // Late, in the midst of newer ones: the message is as old.
+            // Late, among newer ones: the message is as old.
             Lie::Replay if self.acks % 50 != 0 => {}
             Lie::Replay => {
                 let late = at + TimeSpan::from_millis(1000);
@@ -238,7 +237,7 @@ impl Play {
     }
 }
 
-/// What is wrong with a flow to a receiver that lies, if anything.
+/// Return the violations of a flow to a misbehaving receiver.
 fn violations(contender: &Contender, lie: Lie) -> Vec<Violation> {
     let mut play = Play::new(contender, lie);
     play.run_until(LIES_END);
@@ -247,7 +246,7 @@ fn violations(contender: &Contender, lie: Lie) -> Vec<Violation> {
     if stats.acked_packets > stats.sent_packets || play.sender.in_flight() > stats.sent_bytes {
         findings.push(Finding::nonsense(&format!("more was acknowledged than sent: {stats:?}")));
     }
-    // Copies of acknowledgements, and those of what was never sent, change nothing at all.
+    // Copies of acknowledgements, and those of packets never sent, change nothing at all.
     if matches!(lie, Lie::Divide | Lie::Unsent) {
         let mut honest = Play::new(contender, Lie::None);
         honest.run_until(LIES_END);
@@ -260,11 +259,11 @@ fn violations(contender: &Contender, lie: Lie) -> Vec<Violation> {
             findings.push(Finding::nonsense(&text));
         }
     }
-    // What an optimistic receiver hides is bounded by nothing but what was sent.
+    // With an optimistic receiver only the bytes sent bound the flight.
     let holds = if lie == Lie::Optimistic { stats.sent_bytes as f64 / MSS } else { HOLDS };
     let seen = play.seen.lock().unwrap().clone();
     findings.extend(beyond_bounds(&seen, contender, holds));
-    // The timers have backed off to 26 s at most.
+    // The timers have backed off to at most 26 s.
     play.run_until(Timestamp(secs(40.0)));
     let before = play.sender.stats().acked_packets;
     play.run_until(Timestamp(secs(50.0)));

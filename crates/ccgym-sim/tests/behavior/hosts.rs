@@ -1,10 +1,10 @@
-//! What a host that is not always there does to a flow.
+//! Effects of hosts with latency on a flow.
 
 use crate::common::{run, Net};
 use ccgym_run::{Outcome, RunSpec};
 use serde_json::{json, Value};
 
-/// A flow of `scheme` over `mbps` and `rtt_ms`, with a queue of two bandwidth-delay products and 100 packets.
+/// Make a flow of `scheme` over `mbps` and `rtt_ms`, with a queue of two BDPs and 100 packets.
 fn one(scheme: &str, params: &Value, host: &Value, (mbps, rtt_ms): (f64, f64), seconds: f64) -> RunSpec {
     let record = json!({"packets": true, "series": 10_000_000});
     let net = Net { record, ..Net::new(mbps, rtt_ms, (mbps * rtt_ms / 6.0) as u64 + 100) };
@@ -15,23 +15,24 @@ fn mbps(outcome: &Outcome) -> f64 {
     outcome.flows[0].received.unique_bytes as f64 * 8.0 / outcome.end.as_secs_f64() / 1e6
 }
 
-/// How many packets left together, by burst.
+/// Return the number of packets that left together, by burst.
 fn bursts(outcome: &Outcome) -> Vec<usize> {
     let entered = &outcome.data.as_ref().expect("packets are recorded").entered;
     entered.chunk_by(|a, b| a == b).map(<[_]>::len).collect()
 }
 
-/// The window at the end, packets.
+/// Return the window at the end, packets.
 fn window(spec: &RunSpec) -> f64 {
     let mut sim = crate::common::simulator(spec);
     sim.run().unwrap();
     sim.sender(0).window() as f64 / f64::from(sim.sender(0).packet_size())
 }
 
-/// bun#37455: on loopback a server whose loop is busy with other work for 12 ms at a time reads its acknowledgements between.
-/// BBR sees the delivery rate of one window per turn of the loop, multiplies it by the true round trip, which an idle moment
-/// showed it (here the handshake), and shrinks to a few packets: four there, ten at most with our send quanta. Cubic looks at
-/// losses alone and moved 8 times as much. Linux's allowance for aggregated acknowledgements helps; that BBR, as it seems, had none.
+/// bun#37455: on loopback a server whose loop is busy with other work for 12 ms at a time reads its acknowledgements in
+/// between. BBR measures the delivery rate of one window per turn of the loop, multiplies it by the true RTT, measured
+/// at an idle time (here the handshake), and shrinks to a few packets: four there, at most ten with our send quanta.
+/// Cubic only reacts to losses and moved 8 times as much. Linux's allowance for aggregated acknowledgements helps; that
+/// BBR apparently had none.
 #[test]
 fn bbr_with_a_busy_host_shrinks_to_a_few_packets() {
     let (busy, path) = (json!({"busy": 12_000_000}), (200.0, 1.0));
@@ -47,7 +48,7 @@ fn bbr_with_a_busy_host_shrinks_to_a_few_packets() {
     }
 }
 
-/// A loop that wakes up to 4 ms late sends what it missed in one go, and so keeps its rate.
+/// A loop that wakes up to 4 ms late sends the missed packets at once, and so keeps its rate.
 #[test]
 fn packets_that_fell_due_leave_together() {
     let rate = json!({"rate_mbps": 12.0});
@@ -60,7 +61,7 @@ fn packets_that_fell_due_leave_together() {
     }
 }
 
-/// GSO and GRO: packets leave by ten, and are acknowledged by ten where the link keeps them together.
+/// GSO and GRO: packets leave by ten, and are acknowledged by ten if the link keeps them together.
 #[test]
 fn batches_leave_and_are_acknowledged_together() {
     let rate = json!({"rate_mbps": 12.0});
@@ -76,7 +77,7 @@ fn batches_leave_and_are_acknowledged_together() {
     }
 }
 
-/// What a busy host has not read yet is not sent again: it reads what has come before it looks at timers.
+/// A busy host reads the arrivals before it checks timers: packets acknowledged but not read are not sent again.
 #[test]
 fn a_busy_host_has_no_timeouts() {
     for scheme in ["reno", "cubic", "bbr"] {
@@ -87,7 +88,7 @@ fn a_busy_host_has_no_timeouts() {
 }
 
 #[test]
-fn a_host_that_is_always_there_changes_nothing() {
+fn a_host_without_latency_changes_nothing() {
     for scheme in ["cubic", "bbr", "sprout"] {
         let hash = |host: Value| run(&one(scheme, &json!({}), &host, (12.0, 40.0), 5.0)).hash;
         assert_eq!(hash(json!({})), hash(json!({"wakeup": 0, "batch": 1, "busy": 0})), "{scheme}");

@@ -1,4 +1,4 @@
-//! Where intervals end: what arrives at that very time belongs to the next one.
+//! Ends of intervals: acknowledgements that arrive at that time belong to the next one.
 
 use ccgym_core::Timestamp;
 use ccgym_sim::Simulator;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::common::{agent, learners, secs, uncapped};
 
-/// A window of one packet on a path of 100 ms without a bottleneck: an acknowledgement every 100 ms exactly.
+/// Make a window of one packet on a path of 100 ms without a bottleneck: an acknowledgement every 100 ms exactly.
 fn simulator(interval_ms: u64) -> Simulator {
     let agent = agent(&json!({
         "name": "still",
@@ -23,7 +23,7 @@ fn simulator(interval_ms: u64) -> Simulator {
     learners(&agent, &spec)
 }
 
-/// Packets acknowledged in each interval of the first two seconds.
+/// Return the packets acknowledged in each interval of the first two seconds.
 fn acknowledged(interval_ms: u64) -> Vec<u64> {
     let mut simulator = simulator(interval_ms);
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ fn acknowledged(interval_ms: u64) -> Vec<u64> {
 }
 
 #[test]
-fn what_arrives_as_an_interval_ends_belongs_to_the_next() {
+fn acknowledgements_at_an_intervals_end_belong_to_the_next() {
     // After the handshake, acknowledgements at 200, 300, … ms: each is in the interval that begins then.
     assert_eq!(acknowledged(100)[..5], [0, 0, 1, 1, 1]);
     assert_eq!(acknowledged(200)[..4], [0, 2, 2, 2]);

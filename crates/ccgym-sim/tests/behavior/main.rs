@@ -1,4 +1,4 @@
-//! What simulations do, in one program: each program of its own would hold all schemes once more.
+//! All tests of simulations in one program: each further program would hold all schemes once more.
 
 mod agent_batch;
 mod agent_labels;

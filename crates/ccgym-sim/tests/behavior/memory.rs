@@ -1,6 +1,6 @@
-//! Simulations leave no memory behind, and a long one needs no more than a short one.
+//! Simulations leak no memory, and a long one needs no more than a short one.
 
-// Counting what is allocated takes an allocator, which takes unsafe code; it forwards to the system's.
+// An allocator that counts needs unsafe code; it forwards to the system's.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,7 +13,7 @@ use serde_json::json;
 struct Counting;
 
 thread_local! {
-    /// Bytes that this thread has allocated and not freed: other tests run meanwhile, in threads of their own.
+    /// Bytes that this thread has allocated and not freed: other tests run in other threads.
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -46,7 +46,7 @@ fn live() -> isize {
 
 #[test]
 fn memory_does_not_grow() {
-    // A thousand simulations, with everything recorded, leave not a byte.
+    // A thousand simulations, with everything recorded, leak no byte.
     let short = |seed: u64| {
         let outcome = run(&spec(json!({
             "seed": seed,
@@ -72,7 +72,7 @@ fn memory_does_not_grow() {
         assert_eq!(live(), before, "after simulation {seed}");
     }
 
-    // Ten times as long, with nothing recorded: the same memory, but for a ring that may still double. After some
+    // Ten times as long, with nothing recorded: the same memory, except for a ring that may still double. After some
     // 180,000 packets more, a leak of three bytes per packet would show.
     for scheme in ["reno", "cubic", "vegas", "bbr", "copa"] {
         for profile in ["tcp", "udp"] {

@@ -1,12 +1,12 @@
-//! What a receiver gains that misbehaves, beside an honest one of the same scheme.
+//! The gain of a misbehaving receiver next to an honest one of the same scheme.
 
 use crate::common::{create, run, Net};
 use ccgym_run::RunSpec;
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
-/// Two flows of Reno over 12 Mbit/s and 40 ms with a queue of 40 packets; `lie` is what the second one's receiver does. Where
-/// losses are hidden, nothing but their buffers of 1 MB ends slow start.
+/// Make two flows of Reno over 12 Mbit/s and 40 ms with a queue of 40 packets; `lie` is the misbehavior of the second
+/// one's receiver. With hidden losses only their buffers of 1 MB end slow start.
 fn beside(lie: &Value) -> RunSpec {
     let honest = json!({"scheme": "reno", "send_buffer": 1_000_000});
     let mut second = honest.clone();
@@ -18,7 +18,7 @@ fn beside(lie: &Value) -> RunSpec {
     net.spec(&json!([honest, second]), 60.0)
 }
 
-/// Part of the second flow in what both received.
+/// Return the second flow's share of the bytes that both received.
 fn share(lie: &Value) -> f64 {
     let outcome = run(&beside(lie));
     let [first, second] = [0, 1].map(|i| outcome.flows[i].received.unique_bytes as f64);
@@ -42,7 +42,7 @@ fn hidden_losses_take_the_link() {
 
 #[test]
 fn the_path_of_a_misbehaving_flow_is_that_of_an_honest_one() {
-    // With nothing to hide, hiding changes nothing, also where all is carried in one go.
+    // With no losses, hiding them has no effect, also if packets are carried in one call.
     let alone = |lie: Value| {
         let mut run = beside(&lie);
         run.flows.remove(0);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{json, Value};
 
-/// A link of `mbps` with a buffer of `packets`, and `delay_ms` in each direction.
+/// Make a link of `mbps` with a buffer of `packets`, and `delay_ms` in each direction.
 fn link(name: &str, mbps: f64, packets: u64, delay_ms: u64) -> Value {
     let link = json!({"kind": "link", "schedule": {"kind": "rate", "rate": (mbps * 1e6) as u64},
                       "queue": {"kind": "droptail", "limit": {"packets": packets}}});
@@ -19,12 +19,12 @@ fn network(links: &[Value], flows: &Value, seconds: f64) -> RunSpec {
                 "record": {"packets": true, "series": 10_000_000}}))
 }
 
-/// Payload rates, Mbit/s.
+/// Return the payload rates, Mbit/s.
 fn rates(outcome: &Outcome, seconds: f64) -> Vec<f64> {
     outcome.flows.iter().map(|f| f.received.unique_bytes as f64 * 8e-6 / seconds).collect()
 }
 
-/// What came in leaves, is dropped, or waits; what leaves a link comes to the next one of its route.
+/// Check that packets into a link leave, are dropped, or wait; those that leave reach the route's next link.
 fn check_conservation(outcome: &Outcome) {
     for link in &outcome.links {
         for (kind, c) in &link.elements {
@@ -74,8 +74,8 @@ fn the_slowest_link_is_the_bottleneck() {
     assert!(rates[0] < 5.0 && rates[1] > 13.0, "{rates:?}");
 }
 
-/// A reverse flow takes the way of the acknowledgements: they queue behind its data, and one direction's load is no
-/// limit to the other's.
+/// A reverse flow takes the way of the acknowledgements: they queue behind its data, and the load of one direction does
+/// not limit the other.
 #[test]
 fn flows_in_both_directions() {
     let both = |flows: Value| {
@@ -100,7 +100,7 @@ fn flows_in_both_directions() {
     assert!(mean_delay(&with) > 20.0, "acknowledgements wait behind the other flow's data: {}", mean_delay(&with));
 }
 
-/// Few cases, always the same.
+/// Set few cases, always the same.
 fn cases(n: u32) -> ProptestConfig {
     ProptestConfig { cases: n, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -158,7 +158,7 @@ proptest! {
         prop_assert_eq!(format!("{:?}", plain.series), format!("{:?}", network.series));
     }
 
-    /// Over any routes packets are neither lost nor made: what the links passed on is what was received.
+    /// Over any routes packets are conserved: those that the links passed on are received.
     #[test]
     fn packets_are_conserved_over_routes(
         links in prop::collection::vec((elements(), elements()), 2..4),
@@ -200,12 +200,12 @@ proptest! {
         let received: u64 = outcome.flows.iter().map(|f| f.received.packets).sum();
         prop_assert_eq!((data.entered.len() as u64, sent - received), (sent, gone(&data.left)));
         check_conservation(&outcome);
-        // The same once more is the same.
+        // A second run gives the same outcome.
         prop_assert_eq!(format!("{:?}", run(&spec)), format!("{outcome:?}"));
     }
 }
 
-/// A link with something to send never rests: two flows that ask for more than it has get all of it.
+/// A link with packets to send is never idle: two flows that ask for more than its capacity get all of it.
 #[test]
 fn a_shared_link_is_never_idle() {
     let links = [link("a", 100.0, 500, 1), link("b", 10.0, 50, 5), link("c", 100.0, 500, 1)];

@@ -1,4 +1,4 @@
-//! A parking lot of three links next to ns-3.37: one long NewReno flow over all of them, one cross flow over each.
+//! A parking lot of three links compared with ns-3.37: one long NewReno flow over all, one cross flow over each.
 //!
 //! The values are from `tests/differential/record/ns3/parking_lot.cc`, built against Debian's package libns3-dev 3.37-2:
 //!
@@ -6,8 +6,8 @@
 //!         -lns3-traffic-control -lns3-network -lns3-core
 //!     for stagger in 100 107 114 121 128 135 142 149; do ./parking_lot --delay=5 --stagger=$stagger; done
 //!
-//! What the long flow gets is chaotic: it hangs on when the flows start, 0.10 to 0.35 Mbit/s in ns-3, 0.10 to 0.56 in
-//! ours. Compared are medians over starts.
+//! The long flow's rate is chaotic: it depends on when the flows start, 0.10 to 0.35 Mbit/s in ns-3, 0.10 to 0.56 in
+//! ours. The test compares medians over starts.
 
 use crate::common::{run, secs, spec};
 use serde_json::{json, Value};
@@ -66,7 +66,7 @@ fn a_parking_lot_is_that_of_ns3() {
         let cross = (median(ours.iter().map(|o| o.0[flow])), median(NS3.iter().map(|n| n.1[flow])));
         assert!((cross.0 / cross.1 - 1.0).abs() < 0.03, "cross flow {flow}: {cross:?}");
     }
-    // What a link carries does not hang on who sends it.
+    // The load of a link does not depend on the flow that sends it.
     for link in 0..3 {
         let carried = |rates: &[f64; 4]| rates[0] + rates[link + 1];
         let load = (median(ours.iter().map(|o| carried(&o.0))), median(NS3.iter().map(|n| carried(&n.1))));

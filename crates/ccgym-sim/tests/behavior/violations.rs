@@ -1,4 +1,4 @@
-//! Violations by flows under stress, and which of them `violations.md` expects.
+//! Violations by flows under stress, and the ones that `violations.md` expects.
 
 use crate::common::cells;
 
@@ -11,11 +11,11 @@ pub enum About {
     Window,
     /// Fewer packets acknowledged than expected once the trouble is over.
     Progress,
-    /// What no scheme may do.
+    /// Errors that are never allowed.
     Nonsense,
 }
 
-/// Something wrong: what about, the number found, and the whole in words.
+/// A violation: its kind, the number found, and a description.
 #[derive(Debug)]
 pub struct Finding {
     pub about: About,
@@ -29,7 +29,7 @@ impl Finding {
     }
 }
 
-/// A finding with its flow and the trouble that it was in.
+/// A finding with its flow and trouble.
 #[derive(Debug)]
 pub struct Violation {
     pub flow: String,
@@ -39,7 +39,7 @@ pub struct Violation {
 
 const TABLES: &str = include_str!("violations.md");
 
-/// Whether a line (flow, trouble, about, bound) covers a violation.
+/// True if a line (flow, trouble, about, bound) covers a violation.
 fn covers(line: &[&str], violation: &Violation) -> bool {
     let [flow, trouble, about, bound] = line[..] else { panic!("{line:?} are not four cells") };
     let bound: f64 = bound.parse().expect(bound);
@@ -52,7 +52,7 @@ fn covers(line: &[&str], violation: &Violation) -> bool {
     within && about == format!("{of:?}") && flow == violation.flow && trouble == violation.trouble
 }
 
-/// Panics unless each violation is expected by a line under this heading of the tables, and each line covers one.
+/// Panic unless each violation is expected by a line under this heading of the tables, and each line covers one.
 pub fn judge(violations: &[Violation], heading: &str) {
     let section = TABLES.split("\n## ").find_map(|text| text.strip_prefix(heading)).expect(heading);
     let known: Vec<_> = cells(section).map(|(_, line)| line).filter(|line| line[0] != "Flow").collect();

@@ -1,7 +1,7 @@
-//! What the integration tests share: the base link L1, steady-state means, a scheme that watches another one, and a
+//! Common parts of the integration tests: the base link L1, steady-state means, a wrapper that checks a scheme, and a
 //! path that the test changes.
 
-// Each test binary uses its own part.
+// Each test binary uses a part of this.
 #![allow(dead_code)]
 
 pub mod test_path;
@@ -18,7 +18,7 @@ use ccgym_schemes::{create_with, Resources};
 use ccgym_sim::Simulator;
 use serde_json::{json, Value};
 
-/// Whether `make test-all` runs: then the tests search longer.
+/// True in `make test-all`: then the tests search longer.
 pub fn all_tests() -> bool {
     std::env::var_os("CCGYM_TEST_ALL").is_some()
 }
@@ -27,7 +27,7 @@ pub fn all_tests() -> bool {
 pub const MSS: f64 = 1500.0;
 /// Bandwidth-delay product of L1 (12 Mbit/s, 40 ms) in packets.
 pub const BDP: u64 = 40;
-/// What happens before this is start-up.
+/// Length of the start-up, seconds.
 pub const WARM_UP_S: f64 = 10.0;
 
 pub fn secs(s: f64) -> u64 {
@@ -46,18 +46,18 @@ pub fn simulator(spec: &RunSpec) -> Simulator {
     Simulator::new(spec, &|_| None, &create).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What the first flow's scheme shows of itself under `name`.
+/// Return the first flow's observable `name`.
 pub fn observable(sim: &Simulator, name: &str) -> f64 {
     let all = sim.sender(0).cca().observables();
     all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
 }
 
-/// An agent's specification.
+/// Parse an agent's specification.
 pub fn agent(value: &Value) -> AgentSpec {
     AgentSpec::from_json(&value.to_string()).unwrap_or_else(|e| panic!("the test's own agent: {e}"))
 }
 
-/// A simulator whose flows of scheme `learned` wait for the decisions of `agent`.
+/// Make a simulator whose flows of scheme `learned` wait for the decisions of `agent`.
 pub fn learners(agent: &AgentSpec, spec: &RunSpec) -> Simulator {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent.clone()))), ..Resources::default() };
     let scheme = |f: &FlowSpec| create_with(&f.scheme, &f.params, &resources);
@@ -74,15 +74,15 @@ pub fn flow(scheme: &str, params: &Value) -> Value {
     json!({"scheme": scheme, "params": params})
 }
 
-/// `n` flows of one scheme that start a millisecond after each other.
+/// Make `n` flows of one scheme that start a millisecond after each other.
 pub fn flows(n: u64, scheme: &str, params: &Value) -> Value {
     (0..n).map(|i| json!({"scheme": scheme, "params": params, "start": i * 1_000_000})).collect()
 }
 
-/// A bottleneck and its surroundings, with the same delay on both ways.
+/// A bottleneck with the same delay on both ways.
 #[derive(Clone)]
 pub struct Net {
-    /// What the link has besides rate and queue.
+    /// Fields of the link besides rate and queue.
     pub link: Value,
     /// Rate of the link, bit/s, or its steps.
     pub rate: Value,
@@ -98,7 +98,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// A link with a drop-tail of `packets`.
+    /// Make a link with a drop-tail queue of `packets`.
     pub fn new(mbps: f64, rtt_ms: f64, packets: u64) -> Self {
         Self {
             link: json!({"kind": "link"}),
@@ -124,13 +124,13 @@ impl Net {
     }
 }
 
-/// L1 with a drop-tail buffer of `buffer` BDP. One packet at least: a link without any buffer would refuse the second
-/// of the two packets that a growing window releases at once.
+/// Make L1 with a drop-tail buffer of `buffer` BDP, at least one packet: a link without any buffer would drop the
+/// second of the two packets that a growing window releases at once.
 pub fn l1(buffer: f64, flows: &Value, seconds: f64) -> RunSpec {
     Net::new(12.0, 40.0, ((buffer * BDP as f64).round() as u64).max(1)).spec(flows, seconds)
 }
 
-/// A path without any link: random loss and 40 ms.
+/// Make a path without any link: random loss and 40 ms.
 pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> RunSpec {
     let net = Net { loss: json!(loss), record: json!({"series": 10_000_000}), ..Net::new(1.0, 40.0, 1) };
     let mut spec = RunSpec { seed, ..net.spec(flows, seconds) };
@@ -138,7 +138,7 @@ pub fn uncapped(loss: f64, seed: u64, flows: &Value, seconds: f64) -> RunSpec {
     spec
 }
 
-/// Milliseconds that each packet of a flow spends in queue and transmission from `start` seconds on, sorted.
+/// Return the milliseconds of each packet of a flow in queue and transmission from `start` seconds on, sorted.
 pub fn waits(outcome: &Outcome, flow: u32, rtt_ms: f64, start: f64) -> Vec<f64> {
     let log = outcome.data.as_ref().expect("packets are recorded");
     let propagation = secs(rtt_ms / 2e3);
@@ -150,7 +150,7 @@ pub fn waits(outcome: &Outcome, flow: u32, rtt_ms: f64, start: f64) -> Vec<f64> 
     waits
 }
 
-/// The cells of each line of the tables of a text, and the heading above it.
+/// Return the cells of each line of the tables of a text, and the heading above it.
 pub fn cells(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
     let mut heading = "";
     text.lines().filter_map(move |line| {
@@ -165,11 +165,11 @@ pub fn cells(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
 pub struct Steady {
     /// Acknowledged, Mbit/s, per flow.
     pub rates: Vec<f64>,
-    /// Window in force, packets, per flow.
+    /// Mean window, packets, per flow.
     pub windows: Vec<f64>,
-    /// Waiting at the bottleneck, packets.
+    /// Mean queue at the bottleneck, packets.
     pub mean_queue: f64,
-    /// The same at its largest.
+    /// Max queue at the bottleneck, packets.
     pub max_queue: u64,
     /// Packets dropped at the bottleneck.
     pub drops: u64,
@@ -180,7 +180,7 @@ impl Steady {
         Self::since(outcome, WARM_UP_S)
     }
 
-    /// Means after `start` seconds.
+    /// Return the means after `start` seconds.
     pub fn since(outcome: &Outcome, start: f64) -> Self {
         let series = outcome.series.as_ref().expect("series are recorded");
         let from = series.t.iter().position(|&t| t >= secs(start)).expect("the run outlasts the warm-up");
@@ -206,13 +206,13 @@ impl Steady {
     }
 }
 
-/// Jain's index of fairness.
+/// Return Jain's index of fairness.
 pub fn jain(x: &[f64]) -> f64 {
     let sum: f64 = x.iter().sum();
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
 
-/// For `tools/published.py`.
+/// Print a result for `tools/published.py`.
 #[allow(clippy::print_stdout)]
 pub fn print_expected(test: &str, what: &str, found: f64, expected: f64, tolerance: f64) {
     println!("EXPECTED {test}: {what}: {expected} within {tolerance}, found {found}");
@@ -228,40 +228,40 @@ pub fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     );
 }
 
-/// A window of so many bytes is none: pacing alone decides.
+/// A window of this many bytes counts as unlimited: only pacing decides.
 pub const NO_LIMIT: u64 = 100_000_000;
 
 // ---- a watched scheme -------------------------------------------------------------------------------------------
 
-/// What a [`Watched`] scheme went through.
+/// Records of a [`Watched`] scheme.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Per recovery episode: bytes in flight at the loss, window before it, window after it.
     pub cuts: Vec<(u64, u64, u64)>,
     /// Packets sent beyond the window while the window alone decided.
     pub beyond_window: u64,
-    /// The widest window that was no more than a number of bytes, and whether there was one without limit.
+    /// Max window below [`NO_LIMIT`], bytes, and true if there was an unlimited one.
     pub max_window: u64,
     pub unlimited: bool,
-    /// The highest pacing rate, and the most bytes in flight.
+    /// Max pacing rate, and max bytes in flight.
     pub max_pacing_bps: u64,
     pub max_in_flight: u64,
-    /// Acknowledged bytes that the event and the counters disagree about, and other nonsense.
+    /// Differences between acknowledged bytes of events and counters, and other errors.
     pub nonsense: Vec<String>,
-    /// Bytes that may be in flight when the next event comes, by the windows since the last one.
+    /// Max bytes in flight at the next event, by the windows since the last one.
     allowed: u64,
 }
 
-/// Passes everything on to another scheme and keeps notes.
+/// Forwards all calls to another scheme and records them.
 #[derive(Clone)]
 pub struct Watched {
     inner: Box<dyn CongestionControl>,
     seen: Arc<Mutex<Seen>>,
     recovery: bool,
     timed_out: bool,
-    /// Acknowledgements so far.
+    /// Number of acknowledgements.
     acks: u64,
-    /// Observables that are not a number at the start.
+    /// Observables that are NaN at the start.
     unknown: Vec<&'static str>,
 }
 
@@ -272,20 +272,20 @@ impl Watched {
 }
 
 impl Watched {
-    /// Note whether more was sent than the window allowed since the last event.
+    /// Record it if more was sent than the window allowed since the last event.
     fn check(&mut self, in_flight: u64) {
-        // During fast recovery PRR decides, where the scheme lets it.
+        // During fast recovery PRR limits sending, if the scheme uses it.
         let metered = self.recovery && !self.timed_out && self.inner.capabilities().prr;
         let mut seen = self.seen.lock().expect("one thread");
         seen.beyond_window += u64::from(!metered && in_flight > seen.allowed);
     }
 
-    /// From now on `in_flight` bytes may be in flight, and what the window allows.
+    /// Allow the current `in_flight` bytes, and those of the window.
     fn allow(&mut self, in_flight: u64) {
         self.seen.lock().expect("one thread").allowed = in_flight;
     }
 
-    /// Note the extremes of decisions and flight, and now and then look at what the scheme shows of itself.
+    /// Record the extremes of decisions and flight, and check the observables at intervals.
     fn note(&mut self, now: Timestamp, in_flight: u64) {
         let Control { cwnd, pacing_rate, .. } = self.inner.control();
         let mut seen = self.seen.lock().expect("one thread");
@@ -297,7 +297,7 @@ impl Watched {
         seen.max_in_flight = seen.max_in_flight.max(in_flight);
         self.acks += 1;
         if self.acks % 64 == 0 && seen.nonsense.is_empty() {
-            // What may be unknown is unknown at the start.
+            // Only values that are NaN at the start may be NaN later.
             let undefined = |(key, value): &(&'static str, f64)| value.is_nan() && !self.unknown.contains(key);
             let undefined = self.inner.observables().into_iter().find(undefined);
             seen.nonsense.extend(undefined.map(|(key, _)| format!("{key} is not a number at {now:?}")));
@@ -345,7 +345,7 @@ impl CongestionControl for Watched {
         self.allow(0);
         self.note(event.now, event.prior_in_flight);
     }
-    /// Read after each event, so that what is sent until the next one may fill this window.
+    /// Read after each event, so that packets sent until the next one may fill this window.
     fn control(&self) -> Control {
         let control = self.inner.control();
         let mut seen = self.seen.lock().expect("one thread");
@@ -355,7 +355,7 @@ impl CongestionControl for Watched {
     }
 }
 
-/// Run with every scheme watched; one record per flow.
+/// Run with every scheme wrapped; returns one record per flow.
 pub fn run_watched(spec: &RunSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
     let records = Mutex::new(Vec::new());
     let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {

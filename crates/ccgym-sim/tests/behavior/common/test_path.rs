@@ -1,5 +1,5 @@
-//! The real sender and receiver over a path that the test changes as it goes: a bottleneck with a rate and a buffer or
-//! a token bucket, losses and detours that the test picks, acknowledgements in batches, an application with a rate.
+//! The real sender and receiver over a path that the test changes while it runs: a bottleneck with a rate and a buffer
+//! or a token bucket, chosen losses and detours, acknowledgements in batches, an application with a rate. The
 //! The simulator's paths cannot follow the state of a scheme, as some published test cases ask, and the loss models of
 //! RFC 9438 §5 are deterministic, which no path element is.
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::{secs, MSS};
 
-/// What crosses the path.
+/// A packet or acknowledgement on the path.
 #[derive(Debug)]
 enum Crossing {
     Data(Packet),
     Home(Ack),
 }
 
-/// A policer: drops what finds no token, and delays nothing.
+/// A policer: drops packets without a token, and delays none.
 #[derive(Debug)]
 pub struct Policer {
     pub mbps: f64,
@@ -36,33 +36,33 @@ pub struct TestPath {
     pub one_way: TimeSpan,
     /// Rate of the bottleneck.
     pub mbps: f64,
-    /// Packets that may wait at it.
+    /// Max waiting packets at the bottleneck.
     pub buffer: usize,
     pub policer: Option<Policer>,
     /// Rate of the application; `None`: it has data always, or never.
     app_mbps: Option<f64>,
     app_next: Timestamp,
-    /// Acknowledgements leave together, once per this time.
+    /// Interval at which acknowledgements leave together.
     pub batch: TimeSpan,
-    /// Acknowledgements wait until [`TestPath::release`].
+    /// True if acknowledgements wait until [`TestPath::release`].
     pub hold: bool,
     held: Vec<Ack>,
-    /// Loses one packet of this many, evenly; zero: none.
+    /// One packet of this many is lost, evenly; zero: none.
     pub lose_every: u64,
-    /// Every packet that now leaves the bottleneck takes this much longer.
+    /// Additional delay of packets that now leave the bottleneck.
     pub detour: TimeSpan,
     departures: VecDeque<Timestamp>,
-    /// When the bottleneck has sent all that it has, and for how long it had nothing before that.
+    /// Time at which the bottleneck becomes idle, and its idle time before that.
     busy_until: Timestamp,
     idle_before: TimeSpan,
     crossing: BTreeMap<(Timestamp, u64), Crossing>,
     count: u64,
-    /// Packets dropped at the bottleneck or on purpose.
+    /// Packets dropped at the bottleneck or by the test.
     pub dropped: u64,
 }
 
 impl TestPath {
-    /// 40 ms there and back, until the test says otherwise.
+    /// Make a path with an RTT of 40 ms.
     pub fn new(scheme: &str, params: &Value, mbps: f64, buffer: usize) -> Self {
         Self::with_window(scheme, params, 10, mbps, buffer)
     }
@@ -115,7 +115,7 @@ impl TestPath {
         TimeSpan::from_secs_f64(MSS * 8e-6 / mbps)
     }
 
-    /// When the packet that arrives at the bottleneck now leaves it.
+    /// Return when the packet that arrives at the bottleneck now leaves it.
     fn pass(&mut self) -> Option<Timestamp> {
         if let Some(policer) = &mut self.policer {
             let refill = policer.mbps * 1e6 / 8.0 * self.now.since(policer.since).as_secs_f64();
@@ -140,7 +140,7 @@ impl TestPath {
         Some(self.busy_until)
     }
 
-    /// For how long the bottleneck has had nothing to send so far.
+    /// Return the idle time of the bottleneck so far.
     pub fn bottleneck_idle(&self) -> TimeSpan {
         self.idle_before + self.now.since(self.busy_until)
     }
@@ -161,33 +161,33 @@ impl TestPath {
         }
     }
 
-    /// From now on the application always has data.
+    /// Give the application data without end.
     pub fn greedy(&mut self) {
         self.app_mbps = None;
         self.sender.write(u64::MAX / 2);
     }
 
-    /// From now on it never has any.
+    /// Stop the application's data.
     pub fn pause(&mut self) {
         self.app_mbps = None;
         self.sender.withdraw();
     }
 
-    /// From now on it has `mbps`.
+    /// Limit the application to `mbps`.
     pub fn app_limit(&mut self, mbps: f64) {
         self.sender.withdraw();
         self.app_mbps = Some(mbps);
         self.app_next = self.now;
     }
 
-    /// Nothing happens for `span`: for a path and an application that have nothing to do.
+    /// Advance the clock by `span` without events.
     pub fn idle(&mut self, span: TimeSpan) {
         self.send(&mut |_, _| false);
         assert!(self.crossing.is_empty(), "something is on its way");
         self.now += span;
     }
 
-    /// The acknowledgements that waited arrive at once, the newest before all others.
+    /// Deliver the acknowledgements that waited at once, the newest first.
     pub fn release(&mut self) {
         self.hold = false;
         for ack in std::mem::take(&mut self.held).into_iter().rev() {
@@ -248,7 +248,7 @@ impl TestPath {
         (self.sender.stats().acked_packets - before) as f64 * 2.0 * self.one_way.as_secs_f64() / (to - from)
     }
 
-    /// Run until `met`, looked at after each event; panics if that takes longer than `seconds`.
+    /// Run until `met` is true after an event; panics if that takes longer than `seconds`.
     pub fn until(&mut self, what: &str, seconds: f64, mut met: impl FnMut(&Self) -> bool) -> TimeSpan {
         let start = self.now;
         while !met(self) {
@@ -259,7 +259,7 @@ impl TestPath {
         self.now.since(start)
     }
 
-    /// Run for `seconds`, and show each event; the rate at which data was acknowledged, Mbit/s.
+    /// Run for `seconds`, and call `look` after each event; returns the acknowledged rate, Mbit/s.
     pub fn watch(&mut self, seconds: f64, mut look: impl FnMut(&Self)) -> f64 {
         let end = self.now + TimeSpan::from_secs_f64(seconds);
         let before = self.sender.stats().acked_bytes;
@@ -279,12 +279,12 @@ impl TestPath {
         all.iter().find(|(key, _)| *key == name).unwrap_or_else(|| panic!("{name} in {all:?}")).1
     }
 
-    /// In flight, packets.
+    /// Return the packets in flight.
     pub fn in_flight(&self) -> f64 {
         self.sender.in_flight() as f64 / MSS
     }
 
-    /// Window, packets.
+    /// Return the window, packets.
     pub fn window(&self) -> f64 {
         self.sender.control().cwnd as f64 / MSS
     }
