@@ -125,6 +125,10 @@ def _in_module(file: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str
                 texts += local * any(text == "  {found}" for text in texts)
                 for one in _codes(code, f"{file}:{node.lineno}"):
                     yield one, f"{name} in {file}", texts
+            elif name == "explained":
+                kind, _, code = node.args
+                texts = [f"  {one.arg}: {template(one.value)}" for one in node.keywords if one.arg]
+                yield template(code), f"{ast.unparse(kind)} in {file}", ["  {what the native core says}", *texts]
             elif name in makers:
                 values = [getattr(one, "value", None) for one in node.args]
                 code = next((str(one) for one in values if one in CODES), makers[name])

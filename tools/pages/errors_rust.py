@@ -1,6 +1,6 @@
 """The snapshot of all texts of errors in the Rust crates; ``errors`` makes that of Python.
 
-It reads the sources without their tests, and collects by file: the attributes ``#[error("…")]``; the texts in every
+It reads the sources without their tests, and collects by file: the texts in every
 call that makes one of :data:`KINDS`, in calls of the file's functions and closures that do so, and in what is chained
 to them (``.expected(…)``, ``.hint(…)``, ``.coded(…)``); and texts that got a name such as ``found`` or ``hint`` before.
 What is put into a text stands in it as in the source.
@@ -17,19 +17,18 @@ from pages.markdown import ROOT
 SNAPSHOT = "tests/snapshots/errors-rust.txt"
 
 KINDS = {
-    "NetError::new": "run-failed",
-    "SpecError::new": "invalid-value",
-    "SpecError::ensure": "invalid-value",
-    "SpecError::unknown": "unknown-name",
-    "PolicyError::new": "policy-unreadable",
-    "SchemeError::InvalidCombination": "parameter-invalid",
-    "TableError": "parameter-invalid",
+    "Error::of": "",
+    "Error::new": "invalid-value",
+    "Error::ensure": "invalid-value",
+    "Error::unknown": "",
+    "unreadable": "policy-unreadable",
+    "impossible": "parameter-invalid",
     "PyValueError::new_err": "",
     "PyRuntimeError::new_err": "",
     "value_error": "",
     "context": "system-call-failed",
 }
-"""What makes an error, and its code unless ``.coded(…)`` gives another one; empty where Python gives it."""
+"""What makes an error, and its code unless its first text or ``.coded(…)`` is one; empty where Python gives it."""
 
 OWN = {*CODES, "invalid-value"}
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -37,10 +36,9 @@ TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*")|(?P<char>'(?:[^'\\]|\\[^u]|\\u\{\w+\})')|(?P<note>//[^\n]*)""", re.DOTALL
 )
 TESTS = re.compile(r"^ *#\[cfg\(test\)\]\n(?: *#\[.*\n)* *mod ", re.MULTILINE)
-ERRORS = r"(?:Net|Spec|Policy|Table|Scheme)Error\b"
+ERRORS = r"\bError\b"
 CHAINED = re.compile(r"\s*\.(expected|hint|coded)(?=\()")
 NAMED = re.compile(r"\blet (found|expected|hint|message|heard|when)\b[^=;]*= (?=[^;]*\")")
-ATTRIBUTE = re.compile(r"#\[error(?=\()")
 
 
 def _source(text: str) -> str:
@@ -85,9 +83,6 @@ def entries() -> Iterator[tuple[str, str, tuple[str, ...]]]:
         if path.name in ("tests.rs", "testing.rs") or path.name.startswith("recorded_"):
             continue
         file, text = path.relative_to(ROOT).as_posix(), _source(path.read_text(encoding="utf-8"))
-        for one in ATTRIBUTE.finditer(text):
-            if texts := _texts(text[one.end() : _end(text, one.end())]):
-                yield "", f"#[error] in {file}", tuple(texts)
         for one in NAMED.finditer(text):
             if texts := _texts(text[one.end() : _end(text, one.end())], f"{one[1]}: "):
                 yield "", f"let in {file}", tuple(texts)
