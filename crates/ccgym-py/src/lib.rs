@@ -1,4 +1,4 @@
-//! Python face of the native core, and nothing else: conversions, and the GIL released around long work.
+//! Python interface of the native core: conversions, and the GIL released during long work.
 //!
 //! Start with `simulate.rs`. May import every crate but `ccgym-quic`; no crate imports it, the package `ccgym` loads it.
 
@@ -20,13 +20,13 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// ValueError, whose attribute `code` says what is wrong.
+/// Make a ValueError with the error's code in its attribute `code`.
 fn coded_error(code: &str, error: impl std::fmt::Display) -> PyErr {
     let raised = value_error(error);
     Python::attach(|py| raised.value(py).setattr("code", code)).err().unwrap_or(raised)
 }
 
-/// A refused description, with its code.
+/// Make the exception of an invalid description, with its code.
 fn spec_error(error: ccgym_core::SpecError) -> PyErr {
     coded_error(error.code, &error)
 }

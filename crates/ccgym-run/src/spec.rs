@@ -40,7 +40,7 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// Flows, in order of their index.
     pub flows: Vec<FlowSpec>,
-    /// What to record.
+    /// Records of the run.
     #[serde(default)]
     pub record: RecordSpec,
     /// Bytes that the simulation may hold: packets in flight, logs, series, flows.
@@ -75,11 +75,11 @@ pub struct FlowSpec {
     #[serde(default)]
     #[schemars(skip)]
     pub params: Map<String, Value>,
-    /// When it starts.
+    /// Start.
     #[serde(default)]
     #[schemars(skip)]
     pub start: Timestamp,
-    /// When it stops sending; the end of the run if absent.
+    /// End of sending; the end of the run if absent.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub stop: Option<Timestamp>,
@@ -112,7 +112,7 @@ pub struct FlowSpec {
     /// … or after this time, whichever comes first.
     #[serde(default = "forty_ms")]
     pub ack_delay: TimeSpan,
-    /// Number of packets at the start that are acknowledged immediately all the same (Linux: 16).
+    /// Number of packets at the start that are acknowledged immediately anyway (Linux: 16).
     #[serde(default)]
     pub quick_acks: u32,
     /// A receiver that misbehaves sends each acknowledgement so many times (ACK division, duplicate acknowledgements).
@@ -143,7 +143,7 @@ pub struct FlowSpec {
     #[serde(default)]
     #[schemars(range(min = 1), extend("format" = "bytes"))]
     pub send_buffer: Option<u64>,
-    /// What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
+    /// Rule for sending during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
     /// arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then nothing until no more
     /// than the reduced window is in flight).
     #[serde(default)]
@@ -152,10 +152,10 @@ pub struct FlowSpec {
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
     pub initial_window: u32,
-    /// How its host serves it: `program`, `kernel`, `quic`, or what of it is not immediate. Simulated only.
+    /// Its host: `program`, `kernel`, `quic`, or the parts of it with latency. Simulated only.
     #[serde(default)]
     pub host: HostSpec,
-    /// What differs from the profile.
+    /// Differences from the profile.
     #[serde(default)]
     #[schemars(skip)]
     pub transport: TransportSpec,
@@ -207,7 +207,7 @@ pub enum Profile {
     Ns3,
 }
 
-/// What to record; nothing by default.
+/// Records of a run; none by default.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSpec {

@@ -155,7 +155,7 @@ impl Actions {
         }
     }
 
-    /// Return the numbers of `action` within their bounds, an index rounded; `None` if their size or values are invalid.
+    /// Return the numbers of `action` within their bounds, an index rounded; `None` if it is invalid.
     pub(crate) fn read(&self, action: &[f32]) -> Option<[f64; 2]> {
         let choices = self.map.choices();
         let size = if choices.is_some() { 1 } else { self.map.size() };

@@ -38,7 +38,7 @@ pub enum SizeSpec {
         /// Mean.
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         mean: u64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,
@@ -51,7 +51,7 @@ pub enum SizeSpec {
         /// Shape; up to 1 the mean is only finite because of `max`.
         #[schemars(range(min = 0.1, max = 100.0))]
         shape: f64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,
@@ -64,7 +64,7 @@ pub enum SizeSpec {
         /// Standard deviation of the natural logarithm.
         #[schemars(range(min = 0.0, max = 10.0))]
         sigma: f64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,

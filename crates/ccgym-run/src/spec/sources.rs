@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Profile, SizeSpec};
 
-/// What a flow's application does.
+/// The application of a flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Source")]
@@ -107,7 +107,7 @@ pub struct MediaSpec {
     /// Frames per second.
     #[schemars(range(min = 1.0, max = 240.0))]
     pub frame_rate: f64,
-    /// Minimum payload rate of the encoder, whatever the scheme says.
+    /// Minimum payload rate of the encoder, at any target of the scheme.
     #[schemars(range(min = 1))]
     pub min_rate: Rate,
     /// Maximum payload rate of the encoder.
