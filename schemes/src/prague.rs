@@ -87,7 +87,7 @@ impl Rule for Prague {
         self.marked |= event.ce_packets > 0;
         self.unmarked = event.acked_bytes.saturating_sub(event.ce_packets.saturating_mul(window.mss));
         let min = if self.rounds >= TRANSITION_ROUNDS { self.virtual_rtt() } else { TimeSpan::ZERO };
-        // α stays until the first mark; rounds count all the same.
+        // α stays until the first mark, but rounds count.
         let share = self.marks.share;
         if self.marks.observe(event, min) && window.cwnd >= window.ssthresh {
             self.rounds = self.rounds.saturating_add(1);

@@ -24,7 +24,7 @@ class DiscreteMap(declared.Declared):
 
 
 class SignedMultiplyMap(declared.Declared):
-    """Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora)."""
+    """Times 1 + delta·a, or over 1 − delta·a if a is negative (Aurora)."""
 
     kind: Literal["signed_multiply"] = "signed_multiply"
     delta: float = Field(le=1_000_000, gt=0, description="Relative change per unit.")
@@ -63,26 +63,24 @@ class PassiveMap(declared.Declared):
 
 
 AnyMap: TypeAlias = DiscreteMap | SignedMultiplyMap | ExponentialMap | GainOnEstimateMap | PairMap | PassiveMap
-"""How numbers become a rate, a window or a gain."""
+"""Map from numbers to a rate, a window or a gain."""
 
 MapField: TypeAlias = Annotated[AnyMap, declared.OneOf("map", declared.read_map)]
 
 
 class Limits(declared.Declared):
-    """Bounds of what is steered."""
+    """Bounds of the steered quantity."""
 
-    rate: BoundsField = Field(default=(10000.0, 1000000000000.0), description="Of the rate, bit/s.")
-    window: BoundsField = Field(default=(2.0, 1000000.0), description="Of the window, packets.")
-    packets_per_min_rtt: float = Field(
-        default=0.0, ge=0, le=1_000_000, description="Packets per min RTT below which the rate does not fall either."
-    )
-    gain: BoundsField | None = Field(default=None, description="Of the gain; [0.01, 100] unless given.")
+    rate: BoundsField = Field(default=(10000.0, 1000000000000.0), description="Bounds of the rate, bit/s.")
+    window: BoundsField = Field(default=(2.0, 1000000.0), description="Bounds of the window, packets.")
+    packets_per_min_rtt: float = Field(default=0.0, ge=0, le=1_000_000, description="Min rate in packets per min RTT.")
+    gain: BoundsField | None = Field(default=None, description="Bounds of the gain; [0.01, 100] unless given.")
 
 
 class Smoothing(declared.Declared):
-    """How much of the value in force a decision keeps: keep · old + (1 − keep) · new."""
+    """Part of the current value that a decision keeps: keep · old + (1 − keep) · new."""
 
-    min_rtt: TimeField = Field(description="Minimum RTT from which on this counts; the last one that is reached does.")
+    min_rtt: TimeField = Field(description="Min RTT from which on this counts; of several the last one does.")
     keep: float = Field(ge=0, le=1, description="Fraction of the old value.")
 
 
@@ -108,11 +106,11 @@ class Inner(declared.InnerBase):
 
 
 class Action(declared.Declared):
-    """What the agent does."""
+    """The action of an agent."""
 
-    map: MapField = Field(description="How numbers become a rate, a window or a gain.")
-    target: Literal["rate", "cwnd", "both", "gain"] = Field(description="What is steered.")
-    limits: Limits = Field(default=Limits(), description="Bounds of what is steered.")
+    map: MapField = Field(description="Map from numbers to a rate, a window or a gain.")
+    target: Literal["rate", "cwnd", "both", "gain"] = Field(description="The steered quantity.")
+    limits: Limits = Field(default=Limits(), description="Bounds of the steered quantity.")
     bounds: BoundsField = Field(
         default=(-1.0, 1.0), description="Bounds of the numbers, for maps that take real numbers."
     )
@@ -120,18 +118,17 @@ class Action(declared.Declared):
         default=None,
         max_length=100,
         description=(
-            "How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' "
-            "trees)."
+            "Part of the current value that each decision keeps, by the min RTT; nothing unless given (Muses' trees)."
         ),
     )
     pace: Literal["none", "cwnd_over_min_rtt", "cwnd_over_srtt"] = Field(
-        default="none", description="How a steered window is paced."
+        default="none", description="Pacing of a steered window."
     )
     cwnd_cap: Cap | None = Field(default=None, description="Upper bound of the window.")
     inner: Inner | None = Field(
         default=None,
         description=(
-            "Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). "
-            "Or, with the target `gain`, whose queue it scales."
+            "Base scheme whose window the agent overwrites; it continues from there with each acknowledgement (Orca). "
+            "With the target `gain`, the scheme whose queue it scales."
         ),
     )

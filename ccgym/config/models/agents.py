@@ -43,13 +43,11 @@ class RttClock(declared.Declared):
 
     kind: Literal["rtt"] = "rtt"
     multiple: float = Field(le=1000, gt=0, description="Interval over round trip.")
-    of: Literal["mean", "smoothed", "min"] = Field(default="mean", description="Which round trip.")
+    of: Literal["mean", "smoothed", "min"] = Field(default="mean", description="RTT that sets the interval.")
     floor: PeriodField = Field(default=10_000_000, description="Min interval.")
     ceiling: PeriodField | None = Field(
         default=None,
-        description=(
-            "Max interval; unlimited unless given. After a silence the mean round trip is as long as the silence."
-        ),
+        description="Max interval; unlimited unless given. After a silence the mean RTT is as long as the silence.",
     )
     warm_up_rtts: float = Field(
         default=0.0,
@@ -70,7 +68,7 @@ class RttClock(declared.Declared):
 
 
 AnyClock: TypeAlias = FixedClock | RttClock
-"""When decisions are made."""
+"""Times of decisions."""
 
 ClockField: TypeAlias = Annotated[AnyClock, declared.OneOf("clock", declared.read_clock)]
 
@@ -97,17 +95,17 @@ class PacketsPerRttStart(declared.Declared):
 
 
 class SlowStart(declared.Declared):
-    """Doubling each round trip until one of the exits; the agent is not asked before."""
+    """Doubling each round trip until one of the exits; the agent does not decide before."""
 
     kind: Literal["slow_start"] = "slow_start"
     packets: float = Field(default=10.0, ge=1, le=1_000_000_000, description="Packets at first.")
     exit: tuple[Literal["loss", "plateau", "delay"], ...] = Field(
-        default=("loss", "plateau", "delay"), min_length=1, description="What ends it."
+        default=("loss", "plateau", "delay"), min_length=1, description="Events that end it."
     )
 
 
 class InnerStart(declared.Declared):
-    """As the base scheme starts; the agent is not asked before that has left slow start."""
+    """As the base scheme starts; the agent does not decide before that has left slow start."""
 
     kind: Literal["inner"] = "inner"
     gain: float = Field(
@@ -119,13 +117,13 @@ class InnerStart(declared.Declared):
 
 
 class NoneStart(declared.Declared):
-    """As the base scheme starts, the agent being asked from the first interval on."""
+    """As the base scheme starts; the agent decides from the first interval on."""
 
     kind: Literal["none"] = "none"
 
 
 AnyStart: TypeAlias = RateStart | WindowStart | PacketsPerRttStart | SlowStart | InnerStart | NoneStart
-"""How the flow starts."""
+"""Start of the flow."""
 
 StartField: TypeAlias = Annotated[AnyStart, declared.OneOf("start", declared.read_start)]
 
@@ -148,33 +146,31 @@ class RecoveryGuard(declared.Declared):
     )
     near: float = Field(default=2.0, ge=1, le=1_000_000, description="… or up to this multiple of the lower bound.")
     memory: PeriodField = Field(
-        default=60_000_000_000, description="How long the max rate is remembered; silence does not count."
+        default=60_000_000_000, description="Time for which the max rate is remembered; silence does not count."
     )
     patience: PeriodField = Field(
-        default=500_000_000, description="How long the rate must be low, and the path clear, before the first search."
+        default=500_000_000, description="Time of a low rate on a clear path before the first search."
     )
     loss: ProbabilityField = Field(
         default=0.1,
-        description="Loss over that time up to which a path is clear, 0–1; a search ends where loss rises by more.",
+        description="Loss over that time up to which a path is clear, 0–1; a search ends if loss rises by more.",
     )
     lift: float = Field(default=0.9, le=1, gt=0, description="Fraction of the rate found at which the flow is held.")
     hold: PeriodField = Field(
         default=1_000_000_000,
-        description=(
-            "How long it is held there before the agent decides again; doubles each time the rate falls back at once."
-        ),
+        description="Time of holding before the agent decides again; doubles each time the rate falls back at once.",
     )
     max_hold: PeriodField = Field(
         default=16_000_000_000,
         description=(
-            "Max hold, max wait between searches that find nothing, and how long a rate may be low on a path that is "
-            "not clear: twice that the second time, four times from the third on."
+            "Max hold, max wait between searches that find nothing, and time of a low rate on a path that is not "
+            "clear: twice that the second time, four times from the third on."
         ),
     )
 
 
 AnyGuard: TypeAlias = NoneGuard | RecoveryGuard
-"""What lifts the flow off a rate that is too low."""
+"""Guard against a rate that is too low."""
 
 GuardField: TypeAlias = Annotated[AnyGuard, declared.OneOf("guard", declared.read_guard)]
 
@@ -205,18 +201,18 @@ class Phases(declared.Declared):
 
 
 class Agent(declared.Declared):
-    """An agent: when it decides, what it sees, what it does, and what it is rewarded for."""
+    """An agent: clock, observation, action and reward."""
 
     name: str = Field(
         default="agent", min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+-]*$", description="Name."
     )
-    clock: ClockField = Field(description="When it decides.")
+    clock: ClockField = Field(description="Times of decisions.")
     decision_latency: TimeField = Field(default=0, description="Time from a decision to its effect.")
-    observation: Observation = Field(description="What it sees.")
-    action: Action = Field(description="What it does.")
-    reward: Reward = Field(default=Reward(), description="What it is rewarded for.")
-    startup: StartField = Field(description="How the flow starts.")
-    guard: GuardField = Field(default=NoneGuard(), description="What lifts it off a rate that is too low.")
+    observation: Observation = Field(description="Its observation.")
+    action: Action = Field(description="Its action.")
+    reward: Reward = Field(default=Reward(), description="Its reward.")
+    startup: StartField = Field(description="Start of the flow.")
+    guard: GuardField = Field(default=NoneGuard(), description="Guard against a rate that is too low.")
     phases: Phases = Field(
         default=Phases(), description="Thresholds of the phases that features and reward terms may refer to."
     )
@@ -225,18 +221,17 @@ class Agent(declared.Declared):
         ge=1,
         le=100_000,
         description=(
-            "Intervals over which `min_rtt` is taken; the flow's life unless given. Where a path's round trip grows, "
-            "the minimum of the flow's life stays too low."
+            "Intervals over which `min_rtt` is taken; all since the flow started unless given. If a path's RTT grows, "
+            "the min since the start stays too low."
         ),
     )
     ecn: bool | None = Field(
         default=None,
         description=(
-            "Whether its packets are sent ECN-capable, with ECT(0): queues that can then mark them instead of "
-            "dropping, and the signals `ce_packets` and `ce_fraction` count the marks. Over a base scheme that scheme "
-            "has to react to marks."
+            "True to send ECN-capable packets, with ECT(0): queues can then mark them instead of dropping, and the "
+            "signals `ce_packets` and `ce_fraction` count the marks. A base scheme must react to marks."
         ),
     )
     expert: ExpertField | None = Field(
-        default=None, description="Expert whose labels it can imitate; no effect on what it does."
+        default=None, description="Expert whose labels it can imitate; does not affect the flow."
     )

@@ -75,7 +75,7 @@ class OnOff(declared.Element):
     hold: bool = Field(
         default=False,
         description=(
-            "Whether arrivals while off leave together when it is on again, as from a host that was not scheduled."
+            "If true, arrivals while off leave together when it is on again, as from a host that was not scheduled."
         ),
     )
 
@@ -159,7 +159,7 @@ class Jitter(declared.Element):
     )
     reorder: bool = Field(
         default=False,
-        description="Whether later packets may overtake; if not, a packet never leaves before its predecessor.",
+        description="If true, later packets may overtake; if not, a packet never leaves before its predecessor.",
     )
     flows: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         default=(),

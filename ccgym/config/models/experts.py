@@ -15,13 +15,13 @@ from ccgym.config.quantities import ProbabilityField, TimeField
 
 
 class BestWindowExpert(declared.Declared):
-    """A fixed window: the flow's own (parameter `expert_window` of the scheme `learned`), or what fills the path and a
-    little of its queue."""
+    """A fixed window: the flow's own (parameter `expert_window` of the scheme `learned`), or one that fills the path
+    and a little of its queue."""
 
     kind: Literal["best_window"] = "best_window"
     queueing: TimeField = Field(default=5_000_000, description="Queuing delay.")
     nearest: Literal["log", "linear"] | None = Field(
-        default=None, description="How the distance of an action's result from the target is measured."
+        default=None, description="Measure of the distance from an action's result to the target."
     )
 
 
@@ -32,7 +32,7 @@ class FluidBdpExpert(declared.Declared):
     queue_fraction: ProbabilityField = Field(default=0.8, description="Fraction of the queue's limit.")
     samples: int = Field(default=5, ge=1, le=1000, description="Decisions over which the max window is taken.")
     nearest: Literal["log", "linear"] | None = Field(
-        default=None, description="How the distance of an action's result from the target is measured."
+        default=None, description="Measure of the distance from an action's result to the target."
     )
 
 
@@ -57,24 +57,24 @@ class GainScheduleExpert(declared.Declared):
         description="Intervals with acknowledgements over which the max delivery rate is taken.",
     )
     nearest: Literal["log", "linear"] | None = Field(
-        default=None, description="How the distance of an action's result from the target is measured."
+        default=None, description="Measure of the distance from an action's result to the target."
     )
 
 
 class PolicyExpert(declared.Declared):
-    """Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
-    decision would make of the rate or window in force."""
+    """Another policy, which observes the flow through its own agent, decides when the learner does, and targets the
+    result of its decision for the current rate or window."""
 
     kind: Literal["policy"] = "policy"
     policy: str = Field(
         min_length=1, max_length=4096, description="The policy: a pretrained one, a run directory, or a `.onnx` file."
     )
     nearest: Literal["log", "linear"] | None = Field(
-        default=None, description="How the distance of an action's result from the target is measured."
+        default=None, description="Measure of the distance from an action's result to the target."
     )
 
 
 AnyExpert: TypeAlias = BestWindowExpert | FluidBdpExpert | GainScheduleExpert | PolicyExpert
-"""A teacher in training: its label is the action that comes nearest to its target."""
+"""A teacher in training: its label is the action nearest to its target."""
 
 ExpertField: TypeAlias = Annotated[AnyExpert, declared.OneOf("expert", declared.read_expert)]

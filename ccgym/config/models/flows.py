@@ -15,7 +15,7 @@ from ccgym.config.quantities import BytesField, PeriodField, TimeField
 
 
 class Host(declared.HostBase):
-    """A host that is not always there when something is due."""
+    """A host with latency."""
 
     wakeup: TimeField = Field(
         default=0,
@@ -45,7 +45,7 @@ class Host(declared.HostBase):
 class Flow(declared.FlowBase):
     """A flow, however it is steered. Rates have their units; plain times are seconds."""
 
-    stop: PeriodField | None = Field(default=None, description="When it stops sending; the end of the run if absent.")
+    stop: PeriodField | None = Field(default=None, description="End of sending; the end of the run if absent.")
     extra_rtt: TimeField = Field(
         default=0,
         description=(
@@ -62,7 +62,7 @@ class Flow(declared.FlowBase):
     )
     reverse: bool = Field(
         default=False,
-        description="Whether its data goes the other way over its links: where the acknowledgements of other flows go.",
+        description="True if its data crosses its links in the other direction, that of other flows' acknowledgements.",
     )
     profile: Literal["tcp", "udp", "ns3"] = Field(
         default="tcp",
@@ -76,7 +76,7 @@ class Flow(declared.FlowBase):
     quick_acks: int = Field(
         default=0,
         ge=0,
-        description="Number of packets at the start that are acknowledged immediately all the same (Linux: 16).",
+        description="Number of packets at the start that are acknowledged immediately anyway (Linux: 16).",
     )
     ack_copies: int = Field(
         default=1,
@@ -115,9 +115,9 @@ class Flow(declared.FlowBase):
     recovery: Literal["prr", "classic"] = Field(
         default="prr",
         description=(
-            "What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of "
-            "what arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then nothing "
-            "until no more than the reduced window is in flight)."
+            "Rule for sending during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a "
+            "part of what arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then "
+            "nothing until no more than the reduced window is in flight)."
         ),
     )
     initial_window: int = Field(
@@ -125,7 +125,5 @@ class Flow(declared.FlowBase):
     )
     host: Host = Field(
         default=Host(),
-        description=(
-            "How its host serves it: `program`, `kernel`, `quic`, or what of it is not immediate. Simulated only."
-        ),
+        description="Its host: `program`, `kernel`, `quic`, or the parts of it with latency. Simulated only.",
     )

@@ -17,7 +17,7 @@ from ccgym.config.models.queues import Infinite, QueueField
 class LinkDirection(declared.LinkDirectionBase):
     """One direction of a bottleneck: when it may deliver, and what waits."""
 
-    queue: QueueField = Field(default=Infinite(), description="What waits, and what is dropped.")
+    queue: QueueField = Field(default=Infinite(), description="The queue.")
     overhead: int = Field(
         default=0,
         ge=0,

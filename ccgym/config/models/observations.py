@@ -21,7 +21,7 @@ class LogPlus(declared.Declared):
 
 
 class Feature(declared.FeatureBase):
-    """One number that the agent sees: a signal, transformed in the order of the fields."""
+    """One number of the observation: a signal, transformed in the order of the fields."""
 
     signal: ExpressionField = Field(description="The signal, or a statistic of it over several intervals.")
     name: str | None = Field(
@@ -29,7 +29,7 @@ class Feature(declared.FeatureBase):
     )
     minus: OperandField | None = Field(default=None, description="Subtracted.")
     over: OperandField | None = Field(default=None, description="Divided by.")
-    when_undefined: float = Field(default=0.0, description="The ratio where the divisor is zero.")
+    when_undefined: float = Field(default=0.0, description="The result if the divisor is zero.")
     log: bool | LogPlus = Field(default=False, description="Natural logarithm.")
     scale: float = Field(default=1.0, description="Multiplied by.")
     clip: BoundsField = Field(description="Min and max.")
@@ -38,20 +38,20 @@ class Feature(declared.FeatureBase):
         default=None,
         ge=1,
         le=1000,
-        description="Intervals seen of this feature; the observation's `history` unless given, and not more.",
+        description="Number of intervals of this feature; at most the observation's `history`, which is the default.",
     )
 
 
 class Observation(declared.Declared):
-    """What the agent sees."""
+    """The observation of an agent."""
 
     features: tuple[Feature, ...] = Field(
         default=(), max_length=1000, description="Features of one interval, in order."
     )
-    history: int = Field(default=1, ge=1, le=1000, description="Number of intervals seen, oldest first.")
+    history: int = Field(default=1, ge=1, le=1000, description="Number of intervals, oldest first.")
     previous_action: Literal["none", "value", "one_hot"] = Field(
-        default="none", description="Whether each interval also shows the action in force during it."
+        default="none", description="Form in which each interval also shows its action."
     )
     initial_action: float | None = Field(
-        default=None, description="Shown as the action before the first; zeros unless given."
+        default=None, description="Value shown as the action before the first; zeros unless given."
     )

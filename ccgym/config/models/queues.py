@@ -117,12 +117,12 @@ class Pie(declared.QueueBase):
     )
     ecn: bool = Field(default=False, description="Mark ECN-capable packets instead of dropping, up to `mark_up_to`.")
     mark_up_to: ProbabilityField = Field(
-        default=0.1, description="With `ecn`, the probability above which packets are dropped all the same (RFC: 10 %)."
+        default=0.1, description="With `ecn`, the probability above which packets are still dropped (RFC: 10 %)."
     )
 
 
 class Red(declared.QueueBase):
-    """RED as in Floyd and Jacobson's paper of 1993, gentle unless told otherwise."""
+    """RED as in Floyd and Jacobson's paper of 1993, gentle by default."""
 
     WORDS: ClassVar[str] = "RED {limit} ({min} to {max} packets, {max_probability}{ecn:, ECN|})"
     kind: Literal["red"] = "red"

@@ -116,7 +116,7 @@ TermField: TypeAlias = Annotated[AnyTerm, declared.OneOf("term", tag="term")]
 
 
 class Reward(declared.Declared):
-    """What the agent is rewarded for: scale × Σ weight × term."""
+    """The reward: scale × Σ weight × term."""
 
     scale: float = Field(default=1.0, description="Factor of the sum.")
     terms: tuple[TermField, ...] = Field(default=(), max_length=1000, description="The terms.")

@@ -73,7 +73,7 @@ class ExponentialTransferSize(declared.Declared):
 
     kind: Literal["exponential"] = "exponential"
     mean: BytesField = Field(description="Mean.")
-    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+    max: BytesField = Field(default=1_000_000_000, description="Maximum: larger sizes are cut to this.")
 
 
 class ParetoTransferSize(declared.Declared):
@@ -82,7 +82,7 @@ class ParetoTransferSize(declared.Declared):
     kind: Literal["pareto"] = "pareto"
     min: BytesField = Field(description="Minimum.")
     shape: float = Field(ge=0.1, le=100, description="Shape; up to 1 the mean is only finite because of `max`.")
-    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+    max: BytesField = Field(default=1_000_000_000, description="Maximum: larger sizes are cut to this.")
 
 
 class LognormalTransferSize(declared.Declared):
@@ -91,11 +91,11 @@ class LognormalTransferSize(declared.Declared):
     kind: Literal["lognormal"] = "lognormal"
     median: BytesField = Field(description="Median.")
     sigma: float = Field(ge=0, le=10, description="Standard deviation of the natural logarithm.")
-    max: BytesField = Field(default=1_000_000_000, description="What is larger is cut to this.")
+    max: BytesField = Field(default=1_000_000_000, description="Maximum: larger sizes are cut to this.")
 
 
 class TableTransferSize(declared.Declared):
-    """As a table says, for example one that was measured: linear between its points."""
+    """A table, for example a measured one: linear between its points."""
 
     kind: Literal["table"] = "table"
     sizes: tuple[BytesField, ...] = Field(min_length=1, max_length=10_000, description="Payload bytes, ascending.")
@@ -117,14 +117,13 @@ AnyTransferSize: TypeAlias = (
     | LognormalTransferSize
     | TableTransferSize
 )
-"""How large transfers are, bytes of payload."""
+"""Distribution of transfer sizes, bytes of payload."""
 
 TransferSizeField: TypeAlias = Annotated[AnyTransferSize, declared.OneOf("transfer size", declared.read_transfer_size)]
 
 
 class PoissonSource(declared.Declared):
-    """Full segments, or transfers with sizes of their own, that come as a Poisson process, whatever became of those
-    before."""
+    """Full segments, or transfers with sizes, that arrive as a Poisson process, independent of earlier ones."""
 
     kind: Literal["poisson"] = "poisson"
     rate: RateField = Field(description="Mean payload rate.")
@@ -157,12 +156,12 @@ class RequestsSource(declared.Declared):
 
 
 class MediaSource(declared.Declared):
-    """A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`."""
+    """A live video encoder, which follows the scheme's target rate. Needs the profile `udp`."""
 
     kind: Literal["media"] = "media"
     frame_rate: float = Field(default=30.0, ge=1, le=240, description="Frames per second.")
     min_rate: RateField = Field(
-        default=50_000, description="Minimum payload rate of the encoder, whatever the scheme says."
+        default=50_000, description="Minimum payload rate of the encoder, at any target of the scheme."
     )
     max_rate: RateField = Field(default=2_500_000, description="Maximum payload rate of the encoder.")
     reaction: TimeField = Field(
@@ -177,13 +176,13 @@ class MediaSource(declared.Declared):
         default=500_000_000,
         description="While a frame waits in the sender for longer than this, further ones are skipped.",
     )
-    pause: TimeField = Field(default=0, description="When it pauses, from the start of the flow.")
-    resume: TimeField = Field(default=0, description="When it goes on; not after `pause`: it does not pause.")
+    pause: TimeField = Field(default=0, description="Start of a pause, from the start of the flow.")
+    resume: TimeField = Field(default=0, description="End of the pause; not after `pause`: no pause.")
 
 
 AnySource: TypeAlias = (
     GreedySource | BytesSource | OnOffSource | RateSource | PoissonSource | RequestsSource | MediaSource
 )
-"""What a flow's application does."""
+"""The application of a flow."""
 
 SourceField: TypeAlias = Annotated[AnySource, declared.OneOf("source", declared.read_source)]

@@ -1,4 +1,4 @@
-//! When intervals end: by time or by round trips.
+//! Ends of intervals: by time or by round trips.
 
 use super::spec::{ClockSpec, RttSource};
 use ccgym_core::monitor::MonitorInterval;
@@ -24,7 +24,7 @@ impl ClockSpec {
         }
     }
 
-    /// In words.
+    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         let ms = |span: &TimeSpan| format!("{} ms", span.as_millis_f64());
         match self {
@@ -59,14 +59,14 @@ impl ClockSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     start: Timestamp,
-    /// First round-trip sample.
+    /// First RTT sample.
     first: Option<TimeSpan>,
-    /// Begin of the running interval.
+    /// Start of the current interval.
     begin: Timestamp,
     next: Timestamp,
-    /// Whether the running interval is warm-up: it is not recorded.
+    /// True if the current interval is warm-up: it is not recorded.
     warming: bool,
-    /// Length of the running interval, if round trips set it.
+    /// Length of the current interval, if RTTs set it.
     length: Option<TimeSpan>,
 }
 
@@ -76,7 +76,7 @@ impl Clock {
         Self { start: never, first: None, begin: never, next: never, warming: false, length: None }
     }
 
-    /// The flow starts.
+    /// Start at the start of the flow.
     pub(crate) fn start(&mut self, spec: &ClockSpec, now: Timestamp) {
         *self = Self { start: now, begin: now, ..Self::new() };
         self.next = match spec {
@@ -88,19 +88,19 @@ impl Clock {
         };
     }
 
-    /// When the running interval ends.
+    /// Return the end of the current interval.
     #[inline]
     pub(crate) fn next(&self) -> Timestamp {
         self.next
     }
 
-    /// Whether a first round-trip sample would matter.
+    /// True if a first RTT sample would change the interval.
     #[inline]
     pub(crate) fn awaits_rtt(&self) -> bool {
         self.first.is_none()
     }
 
-    /// The first round-trip sample.
+    /// Take the first RTT sample.
     pub(crate) fn on_first_rtt(&mut self, spec: &ClockSpec, now: Timestamp, sample: TimeSpan) {
         self.first = Some(sample);
         let ClockSpec::Rtt { warm_up_rtts, .. } = spec else { return };
@@ -113,7 +113,7 @@ impl Clock {
         };
     }
 
-    /// Interval `m` ended; the next one begins. Returns whether it is to be recorded.
+    /// Begin the next interval after `m`. Returns true if `m` must be recorded.
     pub(crate) fn close(&mut self, spec: &ClockSpec, m: &MonitorInterval) -> bool {
         self.begin = m.end;
         let ClockSpec::Rtt { multiple, of, floor, ceiling, no_ack, .. } = spec else {
@@ -145,7 +145,7 @@ impl Clock {
     }
 }
 
-/// When the interval that begins at `begin` ends by a clock that knows no round trips.
+/// Return the end of the interval that begins at `begin`, for a clock without RTTs.
 fn after(spec: &ClockSpec, begin: Timestamp) -> Timestamp {
     match spec {
         ClockSpec::Fixed { interval, on_ack: true, tick } if tick.0 > 0 => {
@@ -193,16 +193,16 @@ mod tests {
         }
     }
 
-    /// What comes to a clock; times in milliseconds.
+    /// Events of a clock; times in milliseconds.
     enum Event {
-        /// The first round-trip sample, at a time.
+        /// The first RTT sample, at a time.
         Rtt(u64, u64),
-        /// The end of an interval with such samples; whether it is recorded.
+        /// The end of an interval with such samples; true if it is recorded.
         End(&'static [u64], u64, bool),
     }
     use Event::{End, Rtt};
 
-    /// The clock that `json` declares starts at `start`. Each event comes with the time of the next decision after it.
+    /// Run the clock of `json` from `start`. Each event comes with the time of the next decision after it.
     fn run(json: &str, start: u64, first: u64, events: &[(Event, u64)]) {
         let spec: ClockSpec = serde_json::from_str(json).expect("a clock");
         let mut clock = Clock::new();

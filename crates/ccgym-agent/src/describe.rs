@@ -1,4 +1,4 @@
-//! An agent in words: what each number of its observation, action and reward is.
+//! Describes an agent: each number of its observation, action and reward.
 
 use serde_json::{json, Map as Object, Value};
 
@@ -10,9 +10,9 @@ use super::reward::KINDS;
 use super::signals::SIGNALS;
 use super::spec::{GuardSpec, Pace, PreviousAction, RecoverySpec, Target};
 
-/// `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …, "expert": …}`; one row per
-/// number, with name, unit, range and formula. A discrete action has one row per choice, with the limits of what it
-/// steers. An agent without expert has null there.
+/// Return `{"observation": […], "action": […], "reward": […], "clock": …, "startup": …, "guard": …, "expert": …}`; one
+/// row per number, with name, unit, range and formula. A discrete action has one row per choice, with the limits of the
+/// steered quantity. An agent without expert has null there.
 pub(crate) fn describe(plan: &Plan) -> Value {
     json!({
         "name": plan.spec.name,
@@ -65,7 +65,7 @@ fn observation(plan: &Plan) -> Vec<Value> {
     rows.collect()
 }
 
-/// Name and formula of each choice of a discrete action.
+/// Return name and formula of each choice of a discrete action.
 fn choices(plan: &Plan) -> Vec<(String, String)> {
     let x = steered(plan);
     let from = before(plan, x);
@@ -97,7 +97,7 @@ fn steered(plan: &Plan) -> &'static str {
     }
 }
 
-/// What the map is applied to: the value of `x` in force, or a gain of 1.
+/// Return the input of the map: the current value of `x`, or a gain of 1.
 fn before<'a>(plan: &Plan, x: &'a str) -> &'a str {
     if plan.actions.sets_gain {
         "1"
@@ -156,7 +156,7 @@ fn continuous(plan: &Plan, x: &str) -> String {
     }
 }
 
-/// What else happens to a decision.
+/// Describe what else affects a decision.
 fn consequences(plan: &Plan) -> String {
     let mut text = String::new();
     if plan.actions.sets_gain {
@@ -184,7 +184,7 @@ fn consequences(plan: &Plan) -> String {
     text
 }
 
-/// All signals, functions, action maps and reward terms, for documentation.
+/// Return all signals, functions, action maps and reward terms, for documentation.
 #[must_use]
 pub fn vocabulary() -> Value {
     let signals = SIGNALS.iter().map(|s| {
@@ -210,7 +210,7 @@ pub fn vocabulary() -> Value {
     })
 }
 
-/// In the order in which they are applied.
+/// Transforms in the order of their application.
 const TRANSFORMS: &[(&str, &str)] = &[
     ("minus", "x − another expression of the same unit, or a number"),
     ("over", "x / an expression or number; when_undefined where that is 0"),

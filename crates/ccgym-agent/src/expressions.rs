@@ -6,7 +6,7 @@ use ccgym_core::SpecError;
 /// Max window, intervals.
 const MAX_WINDOW: u32 = 10_000;
 
-/// What is made of a signal's latest values.
+/// Functions of a signal's latest values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Present,
@@ -19,10 +19,10 @@ pub(crate) enum Function {
     RttsAgo,
 }
 
-/// Intervals that a minimum RTT counts as at the most, for `rtts_ago` (Muses).
+/// Max intervals that a min RTT counts as, for `rtts_ago` (Muses).
 const MAX_LAG: usize = 30;
 
-/// Names of the functions, with what they do.
+/// Names and descriptions of the functions.
 pub(crate) const FUNCTIONS: &[(&str, Function, &str)] = &[
     ("mean", Function::Mean, "mean over the latest n intervals, this one included"),
     ("min", Function::Min, "min over the latest n intervals"),
@@ -80,7 +80,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// As it is written.
+    /// Format it as written.
     pub(crate) fn text(&self) -> String {
         match FUNCTIONS.iter().find(|f| f.1 == self.function) {
             Some((name, ..)) => format!("{name}({}, {})", self.signal.name, self.n),
@@ -88,7 +88,7 @@ impl Expression {
         }
     }
 
-    /// What its signal is.
+    /// Return the meaning of its signal.
     pub(crate) fn meaning(&self) -> String {
         format!("{} = {}", self.signal.name, self.signal.formula)
     }
@@ -105,12 +105,12 @@ pub(crate) struct Expressions {
 }
 
 impl Expressions {
-    /// The index of the value of the expression at `place`.
+    /// Add the expression at `place`, and return the index of its value.
     pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, SpecError> {
         Ok(self.insert(Expression::parse(place, text)?))
     }
 
-    /// The index of the value of `expression`.
+    /// Add `expression`, and return the index of its value.
     pub(crate) fn insert(&mut self, expression: Expression) -> usize {
         self.all.iter().position(|e| e.same(&expression)).unwrap_or_else(|| {
             self.all.push(expression);
@@ -118,22 +118,22 @@ impl Expressions {
         })
     }
 
-    /// Whether one of them is of the signal called `name`.
+    /// True if one of them uses the signal called `name`.
     pub(crate) fn uses(&self, name: &str) -> bool {
         self.all.iter().any(|e| e.signal.name == name)
     }
 
-    /// Whether one of them needs the averages over acknowledgements.
+    /// True if one of them needs the averages over acknowledgements.
     pub(crate) fn needs_rate_samples(&self) -> bool {
         self.all.iter().any(|e| e.signal.needs_rate_samples())
     }
 }
 
-/// Their values for one flow.
+/// Values of the expressions for one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     now: Vec<f64>,
-    /// One per expression; empty for present values.
+    /// One window per expression; empty for current values.
     windows: Vec<Window>,
 }
 
@@ -143,7 +143,7 @@ impl Values {
         Self { now: vec![0.0; expressions.all.len()], windows }
     }
 
-    /// Compute those that show the reward, or all others. Values that are not finite count as 0.
+    /// Compute the values that show the reward, or all others. Values that are not finite count as 0.
     pub(crate) fn update(&mut self, expressions: &Expressions, view: &View<'_>, of_reward: bool) {
         let rtt = (view.memory.min_rtt / view.memory.seconds).round();
         let rtt = if rtt.is_finite() { rtt as usize } else { 1 }.clamp(1, MAX_LAG);
@@ -161,14 +161,14 @@ impl Values {
         }
     }
 
-    /// The same with another value of index `i`.
+    /// Return the same with another value of index `i`.
     #[cfg(test)]
     pub(crate) fn with(mut self, i: usize, value: f64) -> Self {
         self.now[i] = value;
         self
     }
 
-    /// The one of index `i`.
+    /// Return the value of index `i`.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> f64 {
         self.now[i]
@@ -179,9 +179,9 @@ impl Values {
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     ring: Vec<f64>,
-    /// Values held so far.
+    /// Number of values.
     len: usize,
-    /// Where the next one goes.
+    /// Index of the next value.
     next: usize,
     /// Running sum, or extreme.
     state: f64,
@@ -197,19 +197,19 @@ impl Window {
         })
     }
 
-    /// Holds the latest `size` values.
+    /// Make a window of the latest `size` values.
     pub(crate) fn new(size: usize) -> Self {
         Self { ring: vec![0.0; size], len: 0, next: 0, state: 0.0 }
     }
 
-    /// Take in a value, and answer with the one that came `lag` values before it, or the oldest known.
+    /// Add a value, and return the one that came `lag` values before it, or the oldest.
     fn push_and_look_back(&mut self, value: f64, lag: usize) -> f64 {
         self.push(Function::RttsAgo, value);
         let size = self.ring.len();
         self.ring[(self.next + size - 1 - lag.min(self.len - 1)) % size]
     }
 
-    /// Take in a value; the function of those that it holds then. Always the same one.
+    /// Add a value, and return the function of the values. The function must always be the same.
     pub(crate) fn push(&mut self, function: Function, value: f64) -> f64 {
         let full = self.len == self.ring.len();
         let gone = std::mem::replace(&mut self.ring[self.next], value);
@@ -231,7 +231,7 @@ impl Window {
                 self.state
             }
             Function::Sum | Function::Mean => {
-                // Summed anew once per turn, to keep rounding errors small.
+                // Summed again once per turn, to keep rounding errors small.
                 self.state =
                     if self.next == 0 { held.iter().sum() } else { self.state + value - if full { gone } else { 0.0 } };
                 if function == Function::Sum {

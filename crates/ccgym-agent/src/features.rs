@@ -1,4 +1,4 @@
-//! What is done to a signal before the agent sees it: minus, over, logarithm, scale, clip.
+//! Transforms of a signal in an observation: minus, over, logarithm, scale, clip.
 
 use super::expressions::{Expression, Expressions, Values};
 use super::spec::{FeatureSpec, LogSpec, Operand};
@@ -14,16 +14,16 @@ pub(crate) struct Feature {
     minus: Option<Source>,
     over: Option<Source>,
     when_undefined: f64,
-    /// What is added before the logarithm.
+    /// Addend before the logarithm.
     log: Option<f64>,
     scale: f64,
     /// Bounds.
     pub clip: [f64; 2],
     /// Value before anything was recorded.
     pub empty: f64,
-    /// Intervals seen.
+    /// Number of intervals in the observation.
     pub history: usize,
-    /// Name, unit and formula for people.
+    /// Name, unit and formula for users.
     pub name: String,
     pub unit: String,
     pub formula: String,
@@ -46,7 +46,7 @@ impl Source {
 }
 
 impl Feature {
-    /// Make the feature that stands at `place` in an observation of `history` intervals.
+    /// Make the feature at `place` in an observation of `history` intervals.
     pub(crate) fn new(
         spec: &FeatureSpec,
         place: &str,
@@ -131,7 +131,7 @@ impl Feature {
         })
     }
 
-    /// Its value for the interval that `values` are of.
+    /// Return its value for the interval of `values`.
     #[inline]
     pub(crate) fn compute(&self, values: &Values) -> f32 {
         let mut x = values.get(self.value);
@@ -152,7 +152,7 @@ impl Feature {
 }
 
 impl Operand {
-    /// Look up what it stands for; the meaning of its signal joins `meanings`.
+    /// Resolve an operand; the meaning of its signal is added to `meanings`.
     fn resolve(
         &self,
         place: &str,
@@ -176,14 +176,14 @@ impl Operand {
     }
 }
 
-/// An operand, looked up: where its value is, how it is written, and its unit if it has one.
+/// A resolved operand: index of its value, text, and its unit if it has one.
 struct Resolved {
     source: Source,
     text: String,
     its_unit: Option<&'static str>,
 }
 
-/// A unit after "per".
+/// Return a unit after "per".
 fn singular(unit: &str) -> &str {
     match unit {
         "packets" | "bytes" | "acks" | "samples" | "timeouts" => &unit[..unit.len() - 1],
@@ -191,7 +191,7 @@ fn singular(unit: &str) -> &str {
     }
 }
 
-/// A number without needless digits: 2e8 rather than 200000000.
+/// Format a number without needless digits: 2e8, not 200000000.
 fn plain(number: f64) -> String {
     let (long, short) = (format!("{number}"), format!("{number:e}"));
     if long.len() <= 6 || long.len() <= short.len() {
@@ -210,7 +210,7 @@ mod tests {
     use ccgym_core::units::{TimeSpan, Timestamp};
     use serde_json::{json, Value};
 
-    /// Values of the feature `spec` while the number of packets sent runs through `sent`, at 100 ms per interval.
+    /// Return values of the feature `spec` for the numbers of packets in `sent`, at 100 ms per interval.
     fn run(spec: Value, sent: &[u64]) -> Vec<f32> {
         let spec: FeatureSpec = serde_json::from_value(spec).expect("a feature");
         let mut expressions = Expressions::default();

@@ -1,8 +1,8 @@
-//! Agents that decide at intervals: what they see, what they do, what they are rewarded for.
+//! Agents that decide at intervals: their observations, actions and rewards.
 //!
-//! An agent is data ([`AgentSpec`]). A [`FlowAgent`] is its state for one flow: the host closes an interval when
-//! [`FlowAgent::next_decision`] has come, shows it to [`FlowAgent::observe`], reads [`FlowAgent::observation`], and gives
-//! an action to [`FlowAgent::act`]. Environments and deployed policies do the same, so features, action maps and rewards
+//! An agent is data ([`AgentSpec`]). A [`FlowAgent`] is its state for one flow: the host closes an interval at
+//! [`FlowAgent::next_decision`], passes it to [`FlowAgent::observe`], reads [`FlowAgent::observation`], and passes an
+//! action to [`FlowAgent::act`]. Environments and deployed policies do the same, so features, action maps and rewards
 //! exist once. Nothing here allocates after [`FlowAgent::start`], unless decisions are late.
 //!
 //! Start with [`AgentSpec`] and [`FlowAgent`]. May import `ccgym-core`; imported by `ccgym-run` and `ccgym-schemes`, and by what
@@ -67,7 +67,7 @@ impl AgentSpec {
     /// Read a declaration and check it.
     ///
     /// # Errors
-    /// With the place of the first thing that is wrong, what stands there and what may.
+    /// The first error, with its place.
     pub fn from_json(text: &str) -> Result<Self, SpecError> {
         let spec: Self = serde_json::from_str(text)
             .map_err(|error| SpecError::new("agent", error.to_string(), "an agent's declaration"))?;
@@ -75,34 +75,34 @@ impl AgentSpec {
         Ok(spec)
     }
 
-    /// Check what the schema declares, and what spans several values.
+    /// Check the schema, and constraints over several values.
     ///
     /// # Errors
-    /// With the place of the first thing that is wrong, what stands there and what may.
+    /// The first error, with its place.
     pub fn validate(&self) -> Result<(), SpecError> {
         let whole = schema::check("", self).map_err(|error| SpecError { place: error.place[1..].to_owned(), ..error });
         whole.and_then(|()| Plan::new(Arc::new(self.clone())).map(|_| ()))
     }
 
-    /// Numbers in an observation. Like the other questions below, of a declaration that is valid.
+    /// Return the numbers in an observation. Like the following functions, for a valid declaration.
     #[must_use]
     pub fn observation_size(&self) -> usize {
         self.plan().layout.size()
     }
 
-    /// The form of an action.
+    /// Return the form of an action.
     #[must_use]
     pub fn action_kind(&self) -> ActionKind {
         self.plan().actions.kind()
     }
 
-    /// Names of the reward's terms, in order.
+    /// Return the names of the reward's terms, in order.
     #[must_use]
     pub fn term_names(&self) -> Vec<String> {
         self.plan().reward.terms.iter().map(|term| term.name.clone()).collect()
     }
 
-    /// Each number of observation, action and reward with name, unit, range and formula, and the rest in words.
+    /// Describe each number of observation, action and reward by name, unit, range and formula, and the rest in words.
     #[must_use]
     pub fn describe(&self) -> Value {
         describe::describe(&self.plan())
@@ -120,14 +120,14 @@ enum Author<'a> {
     Agent,
 }
 
-/// Replaces the declared start of one flow.
+/// Overrides of the declared start of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StartOverrides {
-    /// Rate to start at.
+    /// Initial rate.
     pub rate: Option<Rate>,
-    /// Window to start with, packets.
+    /// Initial window, packets.
     pub window: Option<u64>,
-    /// Window that an expert of kind `best_window` aims at, packets.
+    /// Target window of an expert of kind `best_window`, packets.
     pub expert_window: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ pub struct FlowAgent {
     plan: Arc<Plan>,
     clock: Clock,
     memory: Memory,
-    /// As the host last gave it; to see cheaply that it changed.
+    /// The host's latest value, to detect a change cheaply.
     min_rtt: TimeSpan,
     srtt: f64,
     values: Values,
@@ -150,7 +150,7 @@ pub struct FlowAgent {
     expert: Option<Expert>,
     /// Decisions that have not taken effect.
     pending: VecDeque<(Timestamp, [f64; 2])>,
-    /// The decision in force, without a base scheme.
+    /// The current decision, without a base scheme.
     control: Control,
     rejected: u64,
 }
@@ -163,13 +163,13 @@ impl std::fmt::Debug for FlowAgent {
 }
 
 impl FlowAgent {
-    /// The agent behind a scheme, if it has one.
+    /// Return the agent of a scheme, if it has one.
     #[must_use]
     pub fn of(scheme: &dyn CongestionControl) -> Option<&Self> {
         scheme.interval_driven()?.agent().downcast_ref()
     }
 
-    /// An agent for a flow that has not started.
+    /// Make an agent for a flow that has not started.
     ///
     /// # Panics
     /// If `spec` is not one that [`AgentSpec::validate`] accepts.
@@ -179,7 +179,7 @@ impl FlowAgent {
         Self::with_plan(Arc::new(plan), 1, StartOverrides::default())
     }
 
-    /// The flow, whose full packets have `mss` bytes on the wire, starts (again): everything before is forgotten.
+    /// Start the flow (again), whose full packets have `mss` wire bytes: all earlier state is dropped.
     pub fn start(&mut self, now: Timestamp, mss: u64, overrides: StartOverrides) {
         *self = Self::with_plan(self.plan.clone(), mss, overrides);
         self.clock.start(&self.plan.spec.clock, now);
@@ -214,7 +214,7 @@ impl FlowAgent {
         agent
     }
 
-    /// A round-trip sample arrived; `min_rtt` is the smallest of the flow's life, this one included.
+    /// Process an RTT sample; `min_rtt` is the min since the flow started, this one included.
     #[inline]
     pub fn on_rtt(&mut self, now: Timestamp, sample: TimeSpan, min_rtt: TimeSpan) {
         if self.clock.awaits_rtt() || min_rtt != self.min_rtt || !self.startup.is_over() {
@@ -235,14 +235,14 @@ impl FlowAgent {
         self.refresh();
     }
 
-    /// A loss was found: slow start may end. Intervals report it too, but later.
+    /// Process a loss: slow start may end. Intervals report it too, but later.
     pub fn on_loss(&mut self) {
         self.startup.on_loss();
     }
 
-    /// The retransmission timer expired, or persistent congestion was found. Until an acknowledgement arrives a packet
-    /// leaves each time that timer does, which doubles (RFC 6298, RFC 8085 §3.1); no interval ends, and nothing that is
-    /// decided takes effect. Where the base scheme decides rate and window it decides here, too.
+    /// Process a timeout, or persistent congestion. Until an acknowledgement arrives one packet leaves each time the
+    /// timer expires, which doubles (RFC 6298, RFC 8085 §3.1); no interval ends, and no decision takes effect. If the
+    /// base scheme decides rate and window it decides here, too.
     pub fn on_timeout(&mut self) {
         self.startup.on_loss();
         if self.steers() {
@@ -251,7 +251,7 @@ impl FlowAgent {
         }
     }
 
-    /// Something was acknowledged: a silence ends.
+    /// Process an acknowledgement: a silence ends.
     #[inline]
     pub fn on_acked(&mut self) {
         if self.silence.is_on() {
@@ -260,21 +260,21 @@ impl FlowAgent {
         }
     }
 
-    /// When the running interval ends; [`Timestamp::NEVER`] before the start.
+    /// Return the end of the current interval; [`Timestamp::NEVER`] before the start.
     #[must_use]
     #[inline]
     pub fn next_decision(&self) -> Timestamp {
         self.clock.next()
     }
 
-    /// Whether it ends with the first acknowledgement from then on, instead of by a timer.
+    /// True if it ends with the first acknowledgement from then on, instead of by a timer.
     #[must_use]
     pub fn on_ack_only(&self) -> bool {
         self.silence.awaits_ack() || matches!(self.plan.spec.clock, ClockSpec::Fixed { on_ack: true, .. })
     }
 
-    /// Take in interval `m`, which just ended; `inner` is the decision of the base scheme. True if the agent is to
-    /// decide now; false during a start-up that bypasses it.
+    /// Add interval `m`, which just ended; `inner` is the decision of the base scheme. True if the agent must decide
+    /// now; false during a start-up that bypasses it.
     pub fn observe(&mut self, m: &MonitorInterval, inner: Option<&Control>) -> bool {
         let plan = &*self.plan;
         let recorded = self.clock.close(&plan.spec.clock, m);
@@ -310,15 +310,15 @@ impl FlowAgent {
         !self.startup.bypasses()
     }
 
-    /// What the agent sees: float32, oldest interval first, within the declared bounds.
+    /// Return the observation: float32, oldest interval first, within the declared bounds.
     #[must_use]
     #[inline]
     pub fn observation(&self) -> &[f32] {
         self.observation.flat()
     }
 
-    /// Decide. Numbers are moved within their bounds, an index is rounded; what is not finite, or of another size, is
-    /// counted and changes nothing. Without effect before the first round trip where the start-up waits for that.
+    /// Decide. Numbers are limited to their bounds, an index is rounded; an action that is not finite, or of another
+    /// size, is counted and changes nothing. Without effect before the first RTT if the start-up waits for that.
     pub fn act(&mut self, now: Timestamp, action: &[f32]) {
         self.on_timer(now);
         let numbers = self.plan.actions.read(action);
@@ -339,14 +339,14 @@ impl FlowAgent {
         }
     }
 
-    /// When [`FlowAgent::on_timer`] wants to be called: a late decision takes effect. [`Timestamp::NEVER`] if none is.
+    /// Return when a late decision takes effect, by [`FlowAgent::on_timer`]; [`Timestamp::NEVER`] if none does.
     #[must_use]
     #[inline]
     pub fn next_timer(&self) -> Timestamp {
         self.pending.front().map_or(Timestamp::NEVER, |(at, _)| *at)
     }
 
-    /// The time asked for has come.
+    /// Process the timer of [`FlowAgent::next_timer`].
     pub fn on_timer(&mut self, now: Timestamp) {
         while let Some((_, numbers)) = self.pending.front().copied().filter(|(at, _)| *at <= now) {
             self.pending.pop_front();
@@ -355,7 +355,7 @@ impl FlowAgent {
         }
     }
 
-    /// Whose decision is in force: that of the start-up until it is over, then of the guard while it decides.
+    /// Return the author of the current decision: the start-up until it is over, then the guard while it decides.
     fn author(&self) -> Author<'_> {
         match &self.guard {
             _ if !self.startup.is_over() => Author::Startup,
@@ -364,7 +364,7 @@ impl FlowAgent {
         }
     }
 
-    /// Whether an action takes effect. After a guard the agent continues from what that has set.
+    /// True if an action takes effect. After a guard the agent continues from the guard's values.
     fn is_in_force(&self) -> bool {
         matches!(self.author(), Author::Agent) && !self.silence.is_on()
     }
@@ -386,7 +386,7 @@ impl FlowAgent {
         self.control = self.silence.limit(control, memory);
     }
 
-    /// The decision in force; `inner` is that of the base scheme, which an agent that has one must be given.
+    /// Return the current decision; `inner` is that of the base scheme, required if there is one.
     #[must_use]
     #[inline]
     pub fn control(&self, inner: Option<&Control>) -> Control {
@@ -396,8 +396,8 @@ impl FlowAgent {
         }
     }
 
-    /// The window that the base scheme is to go on from, in wire bytes; once after each decision that takes effect, and
-    /// in a start-up that multiplies it.
+    /// Return the window from which the base scheme must continue, in wire bytes; once after each decision that takes
+    /// effect, and in a start-up that multiplies it.
     #[inline]
     pub fn take_window(&mut self) -> Option<u64> {
         self.actuator.take_unwritten().map(|packets| (packets * self.memory.mss) as u64)
@@ -409,66 +409,66 @@ impl FlowAgent {
         self.actuator.take_unwritten_gain()
     }
 
-    /// Whether rate or window are its own: over a base scheme a passive agent only measures, and one that steers the
-    /// gain leaves them to it.
+    /// True if rate or window are its own: over a base scheme a passive agent only measures, and one that steers the
+    /// gain leaves them to the scheme.
     fn steers(&self) -> bool {
         self.plan.spec.action.inner.is_none() || self.overwrites()
     }
 
-    /// Whether the agent writes the window of a base scheme ([`FlowAgent::take_window`]).
+    /// True if the agent writes the window of a base scheme ([`FlowAgent::take_window`]).
     #[must_use]
     pub fn overwrites(&self) -> bool {
         self.plan.actions.overwrites
     }
 
-    /// Whether the agent sets the gain of a base scheme ([`FlowAgent::take_gain`]).
+    /// True if the agent sets the gain of a base scheme ([`FlowAgent::take_gain`]).
     #[must_use]
     pub fn sets_gain(&self) -> bool {
         self.plan.actions.sets_gain
     }
 
-    /// Reward of the interval that [`FlowAgent::observe`] has just taken in: the sum of all terms. Each, weighted and
-    /// scaled, goes to `terms`, as far as that reaches. Terms of the truth are only as good as `truth`.
+    /// Return the reward of the latest interval of [`FlowAgent::observe`]: the sum of all terms. Each, weighted and
+    /// scaled, is written to `terms`, as far as that reaches. Terms of the truth are only as good as `truth`.
     pub fn reward(&self, truth: &GroundTruth, terms: &mut [f64]) -> f64 {
         self.plan.reward.compute(&Outcome { memory: &self.memory, values: &self.values, truth }, terms)
     }
 
-    /// Whether the host must take rate samples for the averages over acknowledgements.
+    /// True if the host must take rate samples for the averages over acknowledgements.
     #[must_use]
     pub fn needs_rate_samples(&self) -> bool {
         self.plan.expressions.needs_rate_samples()
     }
-    /// The declaration.
+    /// Return the declaration.
     #[must_use]
     pub fn spec(&self) -> &AgentSpec {
         &self.plan.spec
     }
-    /// Rate decided, bit/s; meaningless if the agent steers the window alone.
+    /// Return the decided rate, bit/s; meaningless if the agent only steers the window.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.actuator.rate
     }
-    /// Window decided, packets with fraction; meaningless if the agent steers the rate alone.
+    /// Return the decided window, packets with fraction; meaningless if the agent only steers the rate.
     #[must_use]
     pub fn window(&self) -> f64 {
         self.actuator.window
     }
-    /// Gain decided, as a multiple of what the base scheme itself lets wait in the queue; 1 before the first decision.
+    /// Return the decided gain, a factor on the base scheme's packets in the queue; 1 before the first decision.
     #[must_use]
     pub fn gain(&self) -> f64 {
         self.actuator.gain
     }
-    /// Where the flow stands; always start-up unless a feature, a term of the reward or the expert asks for it.
+    /// Return the phase of the flow; always start-up unless a feature, a term of the reward or the expert needs it.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.memory.phase
     }
-    /// Actions that were not finite, or had the wrong size.
+    /// Return the number of actions that were not finite, or had the wrong size.
     #[must_use]
     pub fn rejected_actions(&self) -> u64 {
         self.rejected
     }
-    /// How often the guard lifted the flow, or tried to.
+    /// Return how often the guard lifted the flow, or tried to.
     #[must_use]
     pub fn interventions(&self) -> u64 {
         self.guard.as_ref().map_or(0, |guard| guard.interventions)

@@ -1,4 +1,4 @@
-//! What a flow remembers beyond the interval at hand. Seconds, bit/s and packets; zero where nothing is known yet.
+//! State of a flow beyond the current interval. Seconds, bit/s and packets; zero while unknown.
 
 use super::expressions::{Function, Window};
 use super::spec::Phase;
@@ -18,30 +18,30 @@ pub(crate) struct Memory {
     pub lost_rate: f64,
     /// Bytes acknowledged beyond one packet over its length: PCC counts the time from one arrival to the next.
     pub receive_rate: f64,
-    /// Mean round trip of the latest interval that had a sample.
+    /// Mean RTT of the latest interval that had a sample.
     pub mean_rtt: f64,
-    /// Its minimum and maximum.
+    /// Its min and max.
     pub interval_min_rtt: f64,
     pub interval_max_rtt: f64,
-    /// Minimum RTT: of the flow's life, or of the latest intervals.
+    /// Min RTT: since the flow started, or of the latest intervals.
     pub min_rtt: f64,
-    /// Minimum RTTs of the latest intervals with a sample, if these count.
+    /// Min RTTs of the latest intervals with a sample, if only these count.
     minima: Option<Window>,
-    /// Minimum interval mean, of recorded intervals.
+    /// Min of the mean RTTs of recorded intervals.
     pub min_mean_rtt: f64,
-    /// Maximum rate of any interval.
+    /// Max rate of any interval.
     pub max_delivery_rate: f64,
-    /// Mean delivery-rate sample of the latest interval that had one, and its maximum.
+    /// Mean delivery-rate sample of the latest interval that had one, and its max.
     pub sampled_delivery_rate: f64,
     pub max_sampled_delivery_rate: f64,
-    /// Rate and window that were decided.
+    /// Rate and window of the decision.
     pub rate: f64,
     pub window: f64,
-    /// Gain of the base scheme in force.
+    /// Gain of the base scheme.
     pub gain: f64,
     /// Window of the base scheme, packets.
     pub inner_window: f64,
-    /// Where the flow stands.
+    /// Phase of the flow.
     pub phase: Phase,
     /// The latest decision; `None` before the first.
     pub action: Option<[f64; 2]>,
@@ -54,29 +54,29 @@ impl Memory {
         Self { mss: mss as f64, gain: 1.0, ..Self::default() }
     }
 
-    /// Take the minimum RTT over this many intervals.
+    /// Take the min RTT over this many intervals.
     pub(crate) fn with_min_rtt_of(self, intervals: Option<u32>) -> Self {
         Self { minima: intervals.map(|n| Window::new(n as usize)), ..self }
     }
 
-    /// Between intervals: the minimum RTT of the flow's life is new.
+    /// Update the flow's min RTT between intervals.
     pub(crate) fn on_min_rtt(&mut self, min_rtt: TimeSpan) {
         self.min_rtt = min_rtt.as_secs_f64();
     }
 
-    /// Bandwidth-delay product in packets by the flow's own measures.
+    /// Return the BDP in packets by the flow's own measurements.
     #[inline]
     pub(crate) fn bdp(&self) -> f64 {
         self.in_packets(self.max_delivery_rate)
     }
 
-    /// Packets that `rate` moves in the minimum RTT.
+    /// Return the packets that `rate` moves in the min RTT.
     #[inline]
     pub(crate) fn in_packets(&self, rate: f64) -> f64 {
         rate * self.min_rtt / (8.0 * self.mss)
     }
 
-    /// The rate of one packet per minimum RTT; zero before any round trip.
+    /// Return the rate of one packet per min RTT; zero before the first sample.
     #[inline]
     pub(crate) fn packet_per_min_rtt(&self) -> f64 {
         if self.min_rtt > 0.0 {
@@ -86,8 +86,7 @@ impl Memory {
         }
     }
 
-    /// Take in an interval. One that is not `recorded` leaves the minimum interval mean as it is, as the warm-up of
-    /// PCC-RL does.
+    /// Add an interval. One that is not `recorded` does not count in the min of the means, as in the warm-up of PCC-RL.
     pub(crate) fn digest(&mut self, m: &MonitorInterval, recorded: bool) {
         self.seconds = m.duration().as_secs_f64();
         let per_second = if self.seconds > 0.0 { 8.0 / self.seconds } else { 0.0 };

@@ -1,7 +1,7 @@
-//! What the agent sees: the features of the latest intervals, oldest first, in one row of float32.
+//! The observation: the features of the latest intervals, oldest first, in one row of float32.
 //!
-//! A slot is one interval. The slot of age k (0 is the newest, at the end) holds, in order, the features whose history
-//! reaches back so far, then the action that was in force.
+//! A slot is one interval. The slot of age k (0 is the newest, at the end) has, in order, the features whose history
+//! includes it, then the action of the interval.
 
 use super::action::ActionKind;
 use super::expressions::{Expressions, Values};
@@ -18,12 +18,12 @@ const MAX_SIZE: usize = 1 << 20;
 pub(crate) struct Layout {
     /// Features, in order.
     pub features: Vec<Feature>,
-    /// How the previous action appears.
+    /// Form of the previous action.
     pub previous: PreviousAction,
     /// Numbers that show the previous action.
     actions: usize,
     initial_action: Option<f64>,
-    /// What stands where.
+    /// Columns of the observation.
     pub columns: Vec<Column>,
     shift: Shift,
     action_bounds: [f64; 2],
@@ -34,11 +34,11 @@ pub(crate) struct Layout {
 pub(crate) struct Column {
     /// Age of its interval.
     pub age: usize,
-    /// What it shows.
+    /// Content.
     pub content: Content,
 }
 
-/// What a column shows.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A feature, by index.
@@ -47,12 +47,12 @@ pub(crate) enum Content {
     Action(usize),
 }
 
-/// How the columns move when an interval is added.
+/// Movement of the columns when an interval is added.
 #[derive(Clone)]
 enum Shift {
     /// All by this many to the left.
     By(usize),
-    /// Each from where this says, in order.
+    /// Each from the given position, in order.
     From(Vec<(u32, u32)>),
 }
 
@@ -114,12 +114,12 @@ impl Layout {
         Ok(Self { features, previous, actions, initial_action, columns, shift, action_bounds })
     }
 
-    /// How many numbers there are.
+    /// Return the number of columns.
     pub(crate) fn size(&self) -> usize {
         self.columns.len()
     }
 
-    /// Minimum and maximum value of a column.
+    /// Return min and max of a column.
     pub(crate) fn bounds(&self, column: &Column) -> [f64; 2] {
         match column.content {
             Content::Feature(i) => self.features[i].clip,
@@ -127,7 +127,7 @@ impl Layout {
         }
     }
 
-    /// What part `i` of the previous action shows.
+    /// Return part `i` of the previous action.
     fn action(&self, i: usize, action: Option<[f64; 2]>) -> f32 {
         let shown = action.or(self.initial_action.map(|a| [a, a]));
         match (self.previous, shown) {
@@ -145,7 +145,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// Nothing recorded yet.
+    /// Make it empty.
     pub(crate) fn new(layout: &Layout) -> Self {
         let empty = |column: &Column| match column.content {
             Content::Feature(i) => layout.features[i].empty as f32,
@@ -154,7 +154,7 @@ impl Observation {
         Self { flat: layout.columns.iter().map(empty).collect() }
     }
 
-    /// Record the interval that `values` are of.
+    /// Record the interval of `values`.
     pub(crate) fn push(&mut self, layout: &Layout, values: &Values, memory: &Memory) {
         match &layout.shift {
             Shift::By(width) => self.flat.copy_within(*width.., 0),
@@ -174,7 +174,7 @@ impl Observation {
         }
     }
 
-    /// All numbers, oldest interval first.
+    /// Return all numbers, oldest interval first.
     pub(crate) fn flat(&self) -> &[f32] {
         &self.flat
     }

@@ -1,14 +1,14 @@
-//! STARTUP, DRAIN and PROBE, told from delivery rates alone: after BBR's states, for agents without them.
+//! STARTUP, DRAIN and PROBE, detected from delivery rates alone: like BBR's states, for agents without them.
 
 use super::expressions::{Function, Window};
 use super::memory::Memory;
 use super::spec::{Phase, PhasesSpec};
 use ccgym_core::monitor::MonitorInterval;
 
-/// Loss of a flat interval from which on the path counts as full at once: what start-up sends beyond that, three times
-/// the path's rate, is lost. More than what a path loses by itself, which must not end start-up.
+/// Loss of a flat interval from which on the path counts as full at once: start-up sends three times the path's rate,
+/// and the excess is lost. More than a path's usual loss, which must not end start-up.
 const FULL: f64 = 0.2;
-/// Part of the minimum RTT by which the mean one may exceed it without a queue.
+/// Part of the min RTT by which the mean one may exceed it without a queue.
 const QUEUED: f64 = 1.0 / 8.0;
 
 /// The phase machine of one flow.
@@ -17,7 +17,7 @@ pub(crate) struct Phases {
     spec: PhasesSpec,
     /// Delivery rates of the latest intervals with acknowledgements.
     recent: Window,
-    /// Max delivery rate: in start-up when it last grew, afterward its minimum so far.
+    /// Max delivery rate: in start-up when it last grew, afterward its min so far.
     full: f64,
     /// Intervals without growth in start-up, intervals in drain.
     flat: u32,
@@ -31,7 +31,7 @@ impl Phases {
         Self { spec, recent, full: 0.0, flat: 0, rises: 0, phase: Phase::Startup }
     }
 
-    /// Take in an interval that `memory` has digested. One without acknowledgements says nothing.
+    /// Add an interval that `memory` has digested. One without acknowledgements has no effect.
     pub(crate) fn update(&mut self, m: &MonitorInterval, memory: &Memory) -> Phase {
         if m.acked_packets == 0 {
             return self.phase;

@@ -1,4 +1,4 @@
-//! A declaration, checked and made ready for use.
+//! A checked declaration, ready for use.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::reward::Reward;
 use super::spec::{AgentSpec, ExpertSpec, Target};
 use ccgym_core::SpecError;
 
-/// Everything about an agent that does not change.
+/// The constant parts of an agent.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub spec: Arc<AgentSpec>,
@@ -17,9 +17,9 @@ pub(crate) struct Plan {
     pub layout: Layout,
     pub actions: Actions,
     pub reward: Reward,
-    /// Whether a feature shows the reward.
+    /// True if a feature shows the reward.
     pub shows_reward: bool,
-    /// Whether anything asks for the phase.
+    /// True if any part needs the phase.
     pub phased: bool,
 }
 

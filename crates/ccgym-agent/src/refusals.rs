@@ -1,4 +1,4 @@
-//! What is refused, for the whole vocabulary: a change of an agent, and the place that the error names.
+//! Errors of the whole vocabulary: a change of an agent, and the place in the error.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use crate::testing::{gaining, over_cubic, plain, with};
 use crate::AgentSpec;
 
-/// The code and place of what is wrong with `base` after `change`.
+/// Return code and place of the error of `base` after `change`.
 fn refused(base: &Value, change: Value) -> Option<(Cow<'static, str>, String)> {
     let text = with(base.clone(), change).to_string();
     AgentSpec::from_json(&text).err().map(|error| (error.code, error.place))

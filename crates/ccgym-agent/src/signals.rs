@@ -1,10 +1,10 @@
-//! Every signal: name, unit, natural range, formula and computation in one row, so that they cannot drift apart.
+//! All signals: name, unit, natural range, formula and computation in one row, so that they agree.
 
 use super::memory::Memory;
 use super::spec::Phase;
 use ccgym_core::monitor::MonitorInterval;
 
-/// What signals are computed from.
+/// Inputs of signals.
 pub(crate) struct View<'a> {
     /// The interval that ended.
     pub m: &'a MonitorInterval,
@@ -21,16 +21,16 @@ pub(crate) struct Signal {
     /// Natural range.
     pub low: f64,
     pub high: f64,
-    /// What it is, in one line.
+    /// Meaning, in one line.
     pub formula: &'static str,
     /// Its value; anything that is not finite counts as 0.
     pub compute: fn(&View<'_>) -> f64,
-    /// It shows the reward, so it is computed after that.
+    /// True if it shows the reward, so it is computed after that.
     pub of_reward: bool,
 }
 
 impl Signal {
-    /// Whether it needs the rates that acknowledgements show.
+    /// True if it needs the rates of acknowledgements.
     pub(crate) fn needs_rate_samples(&self) -> bool {
         ["ewma_", "sampled_", "max_sampled_"].iter().any(|of_samples| self.name.starts_with(of_samples))
     }
@@ -38,7 +38,7 @@ impl Signal {
 
 const INF: f64 = f64::INFINITY;
 
-/// The signal called `name`.
+/// Find the signal called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Signal> {
     SIGNALS.iter().find(|signal| signal.name == name)
 }
@@ -53,7 +53,7 @@ const fn row(
     Signal { name, unit, low: range.0, high: range.1, formula, compute, of_reward: false }
 }
 
-/// A number of packets.
+/// Make a signal that is a number of packets.
 const fn packets(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
     row(name, "packets", (0.0, INF), formula, compute)
 }
@@ -66,7 +66,7 @@ const fn time(name: &'static str, formula: &'static str, compute: fn(&View<'_>) 
     row(name, "s", (0.0, INF), formula, compute)
 }
 
-/// A part of a whole, or 1 for what is so and 0 for what is not.
+/// Make a signal that is a part of a whole, or 1 for true and 0 for false.
 const fn part(name: &'static str, formula: &'static str, compute: fn(&View<'_>) -> f64) -> Signal {
     row(name, "1", (0.0, 1.0), formula, compute)
 }
@@ -79,7 +79,7 @@ fn ratio(a: f64, b: f64, undefined: f64) -> f64 {
     }
 }
 
-/// The window in force in bytes; 0 if unlimited.
+/// Return the current window in bytes; 0 if unlimited.
 fn cwnd(v: &View<'_>) -> f64 {
     if v.m.cwnd == u64::MAX {
         0.0
@@ -94,7 +94,7 @@ fn flag(on: bool) -> f64 {
 
 /// All of them. Round trips and sampled rates of an interval without a sample are those of the latest that had one.
 pub(crate) static SIGNALS: &[Signal] = &[
-    // What was counted.
+    // Counters.
     time("duration", "length of the interval", |v| v.memory.seconds),
     packets("sent_packets", "packets sent", |v| v.m.sent_packets as f64),
     packets("acked_packets", "packets acknowledged", |v| v.m.acked_packets as f64),
@@ -171,7 +171,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
     time("ewma_queue_delay", "round trip − min_rtt, each acknowledgement weighing 1/8", |v| v.m.ewma.queue_delay),
     rate("ewma_delivery_rate", "delivery-rate sample, each acknowledgement weighing 1/8", |v| v.m.ewma.delivery_rate),
     rate("ewma_send_rate", "bytes sent in the packet's round trip / it, each weighing 1/8", |v| v.m.ewma.send_rate),
-    // What is in force.
+    // Current decision.
     packets("in_flight", "packets in flight at the end", |v| v.m.in_flight as f64 / v.memory.mss),
     packets("cwnd", "window in force at the end; 0 if unlimited", |v| cwnd(v) / v.memory.mss),
     rate("cwnd_rate", "cwnd in bits / min_rtt; 0 if either is unknown", |v| {
@@ -185,7 +185,7 @@ pub(crate) static SIGNALS: &[Signal] = &[
     packets("window", "window that the agent decided, fraction kept", |v| v.memory.window),
     row("gain", "1", (0.0, INF), "gain of the base scheme that the agent decided; 1 before", |v| v.memory.gain),
     packets("bdp", "min_rtt · max_delivery_rate / (8 · packet bytes)", |v| v.memory.bdp()),
-    // Where the flow stands.
+    // Phases.
     part("phase_startup", "1 while the delivery rate grows", |v| flag(v.memory.phase == Phase::Startup)),
     part("phase_drain", "1 while the queue of start-up drains", |v| flag(v.memory.phase == Phase::Drain)),
     part("phase_probe", "1 afterward", |v| flag(v.memory.phase == Phase::Probe)),

@@ -1,8 +1,9 @@
-//! When feedback is gone: what a flow may send between a timeout and the next acknowledgement, whatever its policy.
+//! Silence: limits sending between a timeout and the next acknowledgement, for any policy.
 //!
-//! A policy decides by what came back. After a timeout nothing has, and most policies take that for an empty path: rates
-//! would grow without end. So the transport's timer alone sends, one packet each time it expires, and it doubles (RFC 6298
-//! §5.5, RFC 8085 §3.1, RFC 9743 §5.2). The running interval lasts until an acknowledgement, on which the policy decides.
+//! A policy decides by feedback. After a timeout there is none, and most policies then assume an empty path: rates
+//! would grow without end. So only the transport's timer sends, one packet each time it expires, and it doubles (RFC
+//! 6298 §5.5, RFC 8085 §3.1, RFC 9743 §5.2). The current interval lasts until an acknowledgement, on which the policy
+//! decides.
 
 use super::action::Actuator;
 use super::memory::Memory;
@@ -11,7 +12,7 @@ use ccgym_core::Control;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Feedback flows, as far as the transport knows.
+    /// There is feedback, as far as the transport knows.
     #[default]
     Heard,
     /// A timeout, and no acknowledgement since.
@@ -20,16 +21,16 @@ enum Stage {
     Ended,
 }
 
-/// The silence of one flow.
+/// State of the silence of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Silence {
     stage: Stage,
-    /// Rate and window that the latest interval with feedback led to, while intervals without any follow it.
+    /// Rate and window after the latest interval with feedback, while intervals without any follow it.
     heard: Option<(f64, f64)>,
 }
 
 impl Silence {
-    /// A timeout. What was decided without feedback is void as far as it asks for more.
+    /// Begin at a timeout. Decisions without feedback that ask for more are cancelled.
     pub(crate) fn begin(&mut self, actuator: &mut Actuator) {
         self.stage = Stage::Silent;
         if let Some((rate, window)) = self.heard {
@@ -37,7 +38,7 @@ impl Silence {
         }
     }
 
-    /// An acknowledgement arrived.
+    /// End at an acknowledgement.
     pub(crate) fn end(&mut self) {
         self.stage = Stage::Ended;
     }
@@ -47,13 +48,13 @@ impl Silence {
         self.stage == Stage::Silent
     }
 
-    /// Whether the running interval ends with an acknowledgement.
+    /// True if the current interval ends with an acknowledgement.
     #[inline]
     pub(crate) fn awaits_ack(&self) -> bool {
         self.stage != Stage::Heard
     }
 
-    /// Interval `m` ended, in which `actuator` was in force.
+    /// Process the end of interval `m`, in which `actuator` was used.
     pub(crate) fn on_interval(&mut self, m: &MonitorInterval, actuator: &Actuator) {
         if m.acked_packets > 0 {
             self.heard = None;
@@ -65,7 +66,7 @@ impl Silence {
         }
     }
 
-    /// What of `control` holds: one packet while it is silent.
+    /// Limit `control` to one packet during the silence.
     #[inline]
     pub(crate) fn limit(&self, control: Control, memory: &Memory) -> Control {
         if self.is_on() {

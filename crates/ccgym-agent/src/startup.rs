@@ -1,4 +1,4 @@
-//! How a flow starts, until the agent takes over.
+//! The start of a flow, until the agent decides.
 
 use super::action::{window, Actions, Actuator};
 use super::memory::Memory;
@@ -8,13 +8,13 @@ use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::Control;
 use ccgym_core::SpecError;
 
-/// Growth of the maximum delivery rate below which a round trip counts as flat, and how many end slow start (BBR's
-/// test of a full pipe).
+/// Growth of the max delivery rate below which a round trip counts as flat, and number of those that ends slow start
+/// (BBR's test of a full pipe).
 const GROWTH: f64 = 1.25;
 const FLAT_ROUNDS: u32 = 3;
-/// Part of the minimum RTT by which that of the latest round may exceed it.
+/// Part of the min RTT by which that of the latest round may exceed it.
 const DELAY: f64 = 1.0 / 8.0;
-/// Window of an agent whose rate is given and round trip unknown, in multiples of rate × first round trip.
+/// Window of an agent with a rate and an unknown RTT, in multiples of rate × first RTT.
 const WINDOW_OF_RATE: f64 = 2.0;
 
 impl StartupSpec {
@@ -42,7 +42,7 @@ impl StartupSpec {
         }
     }
 
-    /// In words.
+    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Rate { rate } => format!("at {} Mbit/s", rate / 1e6),
@@ -85,9 +85,9 @@ pub(crate) enum Startup {
 /// A window that doubles each round trip.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStart {
-    /// Packets.
+    /// Window, packets.
     window: f64,
-    /// Round-trip samples that have grown the window in the running interval.
+    /// RTT samples that have grown the window in the current interval.
     counted: u64,
     rounds: Rounds,
 }
@@ -95,13 +95,13 @@ pub(crate) struct SlowStart {
 /// Observations per round trip.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
-    /// A loss or timeout was seen.
+    /// True after a loss or timeout.
     lost: bool,
     /// Length of the round so far, bytes acknowledged and minimum RTT in it; seconds, bytes.
     seconds: f64,
     acked: u64,
     rtt: Option<f64>,
-    /// Maximum delivery rate of a round when it last grew.
+    /// Max delivery rate of a round when it last grew.
     full: f64,
     flat: u32,
     delayed: bool,
@@ -139,7 +139,7 @@ impl Rounds {
 }
 
 impl Startup {
-    /// Start; `actuator` takes its first values. `rate` and `packets` override what `spec` says.
+    /// Start; sets the first values of `actuator`. `rate` and `packets` override those of `spec`.
     pub(crate) fn new(
         spec: &StartupSpec,
         actions: &Actions,
@@ -180,17 +180,17 @@ impl Startup {
         }
     }
 
-    /// Whether the agent decides.
+    /// True if the agent decides.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Over)
     }
 
-    /// The agent is not even asked. (Before the first round trip it is, to no effect.)
+    /// True if the agent does not decide at all. (Before the first RTT it does, without effect.)
     pub(crate) fn bypasses(&self) -> bool {
         matches!(self, Self::SlowStart(_) | Self::Inner(_))
     }
 
-    /// A round-trip sample arrived.
+    /// Process an RTT sample.
     pub(crate) fn on_rtt(&mut self, sample: TimeSpan, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
         match self {
             Self::Over | Self::Inner(_) => {}
@@ -211,7 +211,7 @@ impl Startup {
         }
     }
 
-    /// A loss or timeout was seen.
+    /// Process a loss or timeout.
     pub(crate) fn on_loss(&mut self) {
         match self {
             Self::SlowStart(SlowStart { rounds, .. }) | Self::Inner(rounds) => rounds.lost = true,
@@ -219,7 +219,7 @@ impl Startup {
         }
     }
 
-    /// Take in an interval that `memory` has digested; over if it shows a sign that says so.
+    /// Add an interval that `memory` has digested; the start may end with it.
     pub(crate) fn on_interval(
         &mut self,
         spec: &StartupSpec,
@@ -231,7 +231,7 @@ impl Startup {
         match self {
             Self::Inner(rounds) => {
                 rounds.add(m, memory);
-                // Until it is left, the threshold is out of reach. Without one, a loss or a plateau must do.
+                // In slow start ssthresh is not reached. Without ssthresh, a loss or a plateau ends it.
                 let left = m.ssthresh.is_some_and(|threshold| m.cwnd >= threshold);
                 if left || rounds.lost || (m.ssthresh.is_none() && rounds.says(Exit::Plateau)) {
                     *self = Self::Over;
@@ -243,7 +243,7 @@ impl Startup {
             }
             Self::SlowStart(s) => {
                 s.rounds.add(m, memory);
-                // Packets acknowledged without a sample of their own.
+                // Packets acknowledged without an RTT sample.
                 let rest = m.acked_packets.saturating_sub(std::mem::take(&mut s.counted));
                 s.window = (s.window + rest as f64).min(actions.limits.window[1]);
                 let StartupSpec::SlowStart { exit, .. } = spec else { return };
@@ -259,14 +259,14 @@ impl Startup {
         }
     }
 
-    /// The decision in force, unless the agent's is.
+    /// Return the current decision, unless the agent decides.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
         match self {
             Self::Over | Self::Inner(_) => None,
             Self::BeforeRtt(packets) if packets.is_finite() => Some(window(packets.max(1.0), memory.mss)),
             Self::BeforeRtt(_) => None,
             Self::SlowStart(s) => {
-                // Paced at twice the window per round trip, so that pacing does not keep the window from doubling.
+                // Paced at two windows per RTT, so that pacing does not prevent the window from doubling.
                 let paced = actions.pace != Pace::None && memory.min_rtt > 0.0;
                 let rate = if paced { 2.0 * s.window * 8.0 * memory.mss / memory.min_rtt } else { 0.0 };
                 Some(Control { pacing_rate: Rate(rate as u64), ..window(s.window, memory.mss) })

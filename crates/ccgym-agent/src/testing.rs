@@ -19,7 +19,7 @@ pub(crate) const fn ms(ms: u64) -> TimeSpan {
     TimeSpan::from_millis(ms)
 }
 
-/// `value` with the fields of `change` in place of its own; objects are changed inside, unless the change has a kind.
+/// Return `value` with the fields of `change`; objects are merged, unless the change has a kind.
 pub(crate) fn with(mut value: Value, change: Value) -> Value {
     let Value::Object(change) = change else { panic!("{change} is not a JSON object") };
     for (key, field) in change {
@@ -29,7 +29,7 @@ pub(crate) fn with(mut value: Value, change: Value) -> Value {
     value
 }
 
-/// A window agent that decides each 10 ms, with Indigo's actions.
+/// Return a window agent that decides each 10 ms, with Indigo's actions.
 pub(crate) fn plain() -> Value {
     json!({
         "name": "plain",
@@ -40,12 +40,12 @@ pub(crate) fn plain() -> Value {
     })
 }
 
-/// The same on top of a base scheme, whose window it overwrites.
+/// The same over a base scheme, whose window it overwrites.
 pub(crate) fn over_cubic() -> Value {
     with(plain(), json!({"action": {"inner": {"scheme": "cubic"}}, "startup": {"kind": "inner"}}))
 }
 
-/// An agent that steers the gain of a base scheme.
+/// Return an agent that steers the gain of a base scheme.
 pub(crate) fn gaining() -> Value {
     let action = json!({"map": {"kind": "exponential", "base": 2}, "target": "gain", "bounds": [-3, 2],
                         "inner": {"scheme": "kestrel"}});
@@ -53,7 +53,7 @@ pub(crate) fn gaining() -> Value {
     with(plain(), json!({"action": action, "observation": {"features": features}, "startup": {"kind": "none"}}))
 }
 
-/// An interval in which one packet is sent and acknowledged per round trip of `rtts` (milliseconds), all at its end.
+/// Make an interval in which one packet is sent and acknowledged per RTT of `rtts` (milliseconds), all at its end.
 pub(crate) fn interval(from: Timestamp, to: Timestamp, rtts: &[u64]) -> MonitorInterval {
     let mut m = MonitorInterval::new(from);
     for rtt in rtts {
@@ -69,14 +69,14 @@ pub(crate) fn interval(from: Timestamp, to: Timestamp, rtts: &[u64]) -> MonitorI
     done
 }
 
-/// An agent from JSON; panics if it is not valid.
+/// Make an agent from JSON; panics if it is not valid.
 pub(crate) fn agent(json: &Value) -> AgentSpec {
     let spec: AgentSpec = serde_json::from_value(json.clone()).expect("an agent");
     spec.validate().expect("a valid agent");
     spec
 }
 
-/// Min and max of each number of an observation.
+/// Return min and max of each number of an observation.
 pub(crate) fn observation_bounds(spec: &AgentSpec) -> (Vec<f32>, Vec<f32>) {
     let plan = spec.plan();
     plan.layout.columns.iter().map(|column| plan.layout.bounds(column)).map(|[l, h]| (l as f32, h as f32)).unzip()

@@ -1,4 +1,5 @@
-//! Whole agents: published ones by hand, start-ups, guards, late decisions, and properties over arbitrary intervals.
+//! Tests of whole agents: published ones with numbers, start-ups, guards, late decisions, and properties over arbitrary
+//! intervals.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ fn started(json: &Value) -> FlowAgent {
     flow
 }
 
-/// The window in packets and the rate in bit/s.
+/// Return the window in packets and the rate in bit/s.
 fn in_force(flow: &FlowAgent) -> (f64, u64) {
     let control = flow.control(None);
     (control.cwnd as f64 / MSS as f64, control.pacing_rate.0)
@@ -69,7 +70,7 @@ fn aurora_by_hand() {
     flow.act(at(450), &[-4.0]);
     assert_eq!(in_force(&flow).1, (3_150_000.0f64 / 1.1) as u64);
 
-    // Half the mean round trip of 110 ms later; one packet acknowledged: nothing received, so the send ratio is 1.
+    // Half the mean RTT of 110 ms later; one packet acknowledged: nothing received, so the send ratio is 1.
     assert_eq!(flow.next_decision(), at(505));
     assert!(flow.observe(&interval(at(450), at(505), &[143]), None));
     assert_eq!(flow.observation()[27..], [0.0, (0.143f64 / 0.11) as f32, 1.0]);
@@ -247,7 +248,7 @@ fn slow_start_doubles_and_leaves_by_each_sign() {
     assert_eq!(in_force(&flow).0, 25.0);
     flow.on_loss();
     assert!(flow.observe(&interval(at(100), at(200), &[100; 20]), None));
-    // The maximum delivery rate is 20 packets per minimum RTT.
+    // The max delivery rate is 20 packets per min RTT.
     assert_eq!((in_force(&flow).0, flow.startup.is_over()), (20.0, true));
 
     let mut flow = started(&spec("plateau"));
@@ -276,7 +277,7 @@ fn after_a_timeout_a_packet_at_a_time_until_something_is_acknowledged() {
     flow.on_rtt(at(100), ms(100), ms(100));
     assert!(flow.observe(&interval(at(0), at(100), &[100; 5]), None));
     flow.act(at(100), double);
-    // Nothing comes back, which looks like an empty path.
+    // No acknowledgement arrives, which looks like an empty path.
     for i in 1..4 {
         assert!(flow.observe(&interval(at(100 * i), at(100 * (i + 1)), &[]), None));
         flow.act(at(100 * (i + 1)), double);
@@ -327,7 +328,7 @@ fn the_window_of_a_base_scheme_is_overwritten() {
     assert_eq!((flow.take_window(), flow.take_window()), (Some(18 * MSS), None));
     flow.act(at(30), &[-1.0]);
     assert_eq!(flow.take_window(), Some(4 * MSS));
-    // In between the scheme decides; the max window holds for what it grows to.
+    // In between the scheme decides; the max window limits its growth.
     assert_eq!(flow.control(Some(&inner(11))), inner(11));
     assert_eq!(flow.control(Some(&inner(1001))).cwnd, 1000 * MSS);
 
@@ -365,7 +366,7 @@ fn the_gain_of_a_base_scheme_is_a_map_of_one() {
         flow.observation()[0]
     };
     assert_eq!((flow.gain(), flow.take_gain()), (1.0, None));
-    // What is seen was in force in the interval before the decision.
+    // The observed action is that of the interval before the decision.
     for (i, (action, seen, gain)) in
         [(1.0, 1.0, 2.0), (1.0, 2.0, 2.0), (9.0, 2.0, 4.0), (-3.0, 4.0, 0.125), (-9.0, 0.125, 0.125)]
             .into_iter()
@@ -376,10 +377,10 @@ fn the_gain_of_a_base_scheme_is_a_map_of_one() {
         // Rate and window are the base scheme's, beyond the limits of those, too.
         assert_eq!((flow.take_window(), flow.control(Some(&inner))), (None, inner));
     }
-    // What cannot be read changes nothing.
+    // An invalid action changes nothing.
     assert_eq!(step(&mut flow, 9, f32::NAN), 0.125);
     assert_eq!((flow.take_gain(), flow.gain(), flow.rejected_actions()), (None, 0.125, 1));
-    // Nor does a timeout, after which the base scheme goes on alone.
+    // Nor does a timeout, after which the base scheme continues alone.
     flow.on_timeout();
     assert_eq!((flow.control(Some(&inner)), flow.on_ack_only()), (inner, false));
     step(&mut flow, 10, 0.0);
@@ -397,7 +398,7 @@ fn the_gain_of_a_base_scheme_is_a_map_of_one() {
     let mut flow = started(&action(json!({"map": {"kind": "signed_multiply", "delta": 1}})));
     step(&mut flow, 0, -3.0);
     assert_eq!(flow.take_gain(), Some(0.25));
-    // The decision of a passive agent is none.
+    // A passive agent has no decisions.
     let mut flow = started(&action(json!({"map": {"kind": "passive"}})));
     step(&mut flow, 0, 0.0);
     assert_eq!((flow.sets_gain(), flow.take_gain(), flow.control(Some(&inner))), (false, None, inner));
@@ -436,7 +437,7 @@ fn a_gain_is_described() {
     assert!(text.starts_with("gain of the base scheme ← 1 · 1.5; so many times"), "{text}");
     assert_eq!((&rows[0]["unit"], &rows[0]["low"], &rows[0]["high"]), (&json!("1"), &json!(0.01), &json!(100.0)));
 
-    // Cards of agents that steer no gain stay as they are.
+    // Cards of agents that steer no gain stay unchanged.
     assert!(!serde_json::to_string(&agent(&plain())).expect("serializes").contains("gain"));
 }
 
@@ -459,7 +460,7 @@ fn starting_again_forgets_everything() {
     assert_eq!(in_force(&used).1, 1_234_567);
 }
 
-/// An agent that sees every signal in several ways.
+/// Make an agent that observes every signal in several ways.
 fn all_seeing(history: u32) -> Value {
     let mut features = Vec::new();
     for (i, signal) in SIGNALS.iter().enumerate() {
@@ -502,7 +503,7 @@ prop_compose! {
     }
 }
 
-/// Agents of every map and target.
+/// Make agents of every map and target.
 fn agents() -> Vec<Value> {
     let discrete = json!({"kind": "discrete", "operations": ["/2", "-10", "+10", "*2"]});
     let gains = |estimate: &str| json!({"kind": "gain_on_estimate", "gains": [0.1, 3], "estimate": estimate});

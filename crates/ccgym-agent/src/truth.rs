@@ -5,7 +5,7 @@
 pub struct GroundTruth {
     /// Mean rate of the bottleneck over the interval, bit/s.
     pub link_rate: f64,
-    /// Round trip without queuing, seconds.
+    /// RTT without queueing, seconds.
     pub base_rtt: f64,
     /// Packets queued at the bottleneck at the end of the interval.
     pub backlog: f64,
@@ -17,8 +17,8 @@ pub struct GroundTruth {
     pub flows: u32,
     /// This flow's fair share of the bottleneck, bit/s.
     pub fair_share: f64,
-    /// Standard deviation over mean of the rates at which the active flows were served in the interval, this one among
-    /// them; 0 for a flow alone, at most √(flows − 1). NaN where other flows' rates are not known.
+    /// Standard deviation over mean of the rates at which the active flows, this one included, were served in the
+    /// interval; 0 for a flow alone, at most √(flows − 1). NaN if other flows' rates are unknown.
     pub rate_spread: f64,
 }
 

@@ -99,7 +99,7 @@ pub struct Ack {
     pub received: Timestamp,
     /// Arrived ranges, as distances (of the first, of the last) below `largest`; see [`Ack::range`].
     distances: [(u32, u32); MAX_ACK_RANGES],
-    /// How many of them are valid, at least 1.
+    /// Number of valid ones, at least 1.
     range_count: u32,
     /// Nanoseconds between the arrival of `trigger` and this acknowledgement (the delay of a delayed ACK).
     pub delay_ns: u32,

@@ -248,20 +248,20 @@ fn timers_fire_while_packets_leave() {
     for config in [established(), SenderConfig::udp(0, 1500)] {
         let control = Control { cwnd: u64::MAX, pacing_rate: Rate::from_mbps(1.2) };
         let (mut sender, mut receiver, script) = pair_under(config, Capabilities::default(), control);
-        let mut heard = 0;
+        let mut delivered = 0;
         for now in (0..3_000).map(ms) {
             sender.on_timeout(now);
             for packet in drain(&mut sender, now) {
                 // The path is gone after half a second, with round trips of 100 ms.
                 if now < ms(500) {
-                    heard = packet.number;
+                    delivered = packet.number;
                     let ack = deliver(&mut receiver, now, &packet);
                     sender.on_ack(now, &ack);
                 }
             }
         }
         let stats = sender.stats();
-        assert!(stats.rtos >= 1 && stats.sent_packets > heard + 150, "{stats:?}");
+        assert!(stats.rtos >= 1 && stats.sent_packets > delivered + 150, "{stats:?}");
         assert!(sender.in_flight() < 250 * SIZE && last(&script).starts_with("timeout"), "{}", sender.in_flight());
     }
 }

@@ -217,12 +217,12 @@ pub enum QueueSpec {
         /// Mark ECN-capable packets instead of dropping, up to `mark_up_to`.
         #[serde(default)]
         ecn: bool,
-        /// With `ecn`, the probability above which packets are dropped all the same (RFC: 10 %).
+        /// With `ecn`, the probability above which packets are still dropped (RFC: 10 %).
         #[serde(default = "tenth")]
         #[schemars(extend("format" = "probability"))]
         mark_up_to: f64,
     },
-    /// RED as in Floyd and Jacobson's paper of 1993, gentle unless told otherwise.
+    /// RED as in Floyd and Jacobson's paper of 1993, gentle by default.
     #[schemars(extend("words" = "RED {limit} ({min} to {max} packets, {max_probability}{ecn:, ECN|})"))]
     Red {
         /// Tail-drop limit.
@@ -327,10 +327,10 @@ impl QueueSpec {
 pub enum ElementSpec {
     /// One direction of a bottleneck: when it may deliver, and what waits.
     Link {
-        /// When it may deliver.
+        /// Times at which it may deliver.
         #[schemars(skip)]
         schedule: ScheduleSpec,
-        /// What waits, and what is dropped.
+        /// The queue.
         #[serde(default = "infinite")]
         queue: QueueSpec,
         /// Bytes charged per packet on top of its IP length: mahimahi 4 (the TUN prefix), PPP 2.
@@ -403,7 +403,7 @@ pub enum ElementSpec {
         /// Mean off period.
         #[schemars(range(min = MIN_MEAN_PERIOD))]
         mean_off: TimeSpan,
-        /// Whether arrivals while off leave together when it is on again, as from a host that was not scheduled.
+        /// If true, arrivals while off leave together when it is on again, as from a host that was not scheduled.
         #[serde(default)]
         hold: bool,
     },
@@ -422,7 +422,7 @@ pub enum ElementSpec {
     Jitter {
         /// Its distribution; a time alone is the maximum of a uniform one.
         distribution: JitterSpec,
-        /// Whether later packets may overtake; if not, a packet never leaves before its predecessor.
+        /// If true, later packets may overtake; if not, a packet never leaves before its predecessor.
         #[serde(default)]
         reorder: bool,
         /// Numbers of the flows whose packets are delayed, from 1; those of others pass at once. Empty: all.

@@ -1,4 +1,4 @@
-//! `AgentBatch`: learning flows decided for from Python, stepping into caller-owned arrays.
+//! `AgentBatch`: learning flows that Python decides for, stepping into caller-owned arrays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub fn check_agent(agent_json: &str) -> PyResult<()> {
     agent(agent_json).map(|_| ())
 }
 
-/// What an agent observes, does and optimizes, as JSON.
+/// Describe an agent's observation, action and reward, as JSON.
 #[pyfunction]
 pub fn describe_agent(agent_json: &str) -> PyResult<String> {
     Ok(agent(agent_json)?.describe().to_string())
 }
 
-/// Every signal, transform, action map and reward term that agents can be made of, as JSON.
+/// Return all signals, transforms, action maps and reward terms of agents, as JSON.
 #[pyfunction]
 pub fn agent_vocabulary() -> String {
     ccgym_agent::vocabulary().to_string()
@@ -92,7 +92,7 @@ pub struct AgentBatch {
 
 #[pymethods]
 impl AgentBatch {
-    /// Room for `count` simulators with up to `learners` learning flows each; `threads` 0 means one per core.
+    /// Make a batch of `count` simulators with up to `learners` learning flows each; `threads` 0 means one per core.
     #[new]
     #[pyo3(signature = (agent_json, count, learners = 1, threads = 1, policies = PolicyTable::new()))]
     fn new(
@@ -110,43 +110,43 @@ impl AgentBatch {
         let mut batch = ccgym_sim::AgentBatch::new(&spec, count, learners, threads)
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
-        // What does not fit together is said here rather than at the first episode.
+        // Report parts that do not fit together here rather than at the first episode.
         ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(explained)?;
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })
     }
 
-    /// Names, with units, of what `step` writes to `stats`.
+    /// Names, with units, of the columns that `step` writes to `stats`.
     #[staticmethod]
     fn columns() -> Vec<&'static str> {
         COLUMNS.to_vec()
     }
 
-    /// Names, with units, of what `truth` writes.
+    /// Names, with units, of the columns that `truth` writes.
     #[staticmethod]
     fn truth_columns() -> Vec<&'static str> {
         TRUTH_COLUMNS.to_vec()
     }
 
-    /// Names of what `step` writes to `terms`.
+    /// Names of the columns that `step` writes to `terms`.
     fn terms(&self) -> Vec<String> {
         self.spec.term_names()
     }
 
-    /// Learners of all simulators.
+    /// Number of learners of all simulators.
     #[getter]
     fn rows(&self) -> usize {
         self.batch.rows()
     }
 
-    /// Cells of an observation.
+    /// Size of an observation.
     #[getter]
     fn observation_size(&self) -> usize {
         self.batch.observation_size()
     }
 
-    /// Cells of an action; a discrete one is its index.
+    /// Size of an action; a discrete one is its index.
     #[getter]
     fn action_size(&self) -> usize {
         self.batch.action_size()
@@ -277,29 +277,29 @@ impl AgentBatch {
         flags(contiguous_mut(&mut out)?, self.batch.rows(), self.batch.due())
     }
 
-    /// Write 1 for each row that has decided on something whose interval is still open, else 0.
+    /// Write 1 for each row whose latest decision has an open interval, else 0.
     fn open(&self, mut out: PyReadwriteArray1<'_, u8>) -> PyResult<()> {
         flags(contiguous_mut(&mut out)?, self.batch.rows(), self.batch.open())
     }
 
-    /// Write the truth about every row's path: privileged, for experts, critics and reports.
+    /// Write the ground truth of every row's path: privileged, for experts, critics and reports.
     fn truth(&mut self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
         self.batch.truth(contiguous_mut(&mut out)?).map_err(value_error)
     }
 
-    /// Write what the agent's expert would do in the place of every row that is due: actions to `labels` (rows ×
-    /// action_size), targets (bit/s of a steered rate, else packets) to `targets` (rows). NaN where there is none.
+    /// Write the expert's actions for every row that is due to `labels` (rows × action_size), and its targets (bit/s of
+    /// a steered rate, else packets) to `targets` (rows). NaN where there is none.
     fn labels(&self, mut labels: PyReadwriteArray2<'_, f32>, mut targets: PyReadwriteArray1<'_, f64>) -> PyResult<()> {
         self.batch.labels(contiguous_mut(&mut labels)?, contiguous_mut(&mut targets)?).map_err(value_error)
     }
 
-    /// Write how far from the expert's target the result of each listed action would be, to `out` (rows × actions), for
+    /// Write the distance from the expert's target to the result of each listed action to `out` (rows × actions), for
     /// every row that is due. NaN where there is no label.
     fn label_distances(&self, mut out: PyReadwriteArray2<'_, f64>) -> PyResult<()> {
         self.batch.label_distances(contiguous_mut(&mut out)?).map_err(value_error)
     }
 
-    /// Intervals whose truth the agent's expert asks for; 0 for one that any sender could ask.
+    /// Number of intervals whose truth the agent's expert needs; 0 if it needs none.
     #[getter]
     fn expert_truths(&self) -> usize {
         self.spec.expert_truths()

@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 
 use pyo3::sync::MutexExt;
 
-/// How often a call looks for signals: Python's handlers run only while it holds the GIL.
+/// Interval at which a call checks for signals: Python's handlers run only while it holds the GIL.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Ends simulations that run in other threads: whatever was started with it gives up soon, also what starts later.
+/// Ends simulations that run in other threads: all that were started with it end soon, also those that start later.
 #[pyclass(frozen, module = "ccgym._core")]
 #[derive(Default)]
 pub struct Halt {
@@ -25,14 +25,14 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// This thread's simulation calls schemes in Python from here on, until it leaves. Its number.
+    /// Note that this thread's simulation calls schemes in Python, until it leaves. Returns its number.
     pub fn enter(&self, py: Python<'_>) -> PyResult<u64> {
         let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
         self.callers(py).insert(thread);
         Ok(thread)
     }
 
-    /// What was raised too late to end it is raised no more.
+    /// Cancel an exception that was raised too late to end it.
     pub fn leave(&self, py: Python<'_>, thread: u64) -> PyResult<()> {
         self.callers(py).remove(&thread);
         if self.flag.load(Ordering::Relaxed) {
@@ -46,7 +46,7 @@ impl Halt {
     }
 }
 
-/// Python raises an exception in another thread when that runs next; None: none any more.
+/// Raise an exception in another thread when it runs next; `None`: cancel it.
 fn raise_in<'py>(py: Python<'py>, thread: u64, exception: Bound<'py, PyAny>) -> PyResult<()> {
     let ctypes = py.import("ctypes")?;
     let thread = ctypes.call_method1("c_ulong", (thread,))?;
@@ -61,7 +61,7 @@ impl Halt {
         Self::default()
     }
 
-    /// End them. A scheme in Python that is at work meets a KeyboardInterrupt: it may not come back by itself.
+    /// End them. A running scheme in Python gets a KeyboardInterrupt: it may not return by itself.
     fn set(&self, py: Python<'_>) -> PyResult<()> {
         self.flag.store(true, Ordering::Relaxed);
         let exception = py.import("ctypes")?.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
@@ -72,13 +72,13 @@ impl Halt {
     }
 }
 
-/// Watches for signals and for a `Halt` during one call after the other.
+/// Checks for signals and for a `Halt` during calls.
 pub(crate) struct Watch {
     halted: Arc<AtomicBool>,
     created: Instant,
     /// The thread that called: Python handles signals in its main thread only.
     caller: Mutex<ThreadId>,
-    /// When signals were looked for last, nanoseconds after `created`.
+    /// Time of the latest check for signals, nanoseconds after `created`.
     looked: AtomicU64,
     stop: AtomicBool,
     caught: Mutex<Option<PyErr>>,
@@ -97,7 +97,7 @@ impl Watch {
         })
     }
 
-    /// Another call begins, of this thread.
+    /// Begin a call of this thread.
     pub fn begin(&self) {
         *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = std::thread::current().id();
         self.looked.store(self.clock(), Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Watch {
         self.created.elapsed().as_nanos() as u64
     }
 
-    /// Whether to stop; asked by the thread that called and by its helpers.
+    /// True if the call must stop; called by the thread that called and by its helpers.
     pub fn is_over(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) || self.halted.load(Ordering::Relaxed) {
             return true;
@@ -136,18 +136,18 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What a call that came to its end was to be ended with all the same.
+    /// Return the exception of a call that finished although it was to be ended.
     pub fn check(&self) -> PyResult<()> {
         self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// The same for the simulator.
+    /// Return the same as a function for the simulator.
     pub fn interrupt(self: &Arc<Self>) -> Interrupt {
         let watch = self.clone();
         Arc::new(move || watch.is_over())
     }
 
-    /// What to raise where a call failed with `error`: what it was ended with, if that is why.
+    /// Return the exception for a call that failed with `error`: the one that it was ended with, if there is one.
     pub fn error(&self, error: PyErr) -> PyErr {
         self.caught.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
     }

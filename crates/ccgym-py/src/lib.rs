@@ -1,4 +1,4 @@
-//! Python face of the native core, and nothing else: conversions, and the GIL released around long work.
+//! Python interface of the native core: conversions, and the GIL released during long work.
 //!
 //! Start with `simulate.rs`. May import every crate but `ccgym-quic` and `ccgym-quinn`; no crate imports it, the package `ccgym` loads it.
 

@@ -26,8 +26,8 @@ pub fn net(py: Python<'_>, job: &str) -> i32 {
     })
 }
 
-/// The schemes in Python that a plan names: the package makes their classes, and explains their failures, at which the
-/// process ends. It is imported only here, since it may start threads.
+/// Make the schemes in Python that a plan names: the package makes their classes, and reports their failures, which end
+/// the process. It is imported only here, since it may start threads.
 fn python_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String> {
     if asked.is_empty() {
         return Ok(BTreeMap::new());
@@ -46,7 +46,7 @@ fn python_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc
     Python::attach(load).map_err(|error| error.to_string())
 }
 
-/// What a run in real time left in a file: its result, and what its path reports (JSON). Raises ValueError if the file
+/// Load the file of a run in real time: its result, and the report of its path (JSON). Raises ValueError if the file
 /// is no such result.
 #[pyfunction]
 pub fn load_run(py: Python<'_>, path: PathBuf) -> PyResult<(SimResult, String)> {

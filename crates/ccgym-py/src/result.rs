@@ -1,4 +1,4 @@
-//! `SimResult`: what a run left behind, as numpy arrays and JSON.
+//! `SimResult`: the outcome of a run, as numpy arrays and JSON.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,7 +30,7 @@ impl SimResult {
         Self { outcome, stops, extra: Vec::new() }
     }
 
-    /// The result of a run with real packets.
+    /// Make the result of a run with real packets.
     #[cfg(target_os = "linux")]
     pub(crate) fn of_run(run: ccgym_net::run::RunResult) -> Self {
         Self { outcome: run.outcome, stops: run.stops, extra: run.extra }
@@ -60,13 +60,13 @@ impl SimResult {
         }
     }
 
-    /// Whether the path had several links, or flows in both directions.
+    /// True if the path had several links, or flows in both directions.
     fn is_network(&self) -> bool {
         self.outcome.links.len() > 2 || self.outcome.flows.iter().any(|flow| flow.bottleneck == 1)
     }
 }
 
-/// Counters of the link in one direction, if there is one.
+/// Return the counters of the link in one direction, if there is one.
 fn link_counters(link: &LinkOutcome, duration: TimeSpan) -> Option<Value> {
     let c = &link.elements[link.bottleneck?].1;
     Some(json!({

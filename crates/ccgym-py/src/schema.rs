@@ -1,4 +1,4 @@
-//! What users may write, as data: every parameter with type, unit, range, default and help.
+//! The fields of descriptions, as data: every parameter with type, unit, range, default and help.
 
 use ccgym_agent::{reward_terms_schema, AgentSpec};
 use ccgym_path::ElementSpec;

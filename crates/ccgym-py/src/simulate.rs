@@ -94,7 +94,7 @@ pub fn simulate(
     result
 }
 
-/// Whether something on a path bounds the growth of a greedy flow (two JSON lists of elements).
+/// True if something on a path bounds the growth of a greedy flow (two JSON lists of elements).
 #[pyfunction]
 pub fn limits_flows(uplink_json: &str, downlink_json: &str) -> PyResult<bool> {
     let elements = |json| serde_json::from_str::<Vec<ElementSpec>>(json).map_err(value_error);

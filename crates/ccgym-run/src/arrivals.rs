@@ -1,4 +1,4 @@
-//! Data that comes as a Poisson process, whatever became of what came before: packets, or transfers with sizes of their own.
+//! Data that arrives as a Poisson process, independent of earlier data: packets, or transfers with sizes.
 
 use std::collections::VecDeque;
 
@@ -11,19 +11,19 @@ use crate::spec::SizeSpec;
 /// The application.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    /// Sizes of transfers; none: each is a full segment, and no transfer.
+    /// Sizes of transfers; `None`: each arrival is a full segment, not a transfer.
     size: Option<SizeSpec>,
     /// Payload and header bytes of a full packet.
     mss: u32,
     header: u32,
     /// Mean gap in seconds.
     mean_gap: f64,
-    /// Payload bytes still to come.
+    /// Remaining payload bytes.
     left: u64,
     next: Timestamp,
     rng: Rng,
     transfers: Vec<Transfer>,
-    /// Of the last transfers, which are not acknowledged: the segment that each ends before.
+    /// End segments of the unacknowledged transfers (exclusive).
     open: VecDeque<u64>,
 }
 
@@ -65,12 +65,12 @@ impl Arrivals {
         self.left == 0
     }
 
-    /// The transfers so far.
+    /// Return the transfers so far.
     pub(crate) fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
 
-    /// What has come by now is handed over.
+    /// Hand over the data that has arrived by now.
     pub(crate) fn on_event(&mut self, now: Timestamp, sender: &mut Sender) {
         while self.next <= now {
             let bytes = match &self.size {
@@ -87,7 +87,7 @@ impl Arrivals {
         }
     }
 
-    /// Something was acknowledged: perhaps the whole of some transfers.
+    /// Process newly acknowledged data, which may complete transfers.
     pub(crate) fn on_settled(&mut self, now: Timestamp, sender: &Sender) {
         while self.open.front().is_some_and(|end| *end <= sender.acknowledged()) {
             let place = self.transfers.len() - self.open.len();
@@ -96,7 +96,7 @@ impl Arrivals {
         }
     }
 
-    /// A gap of the process.
+    /// Draw a gap of the process.
     fn gap(&mut self) -> TimeSpan {
         TimeSpan::from_secs_f64(self.rng.exponential(self.mean_gap)).max(TimeSpan(1))
     }

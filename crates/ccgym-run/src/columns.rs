@@ -3,7 +3,7 @@
 use ccgym_agent::GroundTruth;
 use ccgym_core::{MonitorInterval, Sender, TimeSpan, Timestamp};
 
-/// Names of columns, and a function that writes their cells.
+/// Defines names of columns, and a function that writes their cells.
 macro_rules! columns {
     ($(#[$names_doc:meta])* $names:ident, $(#[$write_doc:meta])* fn $write:ident($($arg:ident: $type:ty),*);
      $($name:literal: $value:expr,)*) => {

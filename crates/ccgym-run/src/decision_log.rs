@@ -1,5 +1,5 @@
-//! The decisions of one learning flow and what became of them: reward, terms, statistics. The same for a simulated flow
-//! and for one on a real path.
+//! The decisions of one learning flow and their results: reward, terms, statistics. The same for a simulated flow and
+//! for one on a real path.
 
 use ccgym_agent::{FlowAgent, GroundTruth};
 use ccgym_core::{Sender, Timestamp};
@@ -7,7 +7,7 @@ use ccgym_core::{Sender, Timestamp};
 use crate::columns::write_stats;
 use crate::episode::{EpisodeStats, Summary};
 
-/// What a learning flow has come to since its first decision.
+/// Results of a learning flow since its first decision.
 #[derive(Clone, Debug, Default)]
 pub struct DecisionLog {
     episode: EpisodeStats,
@@ -15,26 +15,26 @@ pub struct DecisionLog {
 }
 
 impl DecisionLog {
-    /// The first decision: intervals that close from now on are results of decisions.
+    /// Note the first decision: intervals that close from now on are results of decisions.
     pub const fn begin(&mut self) {
         self.begun = true;
     }
 
-    /// Whether there was a decision.
+    /// True after the first decision.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Decisions whose interval has closed.
+    /// Return the number of decisions whose interval has closed.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.episode.steps
     }
 
-    /// Take in the interval of `sender` that closed last, at `now`, over which `truth` held. Returns the reward, and writes
-    /// its terms and the interval's statistics ([`crate::columns::COLUMNS`]). What a flow saw before its first decision is
-    /// not rewarded: zeros. `None` for a sender without an agent.
+    /// Add the latest closed interval of `sender`, at `now`, with its ground truth. Returns the reward, and writes its
+    /// terms and the interval's statistics ([`crate::columns::COLUMNS`]). Before the first decision the reward is zero.
+    /// `None` for a sender without an agent.
     pub fn close(
         &mut self,
         now: Timestamp,
@@ -55,7 +55,7 @@ impl DecisionLog {
         Some(reward)
     }
 
-    /// The summary so far.
+    /// Return the summary so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.episode.summary()

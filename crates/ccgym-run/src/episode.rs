@@ -1,9 +1,9 @@
-//! What an episode amounts to for one flow: throughput, delay, loss and use of the link, as its sender saw them.
+//! The results of an episode for one flow: throughput, delay, loss and utilization, as measured by its sender.
 
 use ccgym_agent::GroundTruth;
 use ccgym_core::MonitorInterval;
 
-/// Bits of the mantissa that tell bins apart: a bin is 1.6 % wide.
+/// Bits of the mantissa that select a bin: a bin is 1.6 % wide.
 const FINE: u32 = 6;
 /// Values below 2^LOW nanoseconds (0.25 µs) share the first bin.
 const LOW: u32 = 8;
@@ -35,7 +35,7 @@ impl DurationHistogram {
         self.count += 1;
     }
 
-    /// The duration in nanoseconds that a part `p` of those counted do not exceed; `None` if nothing was counted.
+    /// Return the duration in nanoseconds at share `p`, 0–1, of the counted ones; `None` if none was counted.
     #[must_use]
     pub fn percentile(&self, p: f64) -> Option<f64> {
         let mut rest = p * self.count as f64;
@@ -89,14 +89,14 @@ pub struct Summary {
     pub loss: f64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Throughput over the link's mean capacity; `None` where the capacity is not known.
+    /// Throughput over the link's mean capacity; `None` if the capacity is unknown.
     pub utilization: Option<f64>,
-    /// Throughput over the mean of the flow's fair shares, likewise: 1 is fair, whatever flows come and go.
+    /// Throughput over the mean of the flow's fair shares, likewise: 1 is fair, with any number of flows.
     pub fair_share_ratio: Option<f64>,
 }
 
 impl EpisodeStats {
-    /// Add an interval, over which `truth` held.
+    /// Add an interval with its ground truth.
     pub fn add(&mut self, m: &MonitorInterval, truth: &GroundTruth) {
         let seconds = m.duration().as_secs_f64();
         self.steps += 1;
@@ -115,7 +115,7 @@ impl EpisodeStats {
         self.samples += m.rtt_count() as u64;
     }
 
-    /// The summary so far.
+    /// Return the summary so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let bits = self.acked_bytes as f64 * 8.0;

@@ -1,4 +1,4 @@
-//! What the receiving application can read: payload without a gap before it.
+//! Payload that the receiving application can read: without a gap before it.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// Counts the payload of one flow that can be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InOrder {
-    /// The first segment that is missing.
+    /// The first missing segment.
     next: u64,
     /// Payload of the segments that wait for one before them.
     waiting: BTreeMap<u64, u64>,
 }
 
 impl InOrder {
-    /// `payload` bytes of `segment` arrived for the first time. How many bytes can be read since then.
+    /// Add `payload` bytes of `segment`, which is new. Returns the bytes that can be read since then.
     #[inline]
     pub fn arrived(&mut self, segment: u64, payload: u64) -> u64 {
         if segment != self.next {

@@ -7,15 +7,15 @@
 //! | [`media`] | one of them: a video encoder |
 //! | [`requests`] | another: a server that answers requests |
 //! | [`arrivals`] | another: segments or transfers as a Poisson process |
-//! | [`send_buffer`] | what an application has written and is not yet acknowledged |
-//! | [`in_order`] | what the receiving application can read |
-//! | [`receiver_series`] | what a receiver got, at fixed times |
+//! | [`send_buffer`] | data that an application has written and that is not acknowledged |
+//! | [`in_order`] | data that the receiving application can read |
+//! | [`receiver_series`] | data that a receiver got, at fixed times |
 //! | [`recorder`] | packet logs and series while it runs |
-//! | [`route`] | which links a flow crosses |
+//! | [`route`] | links that a flow crosses |
 //! | [`outcome`] | counters, logs and series when it is over |
 //! | [`logs`] | the same as the text logs of Pantheon and mahimahi |
 //! | [`truth`] | the ground truth about the path |
-//! | [`decision_log`] | the decisions of a learning flow, and what became of them |
+//! | [`decision_log`] | the decisions of a learning flow, and their results |
 //! | [`columns`] | an agent's interval in numbers |
 //! | [`episode`] | an agent's episode in numbers |
 //!

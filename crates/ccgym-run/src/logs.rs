@@ -1,6 +1,6 @@
 //! A run as the text logs of Pantheon and mahimahi.
 //!
-//! Written in small pieces: give it a buffered writer. A 30-second run at 80 Mbit/s has half a million lines.
+//! Written in small pieces: pass a buffered writer. A 30-second run at 80 Mbit/s has half a million lines.
 
 use std::io::{Result, Write};
 
@@ -10,27 +10,27 @@ use ccgym_path::LinkEvent;
 
 use crate::recorder::PacketLog;
 
-/// Nanoseconds on the clock of Pantheon's tunnel, which counts microseconds.
+/// Convert nanoseconds to the clock of Pantheon's tunnel, which counts microseconds.
 fn micros(ns: u64) -> u64 {
     (ns + 500) / 1000
 }
 
-/// Microseconds as milliseconds with three decimals.
+/// Write microseconds as milliseconds with three decimals.
 fn millis(out: &mut impl Write, us: u64) -> Result<()> {
     write!(out, "{}.{:03}", us / 1000, us % 1000)
 }
 
-/// Pantheon's merged log (`merge_tunnel_logs.py multiple`): `#`, `+` and `-` lines by time, link lines first.
+/// Write Pantheon's merged log (`merge_tunnel_logs.py multiple`): `#`, `+` and `-` lines by time, link lines first.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_tunnel_log(
     out: &mut impl Write,
     log: &PacketLog,
     events: &[LinkEvent],
     start_epoch_ms: f64,
 ) -> Result<()> {
-    // (time, rank among equals, index): opportunities, then arrivals, then departures, as the heap merge orders them.
+    // (time, rank among equal times, index): opportunities, then arrivals, then departures, as in the heap merge.
     let mut lines: Vec<(u64, u8, u32)> = Vec::with_capacity(2 * log.entered.len());
     for (i, e) in events.iter().enumerate() {
         if let LinkEvent::Opportunity(t, _) = e {
@@ -50,14 +50,14 @@ pub fn write_tunnel_log(
         millis(out, micros(time))?;
         match rank {
             0 => {
-                // Without the prefix that mahimahi counts with the packet, and Pantheon's merge takes off again.
+                // Without the prefix that mahimahi counts with the packet, and Pantheon's merge subtracts.
                 let LinkEvent::Opportunity(_, size) = events[i] else { continue };
                 writeln!(out, " # {}", size.min(PACKET_BYTES))?;
             }
             1 => writeln!(out, " + {} {}", log.size[i], log.flow[i] + 1)?,
             _ => {
                 write!(out, " - {} ", log.size[i])?;
-                // The difference of the times that the log has, as the merge of raw logs gives it.
+                // The difference of the logged times, as in the merge of raw logs.
                 millis(out, micros(time) - micros(log.entered[i]))?;
                 writeln!(out, " {}", log.flow[i] + 1)?;
             }
@@ -66,10 +66,10 @@ pub fn write_tunnel_log(
     Ok(())
 }
 
-/// mahimahi's link log: whole milliseconds, in order of processing.
+/// Write mahimahi's link log: whole milliseconds, in order of processing.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_mm_log(out: &mut impl Write, events: &[LinkEvent], header: &str) -> Result<()> {
     for line in header.lines() {
         writeln!(out, "{line}")?;
@@ -103,7 +103,7 @@ mod tests {
         log.leave(first, Timestamp(900_600));
         let mut text = Vec::new();
         write_tunnel_log(&mut text, &log, &[], 0.0).unwrap();
-        // 0.500 ms and 200 ns: of the tunnel's microseconds it is one more.
+        // 0.500 ms and 200 ns: one microsecond more on the tunnel's clock.
         let expected = "# init timestamp: 0.000\n0.400 + 1500 1\n0.901 - 1500 0.501 1\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }

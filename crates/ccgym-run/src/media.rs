@@ -8,9 +8,9 @@ use crate::spec::MediaSpec;
 /// A frame of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// When it was captured.
+    /// Time of capture.
     pub captured: Timestamp,
-    /// Packets that carry it; zero if it was skipped.
+    /// Number of its packets; zero if it was skipped.
     pub packets: u32,
     /// Its payload bytes.
     pub bytes: u32,
@@ -24,19 +24,19 @@ pub struct Media {
     mss: u32,
     header: u32,
     gap: TimeSpan,
-    /// Frames from one key frame to the next; zero: there are none.
+    /// Frames from one key frame to the next; zero: no key frames.
     key_every: u64,
-    /// Payload bits per second that it encodes at, and since when.
+    /// Encoding rate, payload bits per second, and time of its latest change.
     rate: f64,
     since: Option<Timestamp>,
-    /// Part of a byte that the frames so far were short of their rate.
+    /// Fraction of a byte by which the frames so far were short of their rate.
     carried: f64,
     next: Timestamp,
-    /// From when to when it makes no frame.
+    /// Start and end of a pause without frames.
     pause: (Timestamp, Timestamp),
     /// Frames so far.
     frames: Vec<Frame>,
-    /// The oldest frame of which something was not sent when last looked, and its end in segments.
+    /// The oldest frame that was not sent completely at the latest check, and its end in segments.
     oldest: usize,
     oldest_end: u64,
 }
@@ -74,7 +74,7 @@ impl Media {
         self.next
     }
 
-    /// The frames so far.
+    /// Return the frames so far.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
@@ -100,7 +100,7 @@ impl Media {
         self.frames.push(Frame { captured: now, packets: full + u32::from(rest > 0), bytes });
     }
 
-    /// Take up the scheme's target, unless the last change is too recent.
+    /// Adopt the scheme's target, unless the last change is too recent.
     fn adopt(&mut self, now: Timestamp, target: Rate) {
         if self.since.is_some_and(|since| now.since(since) < self.spec.reaction) {
             return;
@@ -116,7 +116,7 @@ impl Media {
         }
     }
 
-    /// Size of the next frame over the mean size.
+    /// Return the size of the next frame over the mean size.
     fn share(&self) -> f64 {
         if self.key_every == 0 {
             return 1.0;
@@ -130,7 +130,7 @@ impl Media {
         }
     }
 
-    /// How long the oldest frame that is not yet sent whole has waited.
+    /// Return the wait of the oldest frame that is not sent completely.
     fn has_waited(&mut self, now: Timestamp, sender: &Sender) -> TimeSpan {
         while let Some(frame) = self.frames.get(self.oldest) {
             let end = self.oldest_end + u64::from(frame.packets);
@@ -152,7 +152,7 @@ mod tests {
     use ccgym_core::sender::SenderConfig;
     use ccgym_core::{Control, Rng};
 
-    /// A scheme that tells its target, never sends unless its window is open, and shows the latest frame it was told of.
+    /// A scheme with a target rate that sends only with an open window, and stores the latest frame event.
     #[derive(Clone)]
     struct Told(Rate, u64, (u64, u64));
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn scheme_is_told_of_each_frame_and_of_what_waits() {
-        // Frames of 2500 bytes. The window takes one full packet and no more.
+        // Frames of 2500 bytes. The window takes only one full packet.
         let mut sender = sender(500_000, 1000);
         let told =
             |sender: &Sender| sender.cca().observables().iter().map(|(_, value)| *value as u64).collect::<Vec<_>>();
@@ -272,7 +272,7 @@ mod tests {
             media.adopt(at(ms), Rate(target));
             assert_eq!(media.rate, rate, "after {ms} ms");
         }
-        // A target that stayed for long is left at once.
+        // A target that stayed for long changes at once.
         media.adopt(at(900), Rate(300_000));
         assert_eq!(media.rate, 280_000.0);
     }
@@ -284,7 +284,7 @@ mod tests {
         assert!(sent.is_empty());
         let skipped = media.frames().iter().position(|frame| frame.packets == 0);
         assert_eq!(skipped, Some(13));
-        // What is sent whole does not wait.
+        // Frames that are sent completely do not wait.
         let (media, _) = frames(spec(), &mut sender(500_000, u64::MAX), 50);
         assert!(media.frames().iter().all(|frame| frame.packets == 3));
     }

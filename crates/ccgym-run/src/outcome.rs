@@ -1,4 +1,4 @@
-//! What a run left behind.
+//! The outcome of a run.
 
 use ccgym_core::{Packet, SenderStats, TimeSpan, Timestamp};
 use ccgym_path::{Counters, LinkEvent};
@@ -9,14 +9,14 @@ use crate::recorder::{PacketLog, Series};
 use crate::requests::Transfer;
 use crate::send_buffer::Application;
 
-/// What the receiver of a flow counted within the run.
+/// Counters of a flow's receiver.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Received {
-    /// Packets, copies included.
+    /// Packets, including copies.
     pub packets: u64,
-    /// Wire bytes, copies included.
+    /// Wire bytes, including copies.
     pub bytes: u64,
-    /// Payload bytes that were new.
+    /// New payload bytes.
     pub unique_bytes: u64,
 }
 
@@ -32,12 +32,12 @@ impl Received {
     }
 }
 
-/// What one flow did.
+/// Outcome of one flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// Scheme.
     pub name: String,
-    /// When it started.
+    /// Start.
     pub start: Timestamp,
     /// The sender's counters.
     pub sender: SenderStats,
@@ -45,32 +45,32 @@ pub struct FlowOutcome {
     pub received: Received,
     /// Minimum RTT.
     pub min_rtt: TimeSpan,
-    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] else.
+    /// Time at which a finite transfer was acknowledged in full; [`Timestamp::NEVER`] otherwise.
     pub finished: Timestamp,
-    /// The frames of a video encoder; none of other applications.
+    /// Frames of a video encoder; empty for other applications.
     pub frames: Vec<Frame>,
-    /// The responses of a server; none of other applications.
+    /// Responses of a server; empty for other applications.
     pub transfers: Vec<Transfer>,
-    /// What the applications of a flow with a send buffer wrote and read.
+    /// Data written and read by the applications of a flow with a send buffer.
     pub application: Option<Application>,
-    /// Which direction has the slowest link on the way of its data: an index into [`Outcome::links`].
+    /// Direction with the slowest link for its data: an index into [`Outcome::links`].
     pub bottleneck: usize,
 }
 
-/// What happened on one direction of a link.
+/// Outcome of one direction of a link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LinkOutcome {
-    /// Its name: `uplink` and `downlink` where the path has one link; else that of the link, with `:reverse` behind it.
+    /// Name: `uplink` and `downlink` if the path has one link; else that of the link, followed by `:reverse`.
     pub name: String,
     /// Counters of its elements by kind.
     pub elements: Vec<(String, Counters)>,
-    /// Which of the elements is its first link.
+    /// Index of its first link among the elements.
     pub bottleneck: Option<usize>,
     /// Events of that link, if recorded.
     pub events: Vec<LinkEvent>,
 }
 
-/// What a run left behind.
+/// Outcome of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Clock at the end.

@@ -8,7 +8,7 @@ use crate::in_order::InOrder;
 /// Columns of wire bytes, payload that arrived for the first time, and payload that can be read.
 pub type Columns<'a> = [&'a mut Vec<u64>; 3];
 
-/// What one flow's receiver got.
+/// Series of one flow's receiver.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReceiverSeries {
     step: TimeSpan,
@@ -17,14 +17,14 @@ pub struct ReceiverSeries {
 }
 
 impl ReceiverSeries {
-    /// No counts yet; none ever if the step is zero.
+    /// Make it without counts; it never counts if the step is zero.
     #[must_use]
     pub fn new(step: TimeSpan) -> Self {
         Self { step, ..Self::default() }
     }
 
-    /// `packet` came at `at`, its segment for the first time if it is `new`; `header` bytes of it are not payload. Where
-    /// nothing comes again (not `reliable`), nothing waits for what is missing.
+    /// Add `packet`, which arrived at `at`, its segment for the first time if it is `new`; `header` bytes of it are not
+    /// payload. Without retransmissions (not `reliable`) no segment waits for a missing one.
     #[inline]
     pub fn arrived(&mut self, at: Timestamp, packet: &Packet, new: bool, header: u32, reliable: bool) {
         let payload = if new { u64::from(packet.size - header) } else { 0 };
@@ -32,7 +32,7 @@ impl ReceiverSeries {
         self.count(at, [u64::from(packet.size), payload, readable]);
     }
 
-    /// `wire` bytes came at `at`, and `payload` could be read.
+    /// Add `wire` bytes that arrived at `at`, after which `payload` bytes could be read.
     pub fn read(&mut self, at: Timestamp, wire: u64, payload: u64) {
         self.count(at, [wire, payload, payload]);
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind: packet logs and series. Costs nothing when off.
+//! Records of a run: packet logs and series. Costs nothing when off.
 
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use crate::receiver_series::ReceiverSeries;
 /// Every packet of one direction, as columns in order of entry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PacketLog {
-    /// When it entered the path.
+    /// Times of entering the path.
     pub entered: Vec<u64>,
-    /// When it left the path, of copies the first; `u64::MAX` if it never did.
+    /// Times of leaving the path, of copies the first; `u64::MAX` if never.
     pub left: Vec<u64>,
     /// Wire bytes.
     pub size: Vec<u32>,
@@ -22,7 +22,7 @@ pub struct PacketLog {
 pub const UNLOGGED: u32 = u32::MAX;
 
 impl PacketLog {
-    /// A packet enters; the handle reports its departure.
+    /// Log a packet that enters; the handle is for its departure.
     #[inline]
     pub fn enter(&mut self, now: Timestamp, size: u32, flow: u32) -> u32 {
         self.entered.push(now.0);
@@ -32,7 +32,7 @@ impl PacketLog {
         (self.entered.len() - 1) as u32
     }
 
-    /// Bytes that it takes once there is room for `more` entries, and while that is made.
+    /// Return the bytes in use with room for `more` entries, and during the growth.
     #[must_use]
     pub fn held_bytes(&self, more: usize) -> usize {
         const ENTRY: usize = 2 * std::mem::size_of::<u64>() + 2 * std::mem::size_of::<u32>();
@@ -40,12 +40,12 @@ impl PacketLog {
         if len + more <= capacity {
             return capacity * ENTRY;
         }
-        // One column at a time moves into twice its place, and leaves the old one.
+        // One column at a time is copied to twice its size, and then freed.
         let grown = (2 * capacity).max(len + more);
         grown * ENTRY + capacity * std::mem::size_of::<u64>()
     }
 
-    /// Make room for `more` entries; false if the memory for it cannot be had, or handles would run out.
+    /// Make room for `more` entries; false if memory cannot be allocated, or handles would run out.
     pub fn make_room(&mut self, more: usize) -> bool {
         self.entered.len() + more < UNLOGGED as usize
             && self.entered.try_reserve(more).is_ok()
@@ -54,14 +54,14 @@ impl PacketLog {
             && self.flow.try_reserve(more).is_ok()
     }
 
-    /// The packet left, or a copy of it.
+    /// Log the departure of a packet, or a copy of it.
     #[inline]
     pub fn leave(&mut self, handle: u32, at: Timestamp) {
         let left = &mut self.left[handle as usize];
         *left = at.0.min(*left);
     }
 
-    /// Entries and departures after `end` did not happen in this run; the rest comes in order of entry.
+    /// Drop entries and departures after `end`; sort the rest in order of entry.
     pub fn cut(&mut self, end: Timestamp) {
         let sorted = self.entered.windows(2).all(|pair| pair[0] <= pair[1]);
         if sorted {
@@ -73,8 +73,8 @@ impl PacketLog {
             self.left.iter_mut().filter(|t| **t > end.0).for_each(|t| *t = u64::MAX);
             return;
         }
-        // An acknowledgement carried eagerly is written down when its data packet is sent: before others that enter
-        // sooner, and though it may enter after the end.
+        // An acknowledgement carried eagerly is logged when its data packet is sent: before others that enter sooner,
+        // and possibly with an entry after the end.
         let mut order: Vec<usize> = (0..self.entered.len()).filter(|&i| self.entered[i] <= end.0).collect();
         order.sort_by_key(|&i| self.entered[i]);
         self.left = order.iter().map(|&i| self.left[i]).map(|t| if t > end.0 { u64::MAX } else { t }).collect();
@@ -87,11 +87,11 @@ impl PacketLog {
 /// Samples of one flow. Sizes are wire bytes unless stated; counters are cumulative since the flow's start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowSeries {
-    /// Window in force (PRR's during fast recovery).
+    /// Window (PRR's during fast recovery).
     pub cwnd_bytes: Vec<u64>,
     /// Bytes in flight.
     pub in_flight_bytes: Vec<u64>,
-    /// Smoothed round trip; zero before the first sample.
+    /// sRTT; zero before the first sample.
     pub srtt_ns: Vec<u64>,
     /// Pacing rate; zero if unpaced.
     pub pacing_bps: Vec<u64>,
@@ -103,22 +103,22 @@ pub struct FlowSeries {
     pub acked_bytes: Vec<u64>,
     /// Packets declared lost.
     pub lost_packets: Vec<u64>,
-    /// Packets received, copies included (from the receiver's bins).
+    /// Packets received, including copies (from the receiver's bins).
     pub received_bytes: Vec<u64>,
     /// Payload received for the first time.
     pub received_unique_bytes: Vec<u64>,
     /// Payload that the receiver's application can read: without a gap before it.
     pub read_bytes: Vec<u64>,
-    /// State of the scheme: an index into `states`; zeros for a scheme without any.
+    /// State of the scheme: an index into `states`; zeros for a scheme without states.
     pub state: Vec<u64>,
-    /// Names of the states that it was in, in the order in which they were first met.
+    /// Names of its states, in the order of their first occurrence.
     pub states: Vec<String>,
 }
 
 /// Samples of a link.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkSeries {
-    /// Which direction it is in: an index into [`crate::Outcome::links`].
+    /// Direction: an index into [`crate::Outcome::links`].
     pub direction: usize,
     /// Packets waiting.
     pub queue_packets: Vec<u64>,
@@ -144,7 +144,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Series of `flows` flows, and of the links in `directions`.
+    /// Make series of `flows` flows, and of the links in `directions`.
     #[must_use]
     pub fn new(step: TimeSpan, flows: usize, directions: &[usize]) -> Self {
         let link = |&direction| LinkSeries { direction, ..LinkSeries::default() };
@@ -157,13 +157,13 @@ impl Series {
         }
     }
 
-    /// Series whose samples were taken elsewhere; every column is as long as `t`.
+    /// Make series from samples taken elsewhere; every column is as long as `t`.
     #[must_use]
     pub fn assembled(step: TimeSpan, t: Vec<u64>, flows: Vec<FlowSeries>, link: LinkSeries) -> Self {
         Self { step, t, flows, links: vec![link], receivers: Vec::new() }
     }
 
-    /// Bytes of a series of `samples` samples of `flows` flows and `links` links.
+    /// Return the bytes of a series of `samples` samples of `flows` flows and `links` links.
     #[must_use]
     pub const fn bytes_of(samples: usize, flows: usize, links: usize) -> usize {
         const FLOW: usize = 15 * std::mem::size_of::<u64>();
@@ -172,13 +172,13 @@ impl Series {
         samples.saturating_mul(flows.saturating_mul(FLOW) + links.saturating_mul(LINK) + TIME)
     }
 
-    /// The receiver of `flow`: packets reach it, perhaps ahead of the simulation's clock.
+    /// Return the receiver series of `flow`; packets reach it perhaps ahead of the simulation's clock.
     #[inline]
     pub fn receiver(&mut self, flow: usize) -> &mut ReceiverSeries {
         &mut self.receivers[flow]
     }
 
-    /// Make room for one more sample; false if the memory for it cannot be had.
+    /// Make room for one more sample; false if memory cannot be allocated.
     pub fn make_room(&mut self) -> bool {
         if self.t.len() < self.t.capacity() {
             return true;

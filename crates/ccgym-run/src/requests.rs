@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::source::write_payload;
 use crate::spec::RequestsSpec;
 
-/// A response to a request, or what came as one.
+/// A response to a request, or another transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// When it was asked for, or came.
+    /// Time of the request, or of arrival.
     pub asked: Timestamp,
     /// Its payload bytes.
     pub bytes: u64,
-    /// When it was acknowledged in full; [`Timestamp::NEVER`] if it was not.
+    /// Time at which it was acknowledged in full; [`Timestamp::NEVER`] if it was not.
     pub finished: Timestamp,
 }
 
@@ -25,7 +25,7 @@ pub struct Requests {
     mss: u32,
     header: u32,
     rng: Rng,
-    /// When the next request comes.
+    /// Time of the next request.
     next: Timestamp,
     transfers: Vec<Transfer>,
     stopped: bool,
@@ -45,40 +45,40 @@ impl Requests {
         self.next
     }
 
-    /// The responses so far.
+    /// Return the responses so far.
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
 
-    /// The next request comes at `at`.
+    /// Set the next request to `at`.
     pub fn ask(&mut self, at: Timestamp) {
         self.next = at;
     }
 
-    /// The time from a response to the next request.
+    /// Draw the time from a response to the next request.
     pub fn think(&mut self) -> TimeSpan {
         TimeSpan::from_secs_f64(self.rng.exponential(self.spec.think.as_secs_f64()))
     }
 
-    /// The group whose flows all have to answer before the next request, if there is one to come.
+    /// Return the group whose flows must all answer before the next request, if there is a next one.
     #[must_use]
     pub fn group(&self) -> Option<u32> {
         self.spec.group.filter(|_| !self.is_over())
     }
 
-    /// Whether it has answered, and knows of no next request.
+    /// True if it has answered, and has no next request.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         !self.next.is_set() && self.transfers.last().is_none_or(|last| last.finished.is_set())
     }
 
-    /// Whether no further request will come.
+    /// True if no further request will come.
     fn is_over(&self) -> bool {
         self.stopped || self.spec.count.is_some_and(|count| self.transfers.len() as u64 >= count)
     }
 
-    /// A request has come: answer it.
+    /// Answer a request.
     pub(crate) fn on_event(&mut self, now: Timestamp, sender: &mut Sender) {
         self.next = Timestamp::NEVER;
         if self.is_over() {
@@ -89,7 +89,7 @@ impl Requests {
         write_payload(sender, bytes, self.mss, self.header);
     }
 
-    /// Something was acknowledged: perhaps the whole response. Then the next request is known, but that of a group.
+    /// Process newly acknowledged data. After a whole response the next request is known, except for a group.
     pub(crate) fn on_settled(&mut self, now: Timestamp, sender: &Sender) {
         let Some(last) = self.transfers.last_mut().filter(|last| !last.finished.is_set()) else { return };
         if self.stopped || !sender.is_finished() {

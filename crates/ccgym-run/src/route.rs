@@ -1,9 +1,9 @@
-//! Which links a flow crosses.
+//! The links that a flow crosses.
 //!
 //! A path has one link, `uplink` and `downlink` of the run, or several with names. Each has two directions, numbered
 //! from 0: `2 i` is the uplink of link `i`, `2 i + 1` its downlink. A flow crosses the links of its route in one
-//! direction, and its acknowledgements come back through the other. The data of a reverse flow goes the way of others'
-//! acknowledgements.
+//! direction, and its acknowledgements come back through the other. A reverse flow's data crosses the direction of
+//! other flows' acknowledgements.
 
 use ccgym_core::SpecError;
 use ccgym_path::ElementSpec;
@@ -13,14 +13,14 @@ use crate::spec::{FlowSpec, RunSpec};
 /// The directions that a flow crosses, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// With its data.
+    /// Directions of its data.
     pub there: Vec<usize>,
-    /// With its acknowledgements.
+    /// Directions of its acknowledgements.
     pub back: Vec<usize>,
 }
 
 impl Route {
-    /// Of a flow on a path with one link.
+    /// Make the route of a flow on a path with one link.
     #[must_use]
     pub fn plain() -> Self {
         Self { there: vec![0], back: vec![1] }
@@ -28,13 +28,13 @@ impl Route {
 }
 
 impl RunSpec {
-    /// Whether packets of several origins meet on the way: several links, or flows in both directions.
+    /// True if packets of several origins meet on the way: several links, or flows in both directions.
     #[must_use]
     pub fn is_network(&self) -> bool {
         self.links.len() > 1 || self.flows.iter().any(|flow| flow.reverse)
     }
 
-    /// Name and elements of each direction.
+    /// Return name and elements of each direction.
     #[must_use]
     pub fn directions(&self) -> Vec<(String, &[ElementSpec])> {
         if self.links.is_empty() {
@@ -46,7 +46,7 @@ impl RunSpec {
         both.collect()
     }
 
-    /// The route of flow `index`.
+    /// Return the route of flow `index`.
     ///
     /// # Errors
     /// A link that does not exist, or that it names twice.
@@ -77,7 +77,7 @@ impl RunSpec {
         Ok(if *reverse { Route { there: down, back: up } } else { Route { there: up, back: down } })
     }
 
-    /// How many flows the data of flow `index` meets, itself included: the most on one link of its route.
+    /// Return the max number of flows on one link of the route of flow `index`'s data, itself included.
     #[must_use]
     pub fn flows_beside(&self, index: usize) -> u32 {
         let Some(own) = self.is_network().then(|| self.route(index).ok()).flatten() else {
@@ -88,7 +88,7 @@ impl RunSpec {
         own.there.iter().map(crossing).max().unwrap_or(1) as u32
     }
 
-    /// Elements that the data of a flow, or its acknowledgements, cross: those of `directions` in order.
+    /// Return the elements of `directions` in order.
     pub fn elements<'a>(&'a self, directions: &'a [usize]) -> impl Iterator<Item = &'a ElementSpec> + Clone {
         directions.iter().flat_map(|&direction| {
             let (up, down) = match self.links.get(direction / 2) {

@@ -1,32 +1,32 @@
-//! The buffer between an application and its transport: what was written and is not yet acknowledged.
+//! The buffer between an application and its transport: data that was written and is not acknowledged.
 //!
 //! A greedy application writes whenever there is room. The time from then until the receiver can read it, in order, is
-//! the delay that applications have: mostly the wait in this buffer, where that is larger than the window.
+//! the applications' delay: mostly the wait in this buffer, if it is larger than the window.
 
 use std::collections::VecDeque;
 
 use ccgym_core::{Sender, TimeSpan, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What the two applications of a flow did.
+/// Data of the two applications of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Application {
     /// Payload bytes written.
     pub written_bytes: u64,
     /// Payload bytes read, in order.
     pub read_bytes: u64,
-    /// When the first segment was read, …
+    /// Time of the first read, …
     first_read: Timestamp,
-    /// … and the last one, …
+    /// … of the last one, …
     last_read: Timestamp,
-    /// … and how long that was after it had been written.
+    /// … and the delay of that one since its write.
     delay: TimeSpan,
     /// Integral of that delay over the time from the first to the last read, square nanoseconds.
     delay_area: u128,
 }
 
 impl Application {
-    /// Mean over time, from the first to the last read, of the delay from writing to reading; zero if nothing was read.
+    /// Return the mean over time, from the first to the last read, of the delay from write to read; zero without.
     #[must_use]
     pub fn mean_delay(&self) -> TimeSpan {
         let time = self.last_read.since(self.first_read).0;
@@ -39,14 +39,14 @@ impl Application {
 pub struct SendBuffer {
     segments: u64,
     mss: u64,
-    /// Segments that were written together and not yet read: how many, and when.
+    /// Segments written together and not yet read: number, and time.
     unread: VecDeque<(u64, Timestamp)>,
     read: u64,
     application: Application,
 }
 
 impl SendBuffer {
-    /// A buffer of `bytes`, at least one segment of `mss`.
+    /// Make a buffer of `bytes`, at least one segment of `mss`.
     #[must_use]
     pub fn new(bytes: u64, mss: u32) -> Self {
         let mss = u64::from(mss);
@@ -54,7 +54,7 @@ impl SendBuffer {
         Self { segments, mss, unread: VecDeque::new(), read: 0, application: Application::default() }
     }
 
-    /// The application writes what there is room for.
+    /// Write as much as there is room for.
     pub fn fill(&mut self, now: Timestamp, sender: &mut Sender) {
         let room = (sender.acknowledged() + self.segments).saturating_sub(sender.written());
         if room > 0 {
@@ -64,7 +64,7 @@ impl SendBuffer {
         }
     }
 
-    /// The receiver has `segments` in order at `at`: its application reads them.
+    /// Read the `segments` that the receiver has in order at `at`.
     pub fn read(&mut self, at: Timestamp, segments: u64) {
         let mut delay = None;
         while self.read < segments {
@@ -87,7 +87,7 @@ impl SendBuffer {
         app.read_bytes = self.read * self.mss;
     }
 
-    /// What was written and read so far.
+    /// Return the data written and read so far.
     #[must_use]
     pub const fn application(&self) -> Application {
         self.application

@@ -1,4 +1,4 @@
-//! Applications: when a flow has something to send.
+//! Applications: they decide when a flow has data to send.
 
 use ccgym_core::sender::ENDLESS;
 use ccgym_core::{Rate, Rng, Sender, TimeSpan, Timestamp};
@@ -32,7 +32,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The application that `spec` describes; `mss` is the payload of a full segment, `header` what comes before it.
+    /// Make the application of `spec`; `mss` is the payload of a full segment, `header` its header.
     #[must_use]
     pub fn new(spec: &SourceSpec, mss: u32, header: u32, seed: u64, flow: u64) -> Self {
         match *spec {
@@ -52,7 +52,7 @@ impl Source {
         }
     }
 
-    /// The flow starts.
+    /// Start the flow.
     pub fn start(&mut self, now: Timestamp, sender: &mut Sender, mss: u32, header: u32) {
         match self {
             Self::Greedy => sender.write(ENDLESS),
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// The flow stops: the application hands over nothing more.
+    /// Stop the flow: the application hands over no more data.
     pub fn stop(&mut self) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// Whether it ends by itself, and has handed over all that it ever will.
+    /// True if it ends by itself, and has handed over all its data.
     #[must_use]
     pub fn is_done(&self) -> bool {
         match self {
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// The server of a flow that answers requests.
+    /// Return the server of a flow that answers requests.
     pub fn requests(&mut self) -> Option<&mut Requests> {
         match self {
             Self::Requests(requests) => Some(requests),
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// Its transfers so far: responses to requests, or what comes with a size; none of other sources.
+    /// Return the transfers so far: responses to requests, or arrivals with a size; empty for other sources.
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         match self {
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Packets of the flow were settled.
+    /// Process settled packets of the flow.
     pub fn on_settled(&mut self, now: Timestamp, sender: &Sender) {
         match self {
             Self::Poisson(arrivals) => arrivals.on_settled(now, sender),
@@ -124,7 +124,7 @@ impl Source {
         }
     }
 
-    /// The frames of a video encoder so far; none of the others.
+    /// Return the frames of a video encoder so far; empty for other sources.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
         match self {
@@ -133,7 +133,7 @@ impl Source {
         }
     }
 
-    /// When [`Source::on_event`] wants to be called.
+    /// Return the next time for [`Source::on_event`].
     #[must_use]
     #[inline]
     pub fn next_event(&self) -> Timestamp {
@@ -147,7 +147,7 @@ impl Source {
         }
     }
 
-    /// The time given by [`Source::next_event`] has come.
+    /// Process the event at the time given by [`Source::next_event`].
     pub fn on_event(&mut self, now: Timestamp, sender: &mut Sender) {
         match self {
             Self::Greedy | Self::Bytes { .. } => {}
@@ -174,24 +174,24 @@ impl Source {
 /// The periods of an application that alternates.
 #[derive(Clone, Debug)]
 pub struct Periods {
-    /// Mean lengths in seconds: off and on.
+    /// Mean lengths, seconds: off and on.
     means: [f64; 2],
-    /// Whether it is on now.
+    /// True in an on period.
     pub on: bool,
-    /// When that changes.
+    /// Time of the next change.
     pub next: Timestamp,
     rng: Rng,
 }
 
 impl Periods {
-    /// Off until it starts. The same seed draws the same periods.
+    /// Make periods that are off until the start. The same seed draws the same periods.
     #[must_use]
     pub fn new(mean_on: TimeSpan, mean_off: TimeSpan, seed: u64, flow: u64) -> Self {
         let means = [mean_off.as_secs_f64(), mean_on.as_secs_f64()];
         Self { means, on: false, next: Timestamp::ZERO, rng: Rng::stream(seed, "source", flow) }
     }
 
-    /// The next period begins; whether it is one of those that are on.
+    /// Begin the next period; returns true if it is an on period.
     pub fn change(&mut self, now: Timestamp) -> bool {
         self.on = !self.on;
         let length = TimeSpan::from_secs_f64(self.rng.exponential(self.means[usize::from(self.on)]));
@@ -200,7 +200,7 @@ impl Periods {
     }
 }
 
-/// The application hands over so many bytes of payload: full segments, and one with the rest.
+/// Hand over `bytes` of payload: full segments, and one with the rest.
 pub(crate) fn write_payload(sender: &mut Sender, bytes: u64, mss: u32, header: u32) {
     sender.write(bytes / u64::from(mss));
     let rest = (bytes % u64::from(mss)) as u32;
@@ -209,18 +209,18 @@ pub(crate) fn write_payload(sender: &mut Sender, bytes: u64, mss: u32, header: u
     }
 }
 
-/// When an application with a rate, which may change in steps, hands over its segments.
+/// The times at which an application with a rate, which may change in steps, hands over its segments.
 #[derive(Clone, Debug)]
 pub struct SegmentClock {
     rate: ParamCursor<Rate>,
     bytes: u64,
-    /// Segments still to come.
+    /// Remaining segments.
     left: u64,
     next: Timestamp,
 }
 
 impl SegmentClock {
-    /// The clock of segments of `mss` bytes at `rate`, before the flow starts; it ends after `total` bytes, if given.
+    /// Make the clock of segments of `mss` bytes at `rate`, before the start; it ends after `total` bytes, if any.
     #[must_use]
     pub fn new(rate: &Param<Rate>, mss: u32, total: Option<u64>) -> Self {
         let bytes = u64::from(mss);
@@ -228,26 +228,26 @@ impl SegmentClock {
         Self { rate: ParamCursor::new(rate, Rate::ZERO), bytes, left, next: Timestamp::NEVER }
     }
 
-    /// The flow starts, with a segment if there is a rate.
+    /// Start the flow, with a segment if there is a rate.
     pub fn start(&mut self, now: Timestamp) {
         self.next = if self.rate.at(now) > Rate::ZERO { now } else { Timestamp::NEVER };
     }
 
-    /// Nothing is handed over any more.
+    /// Stop: no more segments are handed over.
     pub fn stop(&mut self) {
         self.rate = ParamCursor::new(&Param::Constant(Rate::ZERO), Rate::ZERO);
         self.next = Timestamp::NEVER;
     }
 
-    /// When [`SegmentClock::due`] has something to do.
+    /// Return the next time for [`SegmentClock::due`].
     #[must_use]
     #[inline]
     pub fn next_event(&self) -> Timestamp {
         self.next.min(self.rate.until())
     }
 
-    /// Segments that are handed over up to `now` and were not before. After a step of the rate the next segment comes when
-    /// it would have, or one gap of the new rate after the step, if that is sooner.
+    /// Return the number of segments due by `now` and not handed over before. After a step of the rate the next segment
+    /// comes when it would have, or one gap of the new rate after the step, if that is sooner.
     pub fn due(&mut self, now: Timestamp) -> u64 {
         let mut segments = 0;
         loop {

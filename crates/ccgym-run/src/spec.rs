@@ -1,7 +1,7 @@
 //! The description of a run, as data (JSON).
 //!
-//! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets. What a user may write of a flow
-//! is declared here once, with range, default and help; `ccgym/config/models` is written from it.
+//! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets. The fields of a flow for users
+//! are declared here once, with range, default and help; `ccgym/config/models` is generated from it.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// Flows, in order of their index.
     pub flows: Vec<FlowSpec>,
-    /// What to record.
+    /// Records of the run.
     #[serde(default)]
     pub record: RecordSpec,
     /// Bytes that the simulation may hold: packets in flight, logs, series, flows.
@@ -51,7 +51,7 @@ pub struct RunSpec {
     pub facts: Option<KnownPath>,
 }
 
-/// One of several links: a whole path of its own.
+/// One of several links: a path with elements of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -75,11 +75,11 @@ pub struct FlowSpec {
     #[serde(default)]
     #[schemars(skip)]
     pub params: Map<String, Value>,
-    /// When it starts.
+    /// Start.
     #[serde(default)]
     #[schemars(skip)]
     pub start: Timestamp,
-    /// When it stops sending; the end of the run if absent.
+    /// End of sending; the end of the run if absent.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub stop: Option<Timestamp>,
@@ -91,7 +91,7 @@ pub struct FlowSpec {
     /// ones. Absent: all links of the path, in their order.
     #[serde(default)]
     pub route: Vec<String>,
-    /// Whether its data goes the other way over its links: where the acknowledgements of other flows go.
+    /// True if its data crosses its links in the other direction, that of other flows' acknowledgements.
     #[serde(default)]
     pub reverse: bool,
     /// Capacity and base RTT of its own route; of a flow without `route` and `reverse` those of the run if absent.
@@ -101,7 +101,7 @@ pub struct FlowSpec {
     /// Transport: `tcp` (reliable, as Linux), `udp` (datagrams with per-packet receipts) or `ns3` (reliable, as ns-3.37).
     #[serde(default)]
     pub profile: Profile,
-    /// What the application does.
+    /// The application.
     #[serde(default)]
     #[schemars(skip)]
     pub source: SourceSpec,
@@ -112,7 +112,7 @@ pub struct FlowSpec {
     /// … or after this time, whichever comes first.
     #[serde(default = "forty_ms")]
     pub ack_delay: TimeSpan,
-    /// Number of packets at the start that are acknowledged immediately all the same (Linux: 16).
+    /// Number of packets at the start that are acknowledged immediately anyway (Linux: 16).
     #[serde(default)]
     pub quick_acks: u32,
     /// A receiver that misbehaves sends each acknowledgement so many times (ACK division, duplicate acknowledgements).
@@ -143,7 +143,7 @@ pub struct FlowSpec {
     #[serde(default)]
     #[schemars(range(min = 1), extend("format" = "bytes"))]
     pub send_buffer: Option<u64>,
-    /// What leaves during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
+    /// Rule for sending during fast recovery, for schemes that leave it to the transport: `prr` (RFC 9937: a part of what
     /// arrives; with the profile `ns3` as ns-3.37 has it) or `classic` (RFC 6675: one segment, then nothing until no more
     /// than the reduced window is in flight).
     #[serde(default)]
@@ -152,16 +152,16 @@ pub struct FlowSpec {
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
     pub initial_window: u32,
-    /// How its host serves it: `program`, `kernel`, `quic`, or what of it is not immediate. Simulated only.
+    /// Its host: `program`, `kernel`, `quic`, or the parts of it with latency. Simulated only.
     #[serde(default)]
     pub host: HostSpec,
-    /// What differs from the profile.
+    /// Differences from the profile.
     #[serde(default)]
     #[schemars(skip)]
     pub transport: TransportSpec,
 }
 
-/// A host that is not always there when something is due.
+/// A host with latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Host")]
@@ -184,11 +184,11 @@ impl Default for HostSpec {
     }
 }
 
-/// What differs from a profile; absent fields keep it.
+/// Differences from a profile; absent fields keep it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransportSpec {
-    /// Whether a handshake comes before the data (`tcp` and `ns3`: yes).
+    /// True for a handshake before the data (`tcp` and `ns3`: yes).
     #[serde(default)]
     pub handshake: Option<bool>,
 }
@@ -202,12 +202,12 @@ pub enum Profile {
     Tcp,
     /// Datagrams with per-packet receipts; nothing is sent again.
     Udp,
-    /// Reliable as ns-3 3.37 is: three later segments make a loss (no RACK, no tail loss probe), only a timeout of 1 s or
-    /// more finds a lost retransmission, PRR of its own.
+    /// Reliable as ns-3.37: three later segments make a loss (no RACK, no tail loss probe), only a timeout of at least
+    /// 1 s detects a lost retransmission, PRR of its own.
     Ns3,
 }
 
-/// What to record; nothing by default.
+/// Records of a run; none by default.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSpec {
@@ -231,10 +231,10 @@ impl Default for RecordSpec {
     }
 }
 
-/// Bytes that a simulation may hold by default. The same on every machine, so that results depend on none.
+/// Default memory limit of a simulation, bytes. The same on every machine, so that results depend on none.
 pub const MAX_MEMORY: u64 = 4_000_000_000;
 
-/// Packets that come within this time reach a receiver in one batch: as long as network cards keep an interrupt back.
+/// Time within which packets reach a receiver in one batch: as long as network cards delay an interrupt.
 const BATCH_WAIT: TimeSpan = TimeSpan::from_micros(50);
 
 /// Looks up delivery traces by name.
@@ -251,7 +251,7 @@ defaults! {
 }
 
 impl RunSpec {
-    /// What the scheme of flow `index` is told at its start.
+    /// Make the context of flow `index` at its start.
     #[must_use]
     pub fn init_context(&self, index: usize, cca: &dyn CongestionControl) -> InitContext {
         let flow = &self.flows[index];
@@ -272,7 +272,7 @@ impl RunSpec {
         }
     }
 
-    /// Capacity and base RTT of the route of flow `index`.
+    /// Return capacity and base RTT of the route of flow `index`.
     #[must_use]
     pub fn facts_of(&self, index: usize) -> Option<&KnownPath> {
         let flow = &self.flows[index];
@@ -283,7 +283,7 @@ impl RunSpec {
     /// Build the elements of each direction, in their order.
     ///
     /// # Errors
-    /// Which element cannot be built, and why.
+    /// An element that cannot be built.
     pub fn chains(&self, traces: Traces<'_>) -> Result<Vec<Chain>, SpecError> {
         let directions = self.directions().into_iter().enumerate();
         let build = |(i, (name, specs)): (usize, (String, &[ElementSpec]))| {
@@ -294,7 +294,7 @@ impl RunSpec {
         directions.map(build).collect()
     }
 
-    /// Check every value that the types leave open.
+    /// Check constraints that the types do not express.
     ///
     /// # Errors
     /// The first value out of range.
@@ -316,7 +316,7 @@ impl RunSpec {
         for (i, f) in self.flows.iter().enumerate() {
             let route = self.route(i)?;
             let at = |key: &str| format!("flows[{i}].{key}");
-            // Of a single link its chain says so, and where.
+            // For a single link its chain reports the error.
             for way in [&route.there, &route.back].into_iter().filter(|way| way.len() > 1) {
                 check_copies(&at("route"), self.elements(way))?;
             }
@@ -346,8 +346,8 @@ impl RunSpec {
     }
 }
 
-/// Whether something on a path keeps a flow that wants all of it from growing without end: a link in either direction, or
-/// what drops data.
+/// True if something on a path bounds the growth of a greedy flow: a link in either direction, or an element that drops
+/// data.
 pub fn limits_flows<'a>(
     there: impl Iterator<Item = &'a ElementSpec> + Clone,
     back: impl Iterator<Item = &'a ElementSpec>,
@@ -362,13 +362,13 @@ pub fn limits_flows<'a>(
 }
 
 impl FlowSpec {
-    /// Whether it always has more to send.
+    /// True if it always has more to send.
     #[must_use]
     pub const fn is_greedy(&self) -> bool {
         matches!(self.source, SourceSpec::Greedy | SourceSpec::OnOff { .. })
     }
 
-    /// The sender that this flow asks for.
+    /// Return the sender's parameters.
     #[must_use]
     pub fn sender_config(&self, flow: u32) -> SenderConfig {
         let size = self.mss + self.header;
@@ -395,13 +395,13 @@ impl FlowSpec {
         config
     }
 
-    /// What its receiver does that it must not.
+    /// Return the misbehavior of its receiver.
     #[must_use]
     pub const fn misbehavior(&self) -> Misbehavior {
         Misbehavior { copies: self.ack_copies, ahead: self.ack_ahead, hide_loss: self.hide_loss }
     }
 
-    /// The receiver that this flow asks for, as long as it behaves.
+    /// Return the parameters of its receiver, apart from misbehavior.
     #[must_use]
     pub fn receiver_config(&self) -> ReceiverConfig {
         let policy = match self.host.batch {
@@ -417,8 +417,8 @@ impl FlowSpec {
     }
 }
 
-/// Probability of the independent, constant loss before the first link. Loss in bursts, or at a rate that changes,
-/// does not count: sending more cannot make up for it.
+/// Return the probability of the independent, constant loss before the first link. Loss in bursts, or at a changing
+/// rate, does not count: sending more cannot compensate for it.
 pub fn loss_before_link<'a>(there: impl Iterator<Item = &'a ElementSpec>) -> f64 {
     let before = there.take_while(|element| !matches!(element, ElementSpec::Link { .. }));
     let kept = before.map(|element| match element {
@@ -434,7 +434,7 @@ mod tests {
     use ccgym_core::schema::MAX_SPAN;
     use serde_json::json;
 
-    /// The place of what is wrong with a run of one flow; `elements` of kind duplicate each way, on each of two links.
+    /// Return the place of the error of a run of one flow; `elements` of kind duplicate each way, on each of two links.
     fn refused(flow: Value, elements: usize) -> Option<String> {
         let duplicates = vec![json!({"kind": "duplicate", "probability": 1.0}); elements];
         let link = |name: &str| json!({"name": name, "uplink": duplicates, "downlink": []});

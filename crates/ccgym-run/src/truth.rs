@@ -1,5 +1,5 @@
-//! Ground truth about the path of a run, from its specification: capacity, queue, number of flows. For experts, critics,
-//! rewards that are defined by it, and reports; never for a deployed policy.
+//! Ground truth about the path of a run, from its specification: capacity, queue, number of flows. For experts,
+//! critics, rewards that use it, and reports; never for a deployed policy.
 
 use std::ops::Range;
 
@@ -15,24 +15,24 @@ use crate::spec::{FlowSpec, RunSpec};
 pub struct GroundTruthModel {
     /// One per flow.
     routes: Vec<RouteTruth>,
-    /// When each flow starts and stops.
+    /// Start and stop of each flow.
     active: Vec<Range<Timestamp>>,
 }
 
-/// What is true of the route of one flow.
+/// Ground truth about the route of one flow.
 #[derive(Clone, Debug)]
 struct RouteTruth {
-    /// Of its slowest link.
+    /// Steps of the capacity of its slowest link.
     capacity: Vec<(Timestamp, Rate)>,
-    /// Propagation round trip, the flow's own included.
+    /// Propagation RTT, including the flow's own.
     base_rtt: TimeSpan,
-    /// At the bottleneck.
+    /// Queue limit at the bottleneck, packets.
     queue_limit: f64,
     loss: Vec<Param<f64>>,
 }
 
 impl GroundTruthModel {
-    /// The model of the run that `spec` describes; `bottlenecks` has the direction of each flow's bottleneck.
+    /// Make the model of the run of `spec`; `bottlenecks` has the direction of each flow's bottleneck.
     #[must_use]
     pub fn of(spec: &RunSpec, bottlenecks: &[usize]) -> Self {
         let packet = spec.flows.first().map_or(1500, |f| f.mss + f.header);
@@ -54,14 +54,14 @@ impl GroundTruthModel {
         }
     }
 
-    /// Flows scheduled to run at `t`.
+    /// Return the number of flows scheduled to run at `t`.
     #[must_use]
     pub fn active_flows(&self, t: Timestamp) -> usize {
         self.active.iter().filter(|active| active.contains(&t)).count()
     }
 
-    /// The ground truth of `flow` over `from..to`, with `backlog` packets at the bottleneck at the end and
-    /// `active_flows` that share it. What the others delivered is not known from the specification.
+    /// Return the ground truth of `flow` over `from..to`, with `backlog` packets at the bottleneck at the end and
+    /// `active_flows` that share it. The specification does not give the deliveries of the others.
     #[must_use]
     pub fn over(&self, flow: usize, from: Timestamp, to: Timestamp, backlog: f64, active_flows: usize) -> GroundTruth {
         let route = &self.routes[flow];
@@ -80,7 +80,7 @@ impl GroundTruthModel {
     }
 }
 
-/// Mean capacity over `from..to`, bit/s; the capacity at `to` if the interval is empty.
+/// Return the mean capacity over `from..to`, bit/s; the capacity at `to` if the interval is empty.
 fn mean_capacity(capacity: &[(Timestamp, Rate)], from: Timestamp, to: Timestamp) -> f64 {
     let [first, ..] = capacity else { return 0.0 };
     if capacity.len() == 1 {
@@ -106,7 +106,7 @@ fn at(steps: &Param<f64>, t: Timestamp) -> f64 {
     }
 }
 
-/// The smaller of a queue's limits in packets of `packet` bytes.
+/// Return the smaller of a queue's limits in packets of `packet` bytes.
 fn limit_packets(queue: &QueueSpec, packet: u32) -> f64 {
     let limit = queue.limit().copied().unwrap_or_default();
     let packets = limit.packets.map_or(f64::INFINITY, |p| p as f64);

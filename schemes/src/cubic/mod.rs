@@ -20,7 +20,7 @@ pub const ENTRY: SchemeEntry = SchemeEntry {
         name: "cubic",
         label: "TCP Cubic",
         reference: "RFC 9438",
-        summary: "Grows by a cubic function of the time since the last loss, whatever the round trip.",
+        summary: "Grows by a cubic function of the time since the last loss, at any round trip.",
         parameters: parameters! {
             /// rfc: RFC 9438. linux: whole packets counted as tcp_cubic.c does, HyStart. ns3: as TcpCubic of
             /// ns-3.37, without the Reno-friendly region, judging by smoothed millisecond delays.

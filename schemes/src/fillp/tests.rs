@@ -6,7 +6,7 @@ use serde_json::json;
 use super::tack::{header, Report, TackReceiver};
 use crate::testing::{acknowledgement, context, ms, scheme, MSS};
 
-/// A receiver that packets reach, and the reports that it sent: time in ms and content.
+/// A receiver, and the reports that it sent: time in ms and content.
 struct Road {
     half: TackReceiver,
     round_trip: f64,
@@ -20,7 +20,7 @@ impl Road {
         Self { half, round_trip, reports: Vec::new() }
     }
 
-    /// Send what is due by `now`; what was due before `since` leaves then.
+    /// Send the reports due by `now`; those due before `since` leave then.
     fn report(&mut self, since: Timestamp, now: Timestamp) {
         while self.half.next_feedback() <= now {
             let at = self.half.next_feedback().max(since);
@@ -73,7 +73,7 @@ fn silence_lowers_no_rate() {
 #[test]
 fn a_loss_is_told_at_once_and_ends_no_interval() {
     let mut road = Road::new(0.04);
-    // Number 1 is lost: three packets later that is known. Number 6 is only overtaken.
+    // Number 1 is lost, which is detected three packets later. Number 6 is only overtaken.
     for (at, number) in [(1, 0), (2, 2), (3, 3), (4, 4), (5, 5), (6, 7), (7, 8), (8, 6), (9, 9), (20, 10)] {
         road.arrive(at, number);
     }
@@ -85,7 +85,7 @@ fn a_loss_is_told_at_once_and_ends_no_interval() {
 #[test]
 fn what_came_before_a_hurried_report_counts_in_its_own_interval() {
     let mut road = Road::new(0.04);
-    // Number 16 is lost, which is told at 20 ms; the next packet comes after the interval's end.
+    // Number 16 is lost, which is reported at 20 ms; the next packet comes after the interval's end.
     for (at, number) in (1..=16).map(|at| (at, at - 1)).chain([(17, 17), (18, 18), (19, 19), (22, 20)]) {
         road.arrive(at, number);
     }
@@ -105,7 +105,7 @@ fn messages_that_make_no_sense_are_not_read() {
     assert_eq!(Report::read(&message), None, "faster than any link");
 }
 
-/// A sender that hears a report every 20 ms, 40 ms after the packets that it acknowledges had left.
+/// A sender with a report every 20 ms, 40 ms after the departure of the acknowledged packets.
 struct Reports {
     scheme: Box<dyn CongestionControl>,
     now: Timestamp,
@@ -123,7 +123,7 @@ impl Reports {
         Self { scheme, now, rtt: RttEstimator::default(), in_flight: 10 * MSS, round_trip: ms(40) }
     }
 
-    /// In PROBE_BW on a link of 12 Mbit/s, after the gains were gone through once.
+    /// Make a flow in PROBE_BW on a link of 12 Mbit/s, after one cycle of gains.
     fn probing(name: &str) -> Self {
         let mut host = Self::new(name);
         host.hear(60, 12.0);
@@ -131,7 +131,7 @@ impl Reports {
         host
     }
 
-    /// The next report, with losses; the pacing rate then, in Mbit/s.
+    /// Process the next report, with losses; returns the pacing rate then, in Mbit/s.
     fn with_losses(&mut self, mbps: f64, lost: u64) -> f64 {
         self.now += ms(20);
         self.scheme.on_timer(self.now);
@@ -156,7 +156,7 @@ impl Reports {
         self.with_losses(mbps, 0)
     }
 
-    /// So many reports of the same rate.
+    /// Process `reports` reports of the same rate.
     fn hear(&mut self, reports: u32, mbps: f64) -> f64 {
         (0..reports).map(|_| self.next(mbps)).last().unwrap()
     }
@@ -230,7 +230,7 @@ fn a_pause_removes_packets_in_flight_beyond_the_cap() {
     assert_eq!(host.scheme.control().cwnd, u64::MAX);
 }
 
-/// The receiver goes on telling the handshake's round trip: a queue that lasts does not become the path's.
+/// The receiver keeps reporting the handshake's RTT: a lasting queue does not become part of it.
 #[test]
 fn the_minimum_round_trip_is_at_most_the_handshakes() {
     let mut host = Reports::probing("fillp");
@@ -241,12 +241,12 @@ fn the_minimum_round_trip_is_at_most_the_handshakes() {
     }
 }
 
-/// 30 % of loss are too much for Sheep; 4 of 14 packets are not.
+/// 30 % of loss is too much for Sheep; 4 of 14 packets are not.
 #[test]
 fn sheep_backs_off_to_the_middle_report_where_too_much_is_lost() {
     for (lost, base) in [(4, 12.0), (5, 8.0)] {
         let mut host = Reports::probing("fillp_sheep");
-        // 21 reports, of which the means are 12 and 10 once, and 8 often.
+        // 21 reports: the means of two are 12 and 10 once, and 8 often.
         host.hear(19, 8.0);
         let gains = [5.0, 4.0, 2.0].map(|quarters| quarters / 4.0 * base);
         let rate = host.with_losses(8.0, lost);

@@ -150,8 +150,8 @@ impl SproutReceiver {
         let skipped = (now.since(self.tick_end).0 / TICK.0).saturating_sub(MAX_TICKS);
         self.tick_end += TimeSpan(skipped * TICK.0);
         while self.tick_end <= now {
-            let heard = self.arrived > 0.0 || self.tick_end - TICK >= self.silent_until;
-            self.forecaster.tick(heard.then_some(self.arrived));
+            let counts = self.arrived > 0.0 || self.tick_end - TICK >= self.silent_until;
+            self.forecaster.tick(counts.then_some(self.arrived));
             self.arrived = 0.0;
             self.tick_end += TICK;
         }

@@ -49,7 +49,7 @@ fn messages_and_headers_come_back() {
     assert_eq!(Header::unpack(header.pack()), header);
 }
 
-/// The window is what the forecast delivers within five ticks, less what is on its way.
+/// The window is the forecast deliveries within five ticks, less the packets in flight.
 #[test]
 fn the_window_is_the_forecast_less_the_queue() {
     for (mode, drained) in [("paper", [2, 4, 6]), ("pantheon", [2, 6, 12])] {
@@ -59,28 +59,28 @@ fn the_window_is_the_forecast_less_the_queue() {
         host.now = ms(10);
         let forecast = [2, 4, 6, 8, 40, 50, 60, 70];
         host.scheme.receiver_side().unwrap().on_message(host.now, &message(forecast, sent));
-        // 50 − 2 to come, nothing on its way.
+        // 50 − 2 to come, nothing in flight.
         assert_eq!((host.observable("forecast_packets"), host.observable("queue_packets")), (48.0, 0.0));
         host.send();
         // The last packet is shorter.
         assert_eq!((host.packets_in_flight(), host.observable("queue_packets")), (48, 48.0));
-        // Ticks pass without news: what is forecast drains, and the time looked ahead moves on.
+        // Ticks pass without reports: the forecast drains, and the lookahead moves on.
         for (tick, drained) in drained.into_iter().enumerate() {
             host.advance(TimeSpan::from_micros(20_120));
             assert_eq!(host.observable("queue_packets"), 48.0 - f64::from(drained), "{mode}, tick {tick}");
             assert_eq!(host.observable("forecast_tick"), tick as f64 + 1.0);
         }
-        // 70 − 8 to come: of them 48 − drained are on their way.
+        // 70 − 8 to come: of them 48 − drained are in flight.
         assert_eq!(host.observable("forecast_packets"), 62.0);
         host.send();
         assert_eq!(host.observable("queue_packets"), 62.0);
-        // Beyond the forecast nothing more is sent but probes.
+        // Beyond the forecast only probes are sent.
         host.advance(TimeSpan::from_millis(1000));
         assert_eq!((host.observable("forecast_tick"), host.observable("forecast_packets")), (7.0, 0.0));
     }
 }
 
-/// A flying packet weighs 52 bytes more than one of the forecast; what arrived above the settled ones, two.
+/// A packet in flight counts 52 bytes more than one of the forecast; arrivals above the settled ones, two.
 #[test]
 fn reports_count_bytes_of_the_numbering() {
     let mut host = MockTransport::of("sprout", &json!({}));
@@ -98,7 +98,7 @@ fn reports_count_bytes_of_the_numbering() {
     Report { number: 3, forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL as u32 }.write(&mut bytes);
     host.scheme.receiver_side().unwrap().on_message(ms(10), &bytes);
     assert_eq!(queue(&host), flying + 100 * NUMBERING - 10 * (FULL + NUMBERING) - 3 * FULL);
-    // What is settled stays so.
+    // Settled packets stay settled.
     host.scheme.receiver_side().unwrap().on_message(ms(10), &numbered(4, [0; 8], sent));
     assert_eq!(host.observable("forecast_packets"), 100.0);
 }
@@ -194,7 +194,7 @@ fn announced_silence_says_nothing() {
     }
 }
 
-/// Sprout-EWMA takes the mean rate for certain: its first tick of ten packets counts an eighth.
+/// Sprout-EWMA takes the mean rate as certain: its first tick of ten packets counts an eighth.
 #[test]
 fn ewma_forecasts_the_mean_rate() {
     let mut half = half(&json!({"forecast": "ewma"}));
@@ -204,7 +204,7 @@ fn ewma_forecasts_the_mean_rate() {
     assert_eq!(report(&mut *half).forecast, [2, 4, 6, 8, 10, 12, 14, 16]);
 }
 
-/// Hours of silence are worked through in no time, and nothing of before is believed after.
+/// Hours of silence are processed at once, and the belief from before is gone.
 #[test]
 fn a_long_silence_is_forgotten() {
     let mut half = half(&json!({}));

@@ -22,7 +22,7 @@ pub(crate) struct Operation {
     pub kind: Kind,
 }
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// Multiply.
@@ -33,14 +33,14 @@ pub(crate) enum Kind {
     Plus(f64),
 }
 
-/// What a map changes.
+/// A quantity that a map changes.
 #[derive(Clone, Copy)]
 pub(crate) struct Quantity {
-    /// Its value in force.
+    /// Its current value.
     pub value: f64,
-    /// What one packet is worth; zero before it is known.
+    /// Value of one packet in its unit; zero while unknown.
     pub packet: f64,
-    /// Which number of the action steers it, if there are two.
+    /// Index of the number of the action that steers it, if there are two.
     pub component: usize,
 }
 
@@ -61,7 +61,7 @@ impl Operation {
         Ok(Self { text: text.to_owned(), kind })
     }
 
-    /// What it makes of the thing called `x`, to which amounts are added in `unit`.
+    /// Format the result for the quantity called `x`, to which amounts are added in `unit`.
     pub(crate) fn apply_text(&self, x: &str, unit: &str) -> String {
         match self.kind {
             Kind::Times(factor) => format!("{x} · {factor}"),
@@ -125,7 +125,7 @@ impl Map {
         Ok(map)
     }
 
-    /// How many operations or gains there are to choose from; `None` if the action is real numbers.
+    /// Return the number of operations or gains; `None` if the action is real numbers.
     pub(crate) fn choices(&self) -> Option<usize> {
         match self {
             Self::Discrete(operations) => Some(operations.len()),
@@ -135,12 +135,12 @@ impl Map {
         }
     }
 
-    /// How many real numbers an action has.
+    /// Return the number of real numbers in an action.
     pub(crate) fn size(&self) -> usize {
         1 + usize::from(matches!(self, Self::Pair(_)))
     }
 
-    /// What `action` makes of `quantity`.
+    /// Return the result of `action` for `quantity`.
     #[inline]
     pub(crate) fn apply(&self, action: [f64; 2], quantity: Quantity, values: &Values) -> f64 {
         let (a, x) = (action[0], quantity.value);
@@ -166,7 +166,7 @@ impl Map {
     }
 }
 
-/// Aurora's move: as much up as down for opposite signs.
+/// Aurora's move: opposite signs cancel.
 #[inline]
 fn signed(x: f64, change: f64) -> f64 {
     if change >= 0.0 {

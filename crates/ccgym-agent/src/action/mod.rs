@@ -1,4 +1,4 @@
-//! From an action to a window and a pacing rate, or to the gain of a base scheme.
+//! Turns an action into a window and a pacing rate, or into the gain of a base scheme.
 
 mod map;
 mod nearest;
@@ -26,17 +26,17 @@ pub enum ActionKind {
     Discrete(usize),
     /// Real numbers.
     Box {
-        /// How many.
+        /// Number of them.
         size: usize,
-        /// Minimum value of each.
+        /// Min of each.
         low: f32,
-        /// Maximum value of each.
+        /// Max of each.
         high: f32,
     },
 }
 
 impl ActionKind {
-    /// Numbers per action: one for an index.
+    /// Return the numbers per action: one for an index.
     #[must_use]
     pub const fn size(&self) -> usize {
         match self {
@@ -46,20 +46,20 @@ impl ActionKind {
     }
 }
 
-/// What an agent does, ready for use.
+/// The actions of an agent, ready for use.
 #[derive(Clone)]
 pub(crate) struct Actions {
     pub map: Map,
     pub target: Target,
     pub limits: LimitsSpec,
     bounds: [f64; 2],
-    /// Seconds of minimum RTT from which on a fraction of the value in force is kept.
+    /// Min RTT, seconds, from which on a fraction of the current value is kept.
     smoothing: Vec<(f64, f64)>,
     pub pace: Pace,
     cap: Option<Cap>,
-    /// Whether a base scheme keeps the window, and is overwritten by what the map makes of it.
+    /// True if a base scheme keeps the window, and the map's result overwrites it.
     pub overwrites: bool,
-    /// Whether a base scheme decides, and what it lets wait in the queue is scaled by what the map makes of 1.
+    /// True if a base scheme decides, and the map's result for 1 scales its packets in the queue.
     pub sets_gain: bool,
 }
 
@@ -72,7 +72,7 @@ struct Cap {
 }
 
 impl ActionSpec {
-    /// Whether there is something to steer.
+    /// Check that there is something to steer.
     pub(crate) fn check_target(&self) -> Result<(), SpecError> {
         let based = self.target != Target::Gain || self.inner.is_some();
         SpecError::ensure(based, "action.inner", "none", "the base scheme whose gain is steered, such as kestrel")
@@ -128,13 +128,13 @@ impl Actions {
         Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites, sets_gain })
     }
 
-    /// Fraction of the value in force that a decision keeps.
+    /// Return the fraction of the current value that a decision keeps.
     fn keep(&self, memory: &Memory) -> f64 {
         let reached = self.smoothing.iter().rev().find(|(from, _)| memory.min_rtt >= *from);
         reached.map_or(0.0, |(_, keep)| *keep)
     }
 
-    /// What `action` makes of `quantity`, smoothed.
+    /// Return the smoothed result of `action` for `quantity`.
     fn outcome(&self, action: [f64; 2], quantity: Quantity, memory: &Memory, values: &Values) -> f64 {
         let (keep, new) = (self.keep(memory), self.map.apply(action, quantity, values));
         if keep > 0.0 {
@@ -144,7 +144,7 @@ impl Actions {
         }
     }
 
-    /// The form of an action.
+    /// Return the form of an action.
     pub(crate) fn kind(&self) -> ActionKind {
         match self.map.choices() {
             Some(n) => ActionKind::Discrete(n),
@@ -155,7 +155,7 @@ impl Actions {
         }
     }
 
-    /// The numbers of `action` within their bounds, an index rounded; `None` if it has another size or is not finite.
+    /// Return the numbers of `action` within their bounds, an index rounded; `None` if it is invalid.
     pub(crate) fn read(&self, action: &[f32]) -> Option<[f64; 2]> {
         let choices = self.map.choices();
         let size = if choices.is_some() { 1 } else { self.map.size() };
@@ -172,13 +172,13 @@ impl Actions {
         Some(numbers)
     }
 
-    /// Min rate at present.
+    /// Return the current min rate.
     pub(crate) fn rate_floor(&self, memory: &Memory) -> f64 {
         let [low, high] = self.limits.rate;
         (self.limits.packets_per_min_rtt * memory.packet_per_min_rtt()).clamp(low, high)
     }
 
-    /// Max packets in flight; infinite while that is unknown.
+    /// Return the max packets in flight; infinite while unknown.
     fn cap(&self, memory: &Memory, values: &Values) -> f64 {
         let Some(cap) = self.cap else { return f64::INFINITY };
         let bdp = memory.in_packets(values.get(cap.estimate));
@@ -191,16 +191,16 @@ impl Actions {
     }
 }
 
-/// What is in force for one flow. Fractions are kept.
+/// Current rate, window and gain of one flow. Fractions are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Actuator {
     /// bit/s.
     pub rate: f64,
     /// Packets.
     pub window: f64,
-    /// Multiple of what the base scheme lets wait in the queue.
+    /// Factor on the packets that the base scheme lets wait in the queue.
     pub gain: f64,
-    /// `window` waits to be written into the base scheme, or `gain` does.
+    /// True if `window` or `gain` is not written into the base scheme yet.
     unwritten: bool,
     unwritten_gain: bool,
 }
@@ -210,13 +210,13 @@ impl Actuator {
         Self { rate: 0.0, window: 0.0, gain: 1.0, unwritten: false, unwritten_gain: false }
     }
 
-    /// Move both within their limits. What is not finite becomes the max.
+    /// Limit both. A value that is not finite becomes the max.
     pub(crate) fn bound(&mut self, actions: &Actions, memory: &Memory) {
         self.rate = within(self.rate, actions.rate_floor(memory), actions.limits.rate[1]);
         self.window = within(self.window, actions.limits.window[0], actions.limits.window[1]);
     }
 
-    /// Let `action` take effect.
+    /// Apply `action`.
     pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values) {
         if actions.overwrites {
             let map = |value| actions.map.apply(action, Quantity { value, packet: 1.0, component: 1 }, values);
@@ -240,26 +240,26 @@ impl Actuator {
         self.bound(actions, memory);
     }
 
-    /// Let the base scheme go on from what `change` makes of the window that it had when the interval ended.
+    /// Set the base scheme's window to the result of `change` for its window at the end of the interval.
     pub(crate) fn overwrite(&mut self, actions: &Actions, memory: &Memory, change: impl FnOnce(f64) -> f64) {
         self.window = change(memory.inner_window);
         self.unwritten = true;
         self.bound(actions, memory);
     }
 
-    /// The window to write into the base scheme, in packets, once.
+    /// Return the window to write into the base scheme, in packets, once.
     #[inline]
     pub(crate) fn take_unwritten(&mut self) -> Option<f64> {
         std::mem::take(&mut self.unwritten).then_some(self.window)
     }
 
-    /// The gain to write into the base scheme, once.
+    /// Return the gain to write into the base scheme, once.
     #[inline]
     pub(crate) fn take_unwritten_gain(&mut self) -> Option<f64> {
         std::mem::take(&mut self.unwritten_gain).then_some(self.gain)
     }
 
-    /// The decision in force, without a base scheme.
+    /// Return the current decision, without a base scheme.
     pub(crate) fn control(&self, actions: &Actions, memory: &Memory, srtt: f64, values: &Values) -> Control {
         let cap = actions.cap(memory, values);
         let (packets, rate) = match actions.target {
@@ -274,8 +274,8 @@ impl Actuator {
 }
 
 impl Actions {
-    /// What is in force of the base scheme's own decision: all of it, or, where its window is overwritten, no more than
-    /// the max window, and paced as declared.
+    /// Return the limits from the base scheme's own decision: all of it, or, if its window is overwritten, at most the
+    /// max window, and paced as declared.
     #[inline]
     pub(crate) fn over(&self, inner: &Control, memory: &Memory, srtt: f64) -> Control {
         if !self.overwrites {
@@ -290,7 +290,7 @@ impl Actions {
     }
 }
 
-/// `x` within bounds; what is not finite becomes the upper one.
+/// Return `x` within bounds; a value that is not finite becomes the upper one.
 fn within(x: f64, low: f64, high: f64) -> f64 {
     if x.is_finite() {
         x.clamp(low, high)
@@ -299,7 +299,7 @@ fn within(x: f64, low: f64, high: f64) -> f64 {
     }
 }
 
-/// bit/s of a window of so many bytes per round trip, in seconds; zero, which is unpaced, before there is one.
+/// Return the bit/s of a window of `bytes` per RTT, in seconds; zero, which is unpaced, while the RTT is unknown.
 #[inline]
 fn pace(pace: Pace, bytes: f64, min_rtt: f64, srtt: f64) -> f64 {
     let rtt = match pace {
@@ -314,7 +314,7 @@ fn pace(pace: Pace, bytes: f64, min_rtt: f64, srtt: f64) -> f64 {
     }
 }
 
-/// A window in packets; unlimited if infinite.
+/// Make a window in packets; unlimited if infinite.
 pub(crate) fn window(packets: f64, mss: f64) -> Control {
     Control::window(if packets.is_finite() { (packets * mss) as u64 } else { u64::MAX })
 }

@@ -1,4 +1,4 @@
-//! The inverse of an action: which one comes nearest to a target rate or window.
+//! The inverse of an action: finds the one nearest to a target rate or window.
 
 use super::super::expressions::Values;
 use super::super::memory::Memory;
@@ -6,7 +6,7 @@ use super::super::spec::Distance;
 use super::map::Quantity;
 use super::{Actions, Actuator, Map};
 
-/// A pacing rate and a window to come near to, both positive.
+/// A target pacing rate and window, both positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ControlTarget {
     /// bit/s.
@@ -24,15 +24,15 @@ struct Part {
 }
 
 impl Part {
-    /// With the target that a map must reach for the smoothed outcome to be the target.
+    /// Return the part with the target of the map for which the smoothed result is the target.
     fn before_smoothing(&self, keep: f64) -> Self {
         Self { target: (self.target - keep * self.quantity.value) / (1.0 - keep), ..*self }
     }
 }
 
 impl Actions {
-    /// The numbers of the action whose result is nearest to `target`, which is clamped to the limits. Where limits make
-    /// several actions equal, the one that exceeds them least is taken, then the first.
+    /// Return the numbers of the action whose result is nearest to `target`, which is clamped to the limits. If limits
+    /// make several actions equal, the one that exceeds them least is taken, then the first.
     pub(crate) fn nearest(
         &self,
         actuator: &Actuator,
@@ -54,7 +54,7 @@ impl Actions {
         };
         let mut best = (f64::INFINITY, f64::INFINITY, 0);
         for (choice, (clamped, raw)) in self.distances(choices, &parts, distance, memory, values).enumerate() {
-            // Results that differ by rounding alone are equal.
+            // Results that differ only by rounding are equal.
             let slack = 1e-9 * best.0;
             if clamped < best.0 - slack || (clamped <= best.0 + slack && raw < best.1) {
                 best = (clamped, raw, choice);
@@ -63,8 +63,8 @@ impl Actions {
         [best.2 as f64, 0.0]
     }
 
-    /// How far the result of each listed action is from `target`, which is clamped to the limits as the result is;
-    /// empty for actions that are real numbers.
+    /// Return the distance from `target` to the result of each listed action, both clamped to the limits; empty for
+    /// actions that are real numbers.
     pub(crate) fn each_distance(
         &self,
         actuator: &Actuator,
@@ -78,7 +78,7 @@ impl Actions {
         self.distances(choices, &parts, distance, memory, values).map(|(clamped, _)| clamped).collect()
     }
 
-    /// The distance of each choice's result from the target, clamped to the limits and as it is.
+    /// Return the distance of each choice's result from the target, clamped to the limits and unclamped.
     fn distances<'a>(
         &'a self,
         choices: usize,
@@ -98,7 +98,7 @@ impl Actions {
         })
     }
 
-    /// The quantities that an action changes, each with its target.
+    /// Return the quantities that an action changes, each with its target.
     fn parts(&self, actuator: &Actuator, target: ControlTarget, memory: &Memory) -> Vec<Part> {
         let part = |value: f64, packet: f64, component: usize, [low, high]: [f64; 2], target| {
             let quantity = Quantity { value, packet, component };
@@ -120,7 +120,7 @@ fn distance_between(distance: Distance, result: f64, target: f64) -> f64 {
     }
 }
 
-/// The real number with which `map` takes a quantity to its target; 0 if none does.
+/// Return the real number with which `map` takes a quantity to its target; 0 if none does.
 fn invert(map: &Map, part: &Part) -> f64 {
     let ratio = part.target / part.quantity.value;
     let number = match map {
@@ -143,7 +143,7 @@ mod tests {
     use crate::expressions::Expressions;
     use serde_json::{json, Value};
 
-    /// Actions of `spec`, and an actuator at 10 Mbit/s and 40 packets.
+    /// Make actions of `spec`, and an actuator at 10 Mbit/s and 40 packets.
     fn made(spec: Value) -> (Actions, Actuator, Values) {
         let mut expressions = Expressions::default();
         let spec = serde_json::from_value(spec).expect("an action");
@@ -215,7 +215,7 @@ mod tests {
         let (actions, actuator, mut values) = made(json!({"map": map, "target": "rate"}));
         let memory = Memory::new(1500);
         let found = |values: &Values, mbps| actions.nearest(&actuator, rate(mbps), Distance::Log, &memory, values)[0];
-        // An unknown estimate changes nothing, whatever the gain.
+        // An unknown estimate changes nothing, at any gain.
         assert_eq!(found(&values, 50.0), 0.0);
         values = values.with(0, 4e7);
         for (mbps, index) in [(1.0, 0.0), (34.0, 0.0), (35.0, 1.0), (44.0, 1.0), (45.0, 2.0), (900.0, 2.0)] {

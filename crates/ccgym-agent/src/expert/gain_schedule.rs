@@ -1,18 +1,18 @@
-//! BBR's gains on the agent's own steps: the maximum delivery rate of the latest intervals times a gain that the phase
-//! sets. It needs no ground truth.
+//! BBR's gains on the agent's own steps: the max delivery rate of the latest intervals times a gain that depends on the
+//! phase. It needs no ground truth.
 
 use super::super::expressions::{Function, Window};
 use super::super::memory::Memory;
 use super::super::spec::{ExpertSpec, Phase};
 use ccgym_core::monitor::MonitorInterval;
 
-/// Intervals by which a gain below 1 is prolonged while more than the bandwidth-delay product is in flight. The action
-/// nearest to 0.75 after 1.25 leaves the rate at 0.94 of the estimate, which drains a quarter of what the probe has
-/// queued: without this, every cycle adds to a standing queue. Only one, since the queue may belong to other flows.
+/// Max intervals by which a gain below 1 is prolonged while more than the BDP is in flight. The action nearest to 0.75
+/// after 1.25 leaves the rate at 0.94 of the estimate, which drains a quarter of the probe's queue: without this, every
+/// cycle adds to a standing queue. Only one, since the queue may belong to other flows.
 const PROLONGED: u32 = 1;
-/// Minimum gain where the cycle says 1 and more than the bandwidth-delay product is in flight. Actions are 5 % apart, so
-/// that the rate rests up to 2.5 % above the estimate; what that queues goes, but in a queue kept full by others the
-/// flow gives way by no more than this.
+/// Min gain when the cycle's is 1 and more than the BDP is in flight. Actions are 5 % apart, so that the rate may be up
+/// to 2.5 % above the estimate; this drains the resulting queue, but in a queue kept full by others the flow yields by
+/// no more than this.
 const TRIMMED: f64 = 0.95;
 
 /// The schedule of one flow.
@@ -24,16 +24,16 @@ pub(super) struct GainSchedule {
     /// Delivery rates of the latest intervals with acknowledgements, bit/s.
     recent: Window,
     max_rate: f64,
-    /// Where the cycle stands, and for how many intervals longer than one.
+    /// Position in the cycle, and number of additional intervals there.
     position: usize,
     prolonged: u32,
     phase: Phase,
-    /// Of the interval that begins now.
+    /// Gain of the interval that begins now.
     gain: f64,
 }
 
 impl GainSchedule {
-    /// The schedule that `spec` declares, if it is one.
+    /// Make the schedule of `spec`, if it is one.
     pub(super) fn of(spec: &ExpertSpec) -> Option<Self> {
         let ExpertSpec::GainSchedule { startup, drain, cycle, window, .. } = spec else { return None };
         Some(Self {
@@ -49,8 +49,8 @@ impl GainSchedule {
         })
     }
 
-    /// Take in an interval that `memory` has digested. One without acknowledgements says nothing about the path, and
-    /// the clock of rounds stands still in it, as BBR's does: else a pause would empty the window.
+    /// Add an interval that `memory` has digested. One without acknowledgements shows nothing of the path, and does not
+    /// advance the clock of rounds, as in BBR: else a pause would empty the window.
     pub(super) fn observe(&mut self, m: &MonitorInterval, memory: &Memory) {
         if m.acked_packets == 0 {
             return;
@@ -67,8 +67,8 @@ impl GainSchedule {
         };
     }
 
-    /// The gain of the next interval in the phase of probing; `excess`: in flight beyond the bandwidth-delay product,
-    /// as a share of it.
+    /// Return the gain of the next interval in the phase of probing; `excess`: in flight beyond the BDP, as a share of
+    /// it.
     fn probe(&mut self, before: Phase, excess: f64) -> f64 {
         if before != Phase::Probe {
             (self.position, self.prolonged) = (0, 0);
@@ -78,7 +78,7 @@ impl GainSchedule {
             (self.position, self.prolonged) = ((self.position + 1) % self.cycle.len(), 0);
         }
         let gain = self.cycle[self.position];
-        // What would leave no more than the product in flight after a round trip.
+        // The gain that leaves at most one BDP in flight after an RTT.
         let min = if self.prolonged > 0 { gain } else { TRIMMED };
         if self.prolonged > 0 || gain == 1.0 {
             (1.0 - excess).clamp(min, 1.0)
@@ -87,7 +87,7 @@ impl GainSchedule {
         }
     }
 
-    /// The rate that it aims at, bit/s; `None` before anything was delivered.
+    /// Return the target rate, bit/s; `None` before anything was delivered.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.max_rate > 0.0).then_some(self.gain * self.max_rate)
     }

@@ -1,7 +1,7 @@
 //! Experts for imitation learning: the action that a teacher would take in the agent's place.
 //!
-//! An expert has a target rate or window; the label is the agent's action that comes nearest to it. Some experts need
-//! the path's ground truth, which the caller passes to [`FlowAgent::label`]. Nothing here changes what a flow does.
+//! An expert has a target rate or window; the label is the agent's nearest action. Some experts need the path's ground
+//! truth, which the caller passes to [`FlowAgent::label`]. Experts do not affect flows.
 
 mod gain_schedule;
 #[cfg(test)]
@@ -17,9 +17,9 @@ use ccgym_core::{schema, SpecError};
 
 use gain_schedule::GainSchedule;
 
-/// What a queue without limit counts as for Muses' oracle, in bandwidth-delay products: its deep buffers.
+/// Limit assumed for an unlimited queue in Muses' oracle, in BDPs: its deep buffers.
 const UNLIMITED: f64 = 0.25;
-/// Minimum window of Muses' oracle, packets.
+/// Min window of Muses' oracle, packets.
 const FLOOR: f64 = 2.0;
 
 /// The label of one decision.
@@ -32,7 +32,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// The agent's action that comes nearest to the target: one that [`FlowAgent::act`] accepts.
+    /// Return the agent's action nearest to the target: one that [`FlowAgent::act`] accepts.
     #[must_use]
     pub fn action(&self) -> &[f32] {
         &self.numbers[..self.size]
@@ -40,13 +40,13 @@ impl Label {
 }
 
 impl ControlTarget {
-    /// A rate in bit/s and its window: what the rate moves in the latest round trip, so that a paced flow settles where
-    /// a window would.
+    /// Make a target from a rate in bit/s; its window is that of the latest RTT, so that a paced flow settles like a
+    /// window.
     fn of_rate(rate: f64, memory: &Memory) -> Option<Self> {
         Self { rate, window: memory.in_packets(rate) }.checked()
     }
 
-    /// A window in packets and its rate over the latest round trip.
+    /// Make a target from a window in packets and its rate over the latest RTT.
     fn of_window(window: f64, memory: &Memory) -> Option<Self> {
         Self { rate: 8.0 * memory.mss * window / memory.mean_rtt, window }.checked()
     }
@@ -62,9 +62,9 @@ impl ControlTarget {
 pub(crate) struct Expert {
     spec: ExpertSpec,
     schedule: Option<GainSchedule>,
-    /// The flow's best window, if it was given one, packets.
+    /// The flow's best window, if given, packets.
     window: Option<f64>,
-    /// What the policy aims at that teaches, if one does.
+    /// Target of the teaching policy, if there is one.
     advice: Option<ControlTarget>,
 }
 
@@ -73,7 +73,7 @@ impl Expert {
         Self { spec: spec.clone(), schedule: GainSchedule::of(spec), window, advice: None }
     }
 
-    /// Take in an interval that `memory` has digested, phase included.
+    /// Add an interval that `memory` has digested, including the phase.
     pub(crate) fn observe(&mut self, m: &MonitorInterval, memory: &Memory) {
         if let Some(schedule) = &mut self.schedule {
             schedule.observe(m, memory);
@@ -82,15 +82,15 @@ impl Expert {
 
     fn target(&self, memory: &Memory, truths: &[GroundTruth]) -> Option<ControlTarget> {
         match &self.spec {
-            // What fills the path and holds a few milliseconds in its queue is within a fifth of a percent of Indigo's
-            // table on its synthetic links (`dagger/best_cwnds.yml`). Of a link that is shared, the fair share counts.
+            // A window that fills the path and a few milliseconds of its queue is within a fifth of a percent of
+            // Indigo's table on its synthetic links (`dagger/best_cwnds.yml`). On a shared link the fair share counts.
             ExpertSpec::BestWindow { queueing, .. } => {
                 let seconds = |truth: &GroundTruth| truth.base_rtt + queueing.as_secs_f64();
                 let filling = truths.last().map(|t| t.fair_share * seconds(t) / (8.0 * memory.mss));
                 ControlTarget::of_window(self.window.or(filling)?, memory)
             }
-            // Muses' oracle (`dagger/oracle.py`): what the path holds in flight at the flow's fair share, and a share of
-            // the queue less its backlog; the maximum over the latest samples, since the backlog is seen late.
+            // Muses' oracle (`dagger/oracle.py`): the BDP at the flow's fair share, and a share of the queue less its
+            // backlog; the max over the latest samples, since the backlog is observed late.
             ExpertSpec::FluidBdp { queue_fraction, samples, .. } => {
                 let latest = &truths[truths.len().saturating_sub(*samples as usize)..];
                 let windows = latest.iter().filter(|truth| truth.fair_share > 0.0).map(|truth| {
@@ -108,9 +108,9 @@ impl Expert {
 }
 
 impl FlowAgent {
-    /// The expert's label for the decision that [`FlowAgent::observe`] asked for. `truths`: ground truth of the latest
-    /// intervals that ended in a decision, newest last, [`AgentSpec::expert_truths`] of them or fewer. `None` without an
-    /// expert, while it knows nothing yet, and while a decision has no effect.
+    /// Return the expert's label for the decision that [`FlowAgent::observe`] asked for. `truths`: ground truth of the
+    /// latest intervals that ended in a decision, newest last, at most [`AgentSpec::expert_truths`]. `None` without an
+    /// expert, while it has no target, and while a decision has no effect.
     #[must_use]
     pub fn label(&self, truths: &[GroundTruth]) -> Option<Label> {
         let (target, distance) = self.aim(truths)?;
@@ -120,15 +120,15 @@ impl FlowAgent {
         Some(Label { target: shown, numbers: numbers.map(|x| x as f32), size: plan.actions.kind().size() })
     }
 
-    /// How far from the expert's target the result of each listed action would be, in the order of the actions; empty
-    /// for actions that are real numbers. `truths` and `None` as in [`FlowAgent::label`].
+    /// Return the distance from the expert's target to the result of each listed action, in the order of the actions;
+    /// empty for actions that are real numbers. `truths` and `None` as in [`FlowAgent::label`].
     #[must_use]
     pub fn label_distances(&self, truths: &[GroundTruth]) -> Option<Vec<f64>> {
         let (target, distance) = self.aim(truths)?;
         Some(self.plan.actions.each_distance(&self.actuator, target, distance, &self.memory, &self.values))
     }
 
-    /// The rate and window that the agent has decided.
+    /// Return the rate and window of the agent's decision.
     fn steered(&self) -> Option<ControlTarget> {
         let (actuator, memory) = (&self.actuator, &self.memory);
         match self.plan.spec.action.target {
@@ -139,7 +139,7 @@ impl FlowAgent {
         }
     }
 
-    /// Continue from what another agent of the same flow has decided: the next decision changes that.
+    /// Continue from the decision of another agent of the same flow, which the next decision changes.
     pub fn follow(&mut self, other: &Self) {
         if let Some(target) = other.steered() {
             (self.actuator.rate, self.actuator.window) = (target.rate, target.window);
@@ -147,30 +147,30 @@ impl FlowAgent {
         }
     }
 
-    /// Take what another agent of the same flow made of this one's rate and window as if it were this one's doing: the
-    /// previous action becomes the one that comes nearest to it. It stays what this agent proposed where that comes as
-    /// near, and where decisions have no effect, as they would have none of its own.
+    /// Take another agent's result for this one's rate and window of the same flow as this one's own: the previous
+    /// action becomes the nearest one to it. It stays this agent's proposal if that is as near, and if decisions have
+    /// no effect.
     pub fn repeat(&mut self, other: &Self) {
         if let (Some(target), Some(proposed), true) = (other.steered(), self.memory.action, other.is_in_force()) {
             let (actions, memory) = (&self.plan.actions, &self.memory);
             let done = actions.nearest(&self.actuator, target, Distance::Log, memory, &self.values);
             let each = actions.each_distance(&self.actuator, target, Distance::Log, memory, &self.values);
             let of = |action: [f64; 2]| each.get(action[0] as usize);
-            // Of actions that are real numbers none comes as near.
+            // No action that is a real number is as near.
             let as_near = of(proposed).zip(of(done)).is_some_and(|(proposed, done)| *proposed <= done + 1e-9);
             self.memory.action = Some(if as_near { proposed } else { done });
         }
         self.follow(other);
     }
 
-    /// Aim at what `teacher`, another agent of the same flow, has decided: an expert of kind `policy`.
+    /// Take the decision of `teacher`, another agent of the same flow, as the target: an expert of kind `policy`.
     pub fn advise(&mut self, teacher: &Self) {
         if let Some(expert) = &mut self.expert {
             expert.advice = teacher.steered();
         }
     }
 
-    /// What the expert aims at, and how distances from it are measured.
+    /// Return the expert's target, and the measure of distances from it.
     fn aim(&self, truths: &[GroundTruth]) -> Option<(ControlTarget, Distance)> {
         let expert = self.expert.as_ref()?;
         if !self.startup.is_over() {
@@ -186,7 +186,7 @@ impl FlowAgent {
 }
 
 impl AgentSpec {
-    /// Number of latest intervals whose ground truth the expert needs; 0 if it needs none.
+    /// Return the number of latest intervals whose ground truth the expert needs; 0 if it needs none.
     #[must_use]
     pub fn expert_truths(&self) -> usize {
         match &self.expert {
@@ -217,12 +217,12 @@ impl ExpertSpec {
         }
     }
 
-    /// Whether it asks for the phase.
+    /// True if it needs the phase.
     pub(crate) fn is_phased(&self) -> bool {
         matches!(self, Self::GainSchedule { .. })
     }
 
-    /// In words.
+    /// Describe it.
     pub(crate) fn describe(&self, steered: Target) -> String {
         let target = match self {
             Self::BestWindow { queueing, .. } => {

@@ -1,4 +1,4 @@
-//! Each expert by hand, and what holds for all of them.
+//! Tests of each expert with numbers, and properties of all of them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::spec::Phase;
 use crate::testing::{agent, at, interval, ms, plain, with, MSS};
 use crate::StartOverrides;
 
-/// Indigo's actions on a window that starts at `window` packets, with a round trip of 40 ms known.
+/// Make an agent with Indigo's actions on a window that starts at `window` packets, with a known RTT of 40 ms.
 fn window_agent(expert: Value, window: f64, expert_window: Option<u64>) -> FlowAgent {
     let startup = json!({"kind": "window", "packets": window});
     let spec = agent(&with(plain(), json!({"startup": startup, "expert": expert})));
@@ -74,7 +74,7 @@ fn the_gain_schedule_by_hand() {
         // At 4 Mbit/s 50,000 bytes fill 100 ms. A window of two forgets them after two more.
         (Probe, 4.0, 50_000, 1.25 * 4.0),
         (Probe, 4.0, 60_000, 0.75 * 4.0),
-        // A fifth too much in flight: drained by an interval at 0.8, but no more than one.
+        // A fifth too much in flight: an interval at 0.8 drains it, but no more than one.
         (Probe, 4.0, 60_000, 0.8 * 4.0),
         (Probe, 4.0, 60_000, 0.95 * 4.0),
         (Probe, 4.0, 50_500, 0.99 * 4.0),
@@ -121,7 +121,7 @@ fn a_window_is_a_rate_per_round_trip() {
     let spec = agent(&rate_agent(json!({"kind": "best_window"}), json!({"kind": "exponential", "base": 2.0})));
     let mut flow = FlowAgent::new(Arc::new(spec));
     flow.start(at(0), MSS, StartOverrides { expert_window: Some(100), ..StartOverrides::default() });
-    // No round trip yet, and no decision in force.
+    // No RTT yet, and no decision.
     assert_eq!(flow.label(&[]), None);
     flow.on_rtt(at(40), ms(40), ms(40));
     flow.observe(&interval(at(0), at(60), &[40, 60]), None);
@@ -165,7 +165,7 @@ fn experts_describe_themselves_and_say_what_they_must_know() {
 }
 
 proptest! {
-    /// Whatever an expert is told, its label is an action, and no action is nearer.
+    /// For any input of an expert, its label is an action, and no action is nearer.
     #[test]
     fn labels_are_valid_actions(
         map in 0usize..4,

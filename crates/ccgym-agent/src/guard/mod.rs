@@ -1,7 +1,8 @@
-//! What lifts a flow that went down although its path is clear.
+//! Guards: lift a flow that went down although its path is clear.
 //!
 //! Signals that are ratios look the same at the lower bound as at a good rate, so a policy that fell there may stay. A
-//! guard sees the bound itself. While it has nothing to lift it only watches: what the agent decides is in force exactly.
+//! guard detects the bound itself. While there is nothing to lift it only observes: the agent's decisions are used
+//! exactly.
 
 mod recovery;
 mod round;
@@ -21,7 +22,7 @@ impl GuardSpec {
         spec.check()
     }
 
-    /// The guard of a flow that starts.
+    /// Make the guard of a flow that starts.
     pub(crate) fn start(&self) -> Option<Box<Recovery>> {
         match self {
             Self::None {} => None,
@@ -29,7 +30,7 @@ impl GuardSpec {
         }
     }
 
-    /// In words.
+    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::None {} => "none".to_owned(),

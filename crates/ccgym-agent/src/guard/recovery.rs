@@ -6,8 +6,8 @@
 //!   └───────── nothing found: wait twice as long ◀┘
 //! ```
 //!
-//! Searching costs a queue of one bandwidth-delay product for about two round trips, so where a low rate is right the
-//! waits between searches soon make it nothing. Holding outlasts a policy that falls back each time.
+//! A search costs a queue of one BDP for about two RTTs, so if a low rate is right the waits between searches soon make
+//! the cost negligible. The hold lasts longer than a policy that falls back each time.
 
 use super::super::action::{window, Actions, Actuator};
 use super::super::memory::Memory;
@@ -19,23 +19,22 @@ use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::Control;
 use ccgym_core::SpecError;
 
-/// Min rounds to judge by.
+/// Min rounds before a decision.
 const MIN_ROUNDS: u32 = 4;
-/// Mean delay over the smallest, as part of that and in seconds, above which a path is not clear.
+/// Mean delay over the min, as part of that and in seconds, above which a path is not clear.
 const CLEAR_PATH_DELAY: (f64, f64) = (0.25, 0.005);
-/// Longest time that a rate may be low on a path that is not clear, in longest waits: half of that the second time, a
-/// quarter the first.
+/// Max time of a low rate on a path that is not clear, in max waits: half of that the second time, a quarter the first.
 const MAX_DOUBT_WAITS: f64 = 4.0;
-/// First window of a search.
+/// Initial window of a search.
 const FIRST_WINDOW: f64 = 4.0;
-/// Pace of a window per round trip. Bursts would overflow a short queue well before the path is full; a window that is
-/// paced so still grows 1.9-fold each round trip.
+/// Pacing gain of a window per RTT. Bursts would overflow a short queue well before the path is full; a window with
+/// this pacing still grows 1.9-fold each RTT.
 const WINDOW_PACING_GAIN: f64 = 1.25;
-/// Seconds after which a flow that was low is well again: the next time counts as the first.
+/// Seconds after which a flow that was low counts as recovered: the next time counts as the first.
 const RECOVERED_AFTER: f64 = 10.0;
 /// Invalid actions in a row after which the agent counts as silent.
 const MAX_REFUSED_ACTIONS: u32 = 8;
-/// Window while holding a rate, in bandwidth-delay products and packets: a bound on what a silent path swallows.
+/// Window while holding a rate, in BDPs and packets: bounds the loss on a silent path.
 const HOLD_WINDOW: (f64, f64) = (2.0, 4.0);
 
 impl RecoverySpec {
@@ -47,7 +46,7 @@ impl RecoverySpec {
         SpecError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
     }
 
-    /// In words.
+    /// Describe it.
     pub(super) fn describe(&self) -> String {
         let Self { fraction, near, loss, lift, .. } = self;
         let s = |span: TimeSpan| format!("{} s", span.as_secs_f64());
@@ -71,12 +70,12 @@ struct Low {
     rounds: u32,
     sum: Round,
     bits: f64,
-    /// Seconds, with those rounds before that were not clear.
+    /// Seconds, including earlier rounds that were not clear.
     total: f64,
 }
 
 impl Low {
-    /// None yet, after so many seconds that were not clear.
+    /// Start without rounds, after this many seconds that were not clear.
     fn after(total: f64) -> Self {
         Self { rounds: 0, sum: Round::new(), bits: 0.0, total }
     }
@@ -96,23 +95,23 @@ enum Stage {
     Hold(Hold),
 }
 
-/// This guard, of one flow.
+/// State of this guard for one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     spec: RecoverySpec,
     path: Path,
     stage: Stage,
-    /// Seconds that the rate must be low before the next search, and that what it finds is held.
+    /// Seconds of a low rate before the next search, and of holding its result.
     wait: f64,
     hold: f64,
-    /// Seconds that it must be low on a path that is not clear.
+    /// Seconds of a low rate on a path that is not clear.
     doubt: f64,
-    /// Unreadable actions in a row.
+    /// Invalid actions in a row.
     refused: u32,
-    /// When (of the time heard) the agent last took over, and when the flow was last low.
+    /// Time (with feedback) at which the agent last took over, and at which the rate was last low.
     released: f64,
     low_at: f64,
-    /// How often it has lifted the flow, or tried to.
+    /// Number of times it has lifted the flow, or tried to.
     pub interventions: u64,
 }
 
@@ -132,22 +131,22 @@ impl Recovery {
         }
     }
 
-    /// The agent gave an action; whether it could be read.
+    /// Count an action of the agent; `read` is false for an invalid one.
     pub fn on_action(&mut self, read: bool) {
         self.refused = if read { 0 } else { self.refused.saturating_add(1) };
     }
 
-    /// Whether the guard decides instead of the agent.
+    /// True if the guard decides instead of the agent.
     pub fn decides(&self) -> bool {
         !matches!(self.stage, Stage::Watch(_))
     }
 
-    /// Take in an interval that `memory` has digested; lift the flow if it needs that.
+    /// Add an interval that `memory` has digested; lift the flow if needed.
     pub fn on_interval(&mut self, m: &MonitorInterval, actuator: &mut Actuator, actions: &Actions, memory: &Memory) {
         let (spec, round) = (self.spec, self.path.add(m, memory));
         match (&mut self.stage, round) {
             (Stage::Watch(_), Some(round)) => self.watch(&round, actuator, actions, memory),
-            // The path went silent: nothing was learned.
+            // The path is silent: the search has no result.
             (Stage::Search(search), _) if m.timeouts > 0 => self.stage = go_back(search, actuator),
             (Stage::Search(search), round) => {
                 if search.on_interval(&spec, m, round.as_ref(), actions, memory) {
@@ -161,7 +160,7 @@ impl Recovery {
             }
             (Stage::Watch(_) | Stage::Hold(_), None) => {}
         }
-        // The agent continues from what is in force.
+        // The agent continues from the guard's values.
         if let Some((window, rate, _)) = self.decision(actions, memory) {
             (actuator.window, actuator.rate) = (window, rate);
             actuator.bound(actions, memory);
@@ -243,7 +242,7 @@ impl Recovery {
         if !clear {
             self.doubt = (2.0 * self.doubt).min(MAX_DOUBT_WAITS * spec.max_hold.as_secs_f64());
         }
-        // So low it has no queue of its own. The path may have become longer meanwhile.
+        // At this rate it has no queue of its own. The path may have become longer meanwhile.
         let base = stretch.sum.rtt;
         let window = (2.0 * used * base / (8.0 * memory.mss)).max(FIRST_WINDOW);
         let before = Before {
@@ -256,7 +255,7 @@ impl Recovery {
         self.interventions += 1;
     }
 
-    /// Window, rate, and the pace over that rate, if it decides.
+    /// Return window, rate, and the pacing gain over that rate, if it decides.
     fn decision(&self, actions: &Actions, memory: &Memory) -> Option<(f64, f64, f64)> {
         Some(match &self.stage {
             Stage::Watch(_) => return None,
@@ -272,7 +271,7 @@ impl Recovery {
         })
     }
 
-    /// Its decision, if it decides.
+    /// Return its decision, if it decides.
     pub fn control(&self, actions: &Actions, memory: &Memory) -> Option<Control> {
         let (packets, rate, gain) = self.decision(actions, memory)?;
         let ([low, high], paced) = (actions.limits.window, gain * rate);
@@ -282,12 +281,12 @@ impl Recovery {
     }
 }
 
-/// Twice as long, up to the longest hold.
+/// Double a time, up to the max hold.
 fn longer(seconds: f64, spec: &RecoverySpec) -> f64 {
     (2.0 * seconds).min(spec.max_hold.as_secs_f64())
 }
 
-/// The search is off, or found nothing.
+/// Return to the agent's values after a search without a result.
 fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
     match search.held() {
         Some(hold) => Stage::Hold(hold),
@@ -298,7 +297,7 @@ fn go_back(search: &Search, actuator: &mut Actuator) -> Stage {
     }
 }
 
-/// The rate that the agent chose, or that its window amounts to.
+/// Return the rate that the agent chose, or that corresponds to its window.
 fn decided(actuator: &Actuator, actions: &Actions, memory: &Memory, base: f64) -> f64 {
     let window = actuator.window * 8.0 * memory.mss / base;
     let limited = if actions.target.has_window() { window } else { f64::INFINITY };

@@ -3,21 +3,21 @@
 use super::super::memory::Memory;
 use ccgym_core::monitor::MonitorInterval;
 
-/// Parts that a window of time is kept in.
+/// Number of parts of a window of time.
 const WINDOW_PARTS: usize = 6;
-/// Shortest round trip, to keep rates finite.
+/// Min RTT, to keep rates finite.
 pub(super) const MIN_RTT: f64 = 1e-6;
-/// Shortest round, in round trips: an interval that is meant to last one is often a little shorter.
+/// Min round, in RTTs: an interval meant to last one RTT is often a little shorter.
 const MIN_ROUND_RTTS: f64 = 0.9;
-/// Most of a round that counts as time, in round trips: the rest was silence.
+/// Max part of a round that counts as time, in RTTs: the rest was silence.
 const MAX_HEARD_RTTS: f64 = 2.0;
 
-/// Maximum over a recent time; zero if there was nothing.
+/// Max over a recent time; zero without values.
 #[derive(Clone, Debug)]
 struct Recent {
     parts: [f64; WINDOW_PARTS],
     now: usize,
-    /// Time left in the running part, and the length of a part.
+    /// Time left in the current part, and the length of a part.
     left: f64,
     length: f64,
 }
@@ -42,7 +42,7 @@ impl Recent {
     }
 }
 
-/// About one round trip or more, up to an acknowledgement.
+/// About one RTT or more, up to an acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Round {
     pub seconds: f64,
@@ -51,7 +51,7 @@ pub(super) struct Round {
     pub acked: u64,
     pub lost: u64,
     pub samples: u64,
-    /// Sum of the round-trip samples, by intervals, and the smallest.
+    /// Sum of the RTT samples, by intervals, and the min.
     pub rtt_sum: f64,
     pub rtt: f64,
     pub app_limited: bool,
@@ -62,7 +62,7 @@ impl Round {
         Self { rtt: f64::MAX, ..Self::default() }
     }
 
-    /// Take in another round; only what was heard of it counts as time.
+    /// Add another round; silence in it does not count as time.
     pub fn add(&mut self, round: &Self) {
         self.seconds += round.heard();
         self.acked += round.acked;
@@ -72,28 +72,28 @@ impl Round {
         self.rtt = self.rtt.min(round.rtt);
     }
 
-    /// Bytes acknowledged over its length.
+    /// Return the bytes acknowledged over its length.
     pub fn delivered(&self) -> f64 {
         8.0 * self.acked_bytes as f64 / self.seconds
     }
 
-    /// Bytes sent over its length.
+    /// Return the bytes sent over its length.
     pub fn sent(&self) -> f64 {
         8.0 * self.sent_bytes as f64 / self.seconds
     }
 
-    /// Its length, without what was silence.
+    /// Return its length without silence.
     pub fn heard(&self) -> f64 {
         self.seconds.min(MAX_HEARD_RTTS * self.rtt)
     }
 
-    /// Lost over settled packets.
+    /// Return lost over settled packets.
     pub fn loss(&self) -> f64 {
         fraction(self.lost, self.acked)
     }
 }
 
-/// Lost over lost and acknowledged; zero of nothing.
+/// Return lost over lost and acknowledged packets; zero if neither.
 pub(super) fn fraction(lost: u64, acked: u64) -> f64 {
     lost as f64 / (lost + acked).max(1) as f64
 }
@@ -104,7 +104,7 @@ pub(super) struct Path {
     round: Round,
     sent: Recent,
     delivered: Recent,
-    /// Time during which acknowledgements came.
+    /// Time with acknowledgements.
     pub heard: f64,
 }
 
@@ -113,8 +113,8 @@ impl Path {
         Self { round: Round::new(), sent: Recent::new(memory), delivered: Recent::new(memory), heard: 0.0 }
     }
 
-    /// Take in an interval that `memory` has digested; the round that ends with it, if one does. Rounds end with an
-    /// acknowledgement, however long that takes.
+    /// Add an interval that `memory` has digested; returns the round that ends with it, if one does. Rounds end with an
+    /// acknowledgement, however late.
     pub fn add(&mut self, m: &MonitorInterval, memory: &Memory) -> Option<Round> {
         let round = &mut self.round;
         round.seconds += memory.seconds;
@@ -135,18 +135,18 @@ impl Path {
         let heard = round.heard();
         self.heard += heard;
         self.sent.add(round.sent(), heard);
-        // Acknowledgements that were held up come faster than any link: no more can have been carried than was sent.
+        // Delayed acknowledgements come faster than any link: the rate is at most the one sent.
         let sent = self.sent.get();
         self.delivered.add(round.delivered().min(sent), heard);
         Some(round)
     }
 
-    /// A new round begins.
+    /// Begin a new round.
     pub fn cut(&mut self) {
         self.round = Round::new();
     }
 
-    /// Maximum rate that the path is known to carry; zero if nothing is known.
+    /// Return the max rate that the path is known to carry; zero if unknown.
     pub fn carries(&self) -> f64 {
         self.delivered.get()
     }
@@ -192,7 +192,7 @@ mod tests {
         assert!(step(3000, &[]).is_none());
         let round = step(10, &[100]).expect("a late acknowledgement");
         assert!((round.heard() - 0.2).abs() < 1e-12);
-        // A hundred packets at once, that were on their way for long: the path is not believed to be that fast.
+        // A hundred packets at once, long in flight: the path does not count as that fast.
         let m = interval(Timestamp::from_millis(now), Timestamp::from_millis(now + 100), &[2000; 100]);
         let mut burst = m;
         (burst.sent_packets, burst.sent_bytes) = (2, 3000);

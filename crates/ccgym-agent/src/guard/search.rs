@@ -1,4 +1,4 @@
-//! Searching upwards, and holding what was found.
+//! Searches upwards, and holds the result.
 
 use super::super::action::Actions;
 use super::super::memory::Memory;
@@ -8,12 +8,12 @@ use ccgym_core::monitor::MonitorInterval;
 
 /// Delay above that at the start at which the path is full: as a fraction of it, and at least this many seconds.
 const FULL_DELAY: (f64, f64) = (0.125, 0.004);
-/// The same for the mean over the second half of an interval. The minimum delay shows a queue a whole interval after it
-/// began to grow, when a window that doubles has become twice as long again.
+/// The same for the mean over the second half of an interval. The min delay shows a queue a whole interval after it
+/// began to grow, when a doubling window has doubled again.
 const FILLING_DELAY: (f64, f64) = (0.25, 0.008);
 /// Growth of the window per round trip from a low rate …
 const FIRST_GROWTH_PER_RTT: f64 = 2.0;
-/// … and from what an earlier search has found, which usually is all there is.
+/// … and from the result of an earlier search, which usually is the max.
 const LATER_GROWTH_PER_RTT: f64 = 1.25;
 /// Round-trip samples below which a delay is not judged.
 const MIN_RTT_SAMPLES: u64 = 4;
@@ -43,7 +43,7 @@ const HOLD_LOSS_MIN_PACKETS: u64 = 20;
 /// Rate, bit/s, and window, packets, of an agent.
 pub(super) type Values = [f64; 2];
 
-/// Whether `seconds` exceed `base` by more than a part of it and more than `min` seconds.
+/// True if `seconds` exceed `base` by more than a part of it and more than `min` seconds.
 pub(super) fn above(seconds: f64, base: f64, (part, min): (f64, f64)) -> bool {
     seconds > base + (part * base).max(min)
 }
@@ -58,30 +58,30 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Whether `round` lost more.
+    /// True if `round` lost more.
     fn lossy(&self, spec: &RecoverySpec, round: &Round) -> bool {
         round.lost >= MIN_LOST_PACKETS && round.loss() > spec.loss + LOSS_BEFORE_WEIGHT * self.loss
     }
 }
 
-/// A search: the window grows with what is acknowledged, so by the same factor each round trip, and not at all in silence.
+/// A search: the window grows with acknowledgements, so by the same factor each RTT, and not during silence.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// Packets, and how many there may be at the end of the round: as many as at first in the first one, as nothing is
-    /// known of it yet.
+    /// Window, packets, and its max at the end of the round: the initial one in the first round, which is still
+    /// unknown.
     pub window: f64,
     most: f64,
-    /// Round trip without its queue.
+    /// RTT without its queue.
     pub base: f64,
-    /// Maximum delivery rate of a round, that when it last grew, and rounds since.
+    /// Max delivery rate of a round, that when it last grew, and rounds since.
     best: f64,
     full: f64,
     flat: u32,
-    /// A queue was seen: no more growth, and the search ends with the round, so that its delivery rate is seen.
+    /// True after a queue: no more growth, and the search ends with the round, whose delivery rate counts.
     queued: bool,
     pub before: Before,
-    /// What an earlier search found, if this one is to see whether that was all: a delay or a loss that was not its own
-    /// may have ended it early.
+    /// Result of an earlier search, if this one checks for more: a delay or a loss that was not its own may have ended
+    /// it early.
     again: Option<f64>,
 }
 
@@ -90,7 +90,7 @@ impl Search {
         Self { window, most: window, base, before, ..Self::default() }
     }
 
-    /// Take in an interval and the round that ended with it; whether the search is over.
+    /// Add an interval and the round that ended with it; returns true if the search is over.
     pub fn on_interval(
         &mut self,
         spec: &RecoverySpec,
@@ -129,7 +129,7 @@ impl Search {
             || queue(round.samples, round.rtt, self.base)
     }
 
-    /// What to hold, if there was more than before.
+    /// Return the hold for the result, if that is more than before.
     pub fn found(&self, spec: &RecoverySpec) -> Option<Hold> {
         let found = match self.again {
             None => self.best >= WORTHWHILE_GROWTH * self.before.delivered,
@@ -138,24 +138,24 @@ impl Search {
         found.then(|| Hold::new(spec.lift * self.best, self))
     }
 
-    /// What was held before, if this search was to see whether there is more.
+    /// Return the earlier hold, if this search checks for more.
     pub fn held(&self) -> Option<Hold> {
         self.again.map(|rate| Hold::new(rate, self))
     }
 }
 
-/// How a hold goes on.
+/// Next step of a hold.
 pub(super) enum Next {
     Hold,
-    /// See whether there is more.
+    /// Check for more.
     Search,
-    /// It lasted, and the path carried it.
+    /// It is over, and the path carried the rate.
     Over,
     /// There was a queue or loss, not only at first.
     Congested,
 }
 
-/// Keeps what a search found in force.
+/// Holds the result of a search.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hold {
     pub rate: f64,
@@ -166,14 +166,14 @@ pub(super) struct Hold {
     /// Rounds since the latest search or silence, and latest ones with a queue or loss.
     calm: u32,
     late: u32,
-    /// Round trip of the latest one.
+    /// RTT of the latest round.
     rtt: f64,
-    /// Packets lost and acknowledged after the queue left.
+    /// Packets lost and acknowledged after the queue drained.
     lost: u64,
     acked: u64,
-    /// The search's own queue has left.
+    /// True once the search's own queue has drained.
     drained: bool,
-    /// Another search found nothing more.
+    /// True if another search found nothing more.
     pub sure: bool,
 }
 
@@ -182,18 +182,18 @@ impl Hold {
         Self { rate, base: search.base, before: search.before, ..Self::default() }
     }
 
-    /// The path went silent.
+    /// Note a silence of the path.
     pub fn on_timeout(&mut self) {
         (self.calm, self.late, self.drained, self.sure) = (0, 0, false, false);
     }
 
-    /// Take in a round; to be held for `seconds`.
+    /// Add a round; to be held for `seconds`.
     pub fn on_round(&mut self, spec: &RecoverySpec, seconds: f64, round: &Round) -> Next {
         self.base = self.base.min(round.rtt);
         self.rounds += 1;
         self.calm += 1;
         self.seconds += round.heard();
-        // A queue that shrinks is leaving.
+        // A shrinking queue drains.
         let queued = above(round.rtt, self.base, FULL_DELAY);
         let late = queued && round.rtt >= self.rtt;
         self.drained |= !queued || self.calm >= MAX_DRAIN_ROUNDS;
@@ -211,7 +211,7 @@ impl Hold {
         } else if self.sure && self.seconds >= seconds && self.rounds >= MIN_HOLD_ROUNDS {
             Next::Over
         } else if self.seconds >= seconds.max(spec.max_hold.as_secs_f64()) {
-            // It has carried this for long enough, whatever the delays were.
+            // The path has carried this for long enough, at any delays.
             self.sure = true;
             Next::Congested
         } else if !self.sure && settled && !queued {
@@ -221,12 +221,12 @@ impl Hold {
         }
     }
 
-    /// The rate in force.
+    /// Return the current rate.
     pub fn sent(&self) -> f64 {
         (if self.drained { 1.0 } else { DRAIN_GAIN }) * self.rate
     }
 
-    /// A search for more than is held.
+    /// Make a search for more than is held.
     pub fn search(&self, mss: f64) -> Search {
         Search { again: Some(self.rate), ..Search::new(self.rate * self.base / (8.0 * mss), self.base, self.before) }
     }

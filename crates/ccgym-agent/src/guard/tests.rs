@@ -28,7 +28,7 @@ fn spec(target: &str, guard: &Value) -> AgentSpec {
     agent(&with(plain(), json!({"clock": clock, "action": action, "startup": startup, "guard": guard})))
 }
 
-/// A path that carries `capacity` packets per round trip of 100 ms before a queue of as many, and a flow on it.
+/// A path that carries `capacity` packets per RTT of 100 ms, with a queue of the same size, and a flow on it.
 struct Toy {
     flow: FlowAgent,
     capacity: f64,
@@ -50,7 +50,7 @@ impl Toy {
         Self { flow, capacity, lose_every: 0, extra: 0, now: 0, queue: 0.0, sent: 0, acked: 0 }
     }
 
-    /// One round trip, then an action, if there is one.
+    /// Run one RTT, then take an action, if there is one.
     fn step(&mut self, action: Option<f32>) {
         let control = self.flow.control(None);
         let window = (control.cwnd / MSS) as f64;
@@ -80,7 +80,7 @@ impl Toy {
         }
     }
 
-    /// An interval in which nothing came back, and the retransmission timer expired.
+    /// Run an interval without acknowledgements in which the retransmission timer expires.
     fn time_out(&mut self) {
         let mut m = interval(at(self.now), at(self.now + 100), &[]);
         m.timeouts = 1;
@@ -94,7 +94,7 @@ impl Toy {
         }
     }
 
-    /// Steps until `done`; how many it took.
+    /// Run steps until `done`; returns their number.
     fn until(&mut self, most: usize, action: f32, done: impl Fn(&Self) -> bool) -> usize {
         for i in 0..=most {
             if done(self) {
@@ -136,7 +136,7 @@ fn from_the_floor_to_the_path_and_on_from_there() {
         assert!((2..=3).contains(&waited), "{target}: {waited}");
         // The first window is twice the floor, and is not exceeded before something is known of it.
         assert_eq!((toy.flow.control(None).cwnd / MSS, value(&toy)), (4, 2.0 * floor));
-        // What the agent says meanwhile is not heard.
+        // The agent's actions have no effect meanwhile.
         let took = toy.until(25, DOWN, Toy::lifted);
         assert!((8..=14).contains(&took), "{target}: {took}");
         // Queue drained, searched once more, held for a second, then over: nine tenths of the path, and the agent goes on.
@@ -250,7 +250,7 @@ fn the_agent_gives_nothing_readable() {
     toy.steps(20, f32::NAN);
     assert_eq!(toy.flow.rejected_actions(), 20);
     toy.until(20, f32::NAN, Toy::lifted);
-    // An agent that is not asked to decide is not dead.
+    // An agent without decisions to make does not count as silent.
     let mut toy = Toy::new(&spec("cwnd", &recovery()), 400.0);
     toy.steps(1, DOWN);
     for _ in 0..200 {
@@ -282,7 +282,7 @@ fn declarations() {
     assert!(words["guard"].as_str().expect("text").contains("0.125 of the max delivery rate of the latest 60 s"));
 }
 
-/// What may befall a flow.
+/// Events of a flow.
 #[derive(Clone, Debug)]
 enum Event {
     Action(f32),
@@ -348,7 +348,7 @@ proptest! {
         let low = |toy: &Toy| !toy.is_guarded() && at_floor(toy);
         toy.until(500, DOWN, low);
         toy.step(Some(KEEP));
-        // At most the longest wait, and a search of ten doublings.
+        // At most the max wait, and a search of ten doublings.
         toy.until(165 + 60, KEEP, Toy::lifted);
         // A hold that began on another path ends where the flow was; the next search then finds this one.
         toy.until(300, KEEP, |toy| !toy.is_guarded() && toy.lifted());
@@ -357,7 +357,7 @@ proptest! {
     }
 }
 
-/// Windows of a search in packets, from 20, as rounds of 100 ms with these round trips in ms end.
+/// Return the windows of a search in packets, from 20, as rounds of 100 ms with these RTTs in ms end.
 fn windows(search: &mut Search, rounds: &[&[u64]]) -> Vec<f64> {
     let (any, spec) = (spec("rate", &recovery()), RecoverySpec::default());
     let actions = Actions::new(&any.action, &mut Expressions::default()).expect("valid actions");
@@ -392,7 +392,7 @@ fn a_queue_is_seen_while_it_grows() {
     let ramp = |end: u64| -> Vec<u64> { (0..40).map(|i| 100 + (end - 100) * i / 39).collect() };
     let (short, long) = (ramp(130), ramp(140));
     let clear: &[u64] = &[100; 20];
-    // Its minimum delay is that without a queue; the mean of its second half is 123 or 130 ms.
+    // Its min delay is that without a queue; the mean of its second half is 123 or 130 ms.
     assert_eq!(
         windows(&mut Search::new(20.0, 0.1, before), &[clear, clear, &short, &short]),
         [20.0, 40.0, 80.0, 120.0]

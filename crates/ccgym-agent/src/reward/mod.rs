@@ -1,4 +1,4 @@
-//! What an agent is rewarded for: a weighted sum of terms, which are rows of `terms.rs`.
+//! The reward of an agent: a weighted sum of terms, which are rows of `terms.rs`.
 
 mod parameters;
 mod terms;
@@ -21,19 +21,19 @@ pub(crate) static KINDS: &[TermKind] = terms::KINDS;
 /// A kind of term.
 pub(crate) struct TermKind {
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub help: &'static str,
-    /// How it is computed.
+    /// Formula.
     pub formula: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub source: &'static str,
-    /// Whether it needs what only the simulator knows, whatever its parameters.
+    /// True if it needs the simulator's ground truth, with any parameters.
     pub needs_truth: bool,
     pub parameters: &'static [Parameter],
     pub build: fn(&Parameters, &mut Signals<'_>) -> Term,
 }
 
-/// The JSON schema of a term, which is one of those in the table.
+/// Return the JSON schema of a term, one of those in the table.
 #[must_use]
 pub fn schema() -> Value {
     let variants = KINDS.iter().map(|kind| {
@@ -72,7 +72,7 @@ pub(crate) struct Term {
 /// The value of a term, without its weight.
 type Compute = Arc<dyn Fn(&Outcome<'_>) -> f64 + Send + Sync>;
 
-/// What terms are computed from.
+/// Inputs of terms.
 pub(crate) struct Outcome<'a> {
     /// The flow's memory, this interval included.
     pub memory: &'a Memory,
@@ -130,8 +130,8 @@ impl Reward {
         Ok(Self { terms })
     }
 
-    /// Each term, weighted and scaled, into `terms` as far as that reaches; returns the sum of all. A term that is not
-    /// finite counts as 0.
+    /// Write each term, weighted and scaled, to `terms` as far as that reaches; returns the sum of all. A term that is
+    /// not finite counts as 0.
     pub(crate) fn compute(&self, outcome: &Outcome<'_>, terms: &mut [f64]) -> f64 {
         let mut sum = 0.0;
         for (i, term) in self.terms.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Reward {
     }
 }
 
-/// `a / b`; 0 where `b` is not positive.
+/// Return `a / b`; 0 if `b` is not positive.
 fn over(a: f64, b: f64) -> f64 {
     if b > 0.0 {
         a / b
@@ -159,7 +159,7 @@ fn over(a: f64, b: f64) -> f64 {
 /// Any number from 0 on.
 const POSITIVE: Kind = Kind::Number { low: 0.0, high: f64::MAX };
 
-/// A parameter, in one line.
+/// Make a parameter, in one line.
 const fn parameter(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Parameter {
     Parameter { name, kind, default, help }
 }
@@ -168,7 +168,7 @@ const fn parameter(name: &'static str, kind: Kind, default: &'static str, help: 
 pub(crate) struct Signals<'a>(&'a mut Expressions);
 
 impl Signals<'_> {
-    /// The index of the value of a signal.
+    /// Return the index of the value of a signal.
     fn index(&mut self, signal: &'static str) -> usize {
         self.0.add("reward", signal).expect("terms name signals that exist; tests build every kind")
     }

@@ -1,4 +1,4 @@
-//! Parameters of reward terms: declared in a table, read with defaults, refused with a place and a suggestion.
+//! Parameters of reward terms: declared in a table, read with defaults; errors have a place and a suggestion.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use super::super::expressions::{Expression, Expressions};
 use ccgym_core::SpecError;
 
-/// What a parameter may be.
+/// Type of a parameter.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// A number within bounds.
@@ -23,13 +23,13 @@ pub(crate) enum Kind {
 pub(crate) struct Parameter {
     pub name: &'static str,
     pub kind: Kind,
-    /// As JSON text; "null": may be left out. Empty: must be given.
+    /// Default as JSON text; "null": optional. Empty: required.
     pub default: &'static str,
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// As JSON schema.
+    /// Return its JSON schema.
     pub(crate) fn schema(&self) -> Value {
         let mut schema = match self.kind {
             Kind::Number { low, high } => {
@@ -59,7 +59,7 @@ enum Resolved {
 }
 
 impl Parameters {
-    /// Check `given`, which stands at `place`, against `table`.
+    /// Check `given`, found at `place`, against `table`.
     pub(crate) fn resolve(
         table: &'static [Parameter],
         given: &BTreeMap<String, Value>,
@@ -84,12 +84,12 @@ impl Parameters {
         Ok(Self { resolved })
     }
 
-    /// A number that has a default.
+    /// Return a number that has a default.
     pub(crate) fn number(&self, name: &str) -> f64 {
         self.optional(name).unwrap_or_default()
     }
 
-    /// A number that may be left out.
+    /// Return an optional number.
     pub(crate) fn optional(&self, name: &str) -> Option<f64> {
         match self.resolved.get(name) {
             Some(Resolved::Number(number)) => Some(*number),
@@ -97,7 +97,7 @@ impl Parameters {
         }
     }
 
-    /// A word.
+    /// Return a word.
     pub(crate) fn word(&self, name: &str) -> &'static str {
         match self.resolved.get(name) {
             Some(Resolved::Word(word)) => word,
@@ -105,12 +105,12 @@ impl Parameters {
         }
     }
 
-    /// An expression that has a default: index of its value, and itself.
+    /// Return the index of the value of an expression that has a default.
     pub(crate) fn value(&self, name: &str) -> usize {
         self.optional_value(name).map_or(0, |(index, _)| index)
     }
 
-    /// An expression that may be left out.
+    /// Return an optional expression.
     pub(crate) fn optional_value(&self, name: &str) -> Option<(usize, Expression)> {
         match self.resolved.get(name) {
             Some(Resolved::Value { index, expression }) => Some((*index, *expression)),
@@ -118,7 +118,7 @@ impl Parameters {
         }
     }
 
-    /// How the expression `name` is written.
+    /// Return the text of the expression `name`.
     pub(crate) fn text(&self, name: &str) -> String {
         self.optional_value(name).map(|(_, expression)| expression.text()).unwrap_or_default()
     }

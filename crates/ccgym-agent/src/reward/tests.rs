@@ -1,4 +1,4 @@
-//! Every kind of term on one interval, by hand.
+//! Tests of every kind of term on one interval.
 
 use serde_json::{json, Value};
 
@@ -15,7 +15,7 @@ fn value(term: Value) -> f64 {
     value_beside(term, 0.4)
 }
 
-/// The same where the rates of the path's flows differ so much.
+/// The same with this spread of the rates of the path's flows.
 fn value_beside(term: Value, rate_spread: f64) -> f64 {
     let mut spec = json!({"weight": 1.0});
     spec.as_object_mut().expect("object").extend(term.as_object().expect("object").clone());

@@ -1,4 +1,4 @@
-//! What an agent does, as data.
+//! Actions of an agent, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,39 +6,39 @@ use serde_json::Value;
 
 use ccgym_core::units::TimeSpan;
 
-/// What the agent does.
+/// The action of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Action")]
 pub struct ActionSpec {
-    /// How numbers become a rate, a window or a gain.
+    /// Map from numbers to a rate, a window or a gain.
     pub map: MapSpec,
-    /// What is steered.
+    /// The steered quantity.
     pub target: Target,
-    /// Bounds of what is steered.
+    /// Bounds of the steered quantity.
     #[serde(default)]
     pub limits: LimitsSpec,
     /// Bounds of the numbers, for maps that take real numbers.
     #[serde(default = "unit_interval")]
     #[schemars(extend("format" = "bounds"))]
     pub bounds: [f64; 2],
-    /// How much of the value in force each decision keeps, by the minimum RTT; nothing unless given (Muses' trees).
+    /// Part of the current value that each decision keeps, by the min RTT; nothing unless given (Muses' trees).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub smoothing: Vec<SmoothingSpec>,
-    /// How a steered window is paced.
+    /// Pacing of a steered window.
     #[serde(default)]
     pub pace: Pace,
     /// Upper bound of the window.
     #[serde(default)]
     pub cwnd_cap: Option<CapSpec>,
-    /// Base scheme whose window the agent overwrites; it goes on from there with each acknowledgement (Orca). Or, with the
-    /// target `gain`, whose queue it scales.
+    /// Base scheme whose window the agent overwrites; it continues from there with each acknowledgement (Orca). With
+    /// the target `gain`, the scheme whose queue it scales.
     #[serde(default)]
     pub inner: Option<InnerSpec>,
 }
 
-/// How numbers become a rate, a window or a gain.
+/// Map from numbers to a rate, a window or a gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Map")]
@@ -50,7 +50,7 @@ pub enum MapSpec {
         #[schemars(length(min = 2, max = 10_000), extend("items" = {"type": "string", "format": "operation"}))]
         operations: Vec<String>,
     },
-    /// Times 1 + delta·a, or over 1 − delta·a where a is negative (Aurora).
+    /// Times 1 + delta·a, or over 1 − delta·a if a is negative (Aurora).
     SignedMultiply {
         /// Relative change per unit.
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 1e6))]
@@ -85,7 +85,7 @@ pub enum MapSpec {
     Passive {},
 }
 
-/// What is steered.
+/// The steered quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -95,46 +95,46 @@ pub enum Target {
     Cwnd,
     /// Both.
     Both,
-    /// What the base scheme lets wait in the queue, as a multiple of its own: each decision maps the value 1.
+    /// Factor on the packets that the base scheme lets wait in the queue: each decision maps the value 1.
     Gain,
 }
 
 impl Target {
-    /// Whether it includes the rate.
+    /// True if it includes the rate.
     #[must_use]
     pub const fn has_rate(self) -> bool {
         matches!(self, Self::Rate | Self::Both)
     }
 
-    /// Whether it includes the window.
+    /// True if it includes the window.
     #[must_use]
     pub const fn has_window(self) -> bool {
         matches!(self, Self::Cwnd | Self::Both)
     }
 }
 
-/// Bounds of what is steered.
+/// Bounds of the steered quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Limits")]
 pub struct LimitsSpec {
-    /// Of the rate, bit/s.
+    /// Bounds of the rate, bit/s.
     #[schemars(extend("format" = "bounds"))]
     pub rate: [f64; 2],
-    /// Of the window, packets.
+    /// Bounds of the window, packets.
     #[schemars(extend("format" = "bounds"))]
     pub window: [f64; 2],
-    /// Packets per min RTT below which the rate does not fall either.
+    /// Min rate in packets per min RTT.
     #[schemars(range(min = 0, max = 1e6))]
     pub packets_per_min_rtt: f64,
-    /// Of the gain; [0.01, 100] unless given.
+    /// Bounds of the gain; [0.01, 100] unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "bounds"))]
     pub gain: Option<[f64; 2]>,
 }
 
 impl LimitsSpec {
-    /// Of the gain.
+    /// Return the bounds of the gain.
     #[must_use]
     pub fn gain(&self) -> [f64; 2] {
         self.gain.unwrap_or([0.01, 100.0])
@@ -147,19 +147,19 @@ impl Default for LimitsSpec {
     }
 }
 
-/// How much of the value in force a decision keeps: keep · old + (1 − keep) · new.
+/// Part of the current value that a decision keeps: keep · old + (1 − keep) · new.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Smoothing")]
 pub struct SmoothingSpec {
-    /// Minimum RTT from which on this counts; the last one that is reached does.
+    /// Min RTT from which on this counts; of several the last one does.
     pub min_rtt: TimeSpan,
     /// Fraction of the old value.
     #[schemars(range(min = 0, max = 1))]
     pub keep: f64,
 }
 
-/// How a steered window is paced.
+/// Pacing of a steered window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {

@@ -1,4 +1,4 @@
-//! Whose decisions an agent can imitate, as data.
+//! Experts that an agent can imitate, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::{millis, number};
 use ccgym_core::units::TimeSpan;
 
-/// A teacher in training: its label is the action that comes nearest to its target.
+/// A teacher in training: its label is the action nearest to its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Expert")]
 pub enum ExpertSpec {
-    /// A fixed window: the flow's own (parameter `expert_window` of the scheme `learned`), or what fills the path and
-    /// a little of its queue.
+    /// A fixed window: the flow's own (parameter `expert_window` of the scheme `learned`), or one that fills the path
+    /// and a little of its queue.
     BestWindow {
         /// Queuing delay.
         #[serde(default = "millis::<5>")]
         queueing: TimeSpan,
-        /// How the distance of an action's result from the target is measured.
+        /// Measure of the distance from an action's result to the target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
@@ -31,7 +31,7 @@ pub enum ExpertSpec {
         #[serde(default = "number::<u32, 5>")]
         #[schemars(range(min = 1, max = 1000))]
         samples: u32,
-        /// How the distance of an action's result from the target is measured.
+        /// Measure of the distance from an action's result to the target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
@@ -53,23 +53,23 @@ pub enum ExpertSpec {
         #[serde(default = "number::<u32, 10>")]
         #[schemars(range(min = 1, max = 1000))]
         window: u32,
-        /// How the distance of an action's result from the target is measured.
+        /// Measure of the distance from an action's result to the target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
-    /// Another policy, which sees the flow through its own agent, decides when the learner does, and aims at what its
-    /// decision would make of the rate or window in force.
+    /// Another policy, which observes the flow through its own agent, decides when the learner does, and targets the
+    /// result of its decision for the current rate or window.
     Policy {
         /// The policy: a pretrained one, a run directory, or a `.onnx` file.
         #[schemars(length(min = 1, max = 4096))]
         policy: String,
-        /// How the distance of an action's result from the target is measured.
+        /// Measure of the distance from an action's result to the target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nearest: Option<Distance>,
     },
 }
 
-/// How the distance of a result from a target is measured.
+/// Measure of the distance from a result to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Distance {
@@ -80,7 +80,7 @@ pub enum Distance {
 }
 
 impl ExpertSpec {
-    /// How distances are measured, if the declaration says so.
+    /// Return the measure of distances, if the declaration has one.
     #[must_use]
     pub fn nearest(&self) -> Option<Distance> {
         match self {

@@ -1,5 +1,5 @@
-//! An agent as data: the schema of these types is what a user may write. Times are whole nanoseconds, rates bit/s, windows
-//! packets of full wire size.
+//! An agent as data: the schema of these types defines the fields for users. Times are whole nanoseconds, rates bit/s,
+//! windows packets of full wire size.
 
 mod action;
 mod expert;
@@ -17,7 +17,7 @@ pub use action::*;
 pub use expert::*;
 pub use observation::*;
 
-/// An agent: when it decides, what it sees, what it does, and what it is rewarded for.
+/// An agent: clock, observation, action and reward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Agent")]
@@ -26,42 +26,42 @@ pub struct AgentSpec {
     #[serde(default = "unnamed")]
     #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9][\w.+-]*$"))]
     pub name: String,
-    /// When it decides.
+    /// Times of decisions.
     pub clock: ClockSpec,
     /// Time from a decision to its effect.
     #[serde(default)]
     #[schemars(range(max = 60_000_000_000_u64))]
     pub decision_latency: TimeSpan,
-    /// What it sees.
+    /// Its observation.
     pub observation: ObservationSpec,
-    /// What it does.
+    /// Its action.
     pub action: ActionSpec,
-    /// What it is rewarded for.
+    /// Its reward.
     #[serde(default)]
     pub reward: RewardSpec,
-    /// How the flow starts.
+    /// Start of the flow.
     pub startup: StartupSpec,
-    /// What lifts it off a rate that is too low.
+    /// Guard against a rate that is too low.
     #[serde(default)]
     pub guard: GuardSpec,
     /// Thresholds of the phases that features and reward terms may refer to.
     #[serde(default)]
     pub phases: PhasesSpec,
-    /// Intervals over which `min_rtt` is taken; the flow's life unless given. Where a path's round trip grows, the
-    /// minimum of the flow's life stays too low.
+    /// Intervals over which `min_rtt` is taken; all since the flow started unless given. If a path's RTT grows, the min
+    /// since the start stays too low.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub min_rtt_window: Option<u32>,
-    /// Whether its packets are sent ECN-capable, with ECT(0): queues that can then mark them instead of dropping, and the
-    /// signals `ce_packets` and `ce_fraction` count the marks. Over a base scheme that scheme has to react to marks.
+    /// True to send ECN-capable packets, with ECT(0): queues can then mark them instead of dropping, and the signals
+    /// `ce_packets` and `ce_fraction` count the marks. A base scheme must react to marks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ecn: bool,
-    /// Expert whose labels it can imitate; no effect on what it does.
+    /// Expert whose labels it can imitate; does not affect the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert: Option<ExpertSpec>,
 }
 
-/// When decisions are made.
+/// Times of decisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Clock")]
@@ -84,14 +84,14 @@ pub enum ClockSpec {
         /// Interval over round trip.
         #[schemars(extend("exclusiveMinimum" = 0), range(max = 1000))]
         multiple: f64,
-        /// Which round trip.
+        /// RTT that sets the interval.
         #[serde(default)]
         of: RttSource,
         /// Min interval.
         #[serde(default = "millis::<10>")]
         #[schemars(range(min = 1000))]
         floor: TimeSpan,
-        /// Max interval; unlimited unless given. After a silence the mean round trip is as long as the silence.
+        /// Max interval; unlimited unless given. After a silence the mean RTT is as long as the silence.
         #[serde(default)]
         #[schemars(range(min = 1))]
         ceiling: Option<TimeSpan>,
@@ -110,7 +110,7 @@ pub enum ClockSpec {
     },
 }
 
-/// Which round trip paces the clock.
+/// RTT that sets the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttSource {
@@ -119,11 +119,11 @@ pub enum RttSource {
     Mean,
     /// Smoothed (RFC 6298).
     Smoothed,
-    /// Minimum of the flow's life.
+    /// Min since the flow started.
     Min,
 }
 
-/// What the agent is rewarded for: scale × Σ weight × term.
+/// The reward: scale × Σ weight × term.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Reward")]
@@ -162,14 +162,14 @@ pub struct TermSpec {
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// Where a flow stands, as Eagle's expert divides it.
+/// Phase of a flow, as in Eagle's expert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The delivery rate still grows.
     #[default]
     Startup,
-    /// The queue that start-up built leaves.
+    /// The queue of start-up drains.
     Drain,
     /// Afterward.
     Probe,
@@ -207,7 +207,7 @@ impl Default for PhasesSpec {
     }
 }
 
-/// How the flow starts.
+/// Start of the flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Start")]
@@ -232,29 +232,29 @@ pub enum StartupSpec {
         #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
     },
-    /// Doubling each round trip until one of the exits; the agent is not asked before.
+    /// Doubling each round trip until one of the exits; the agent does not decide before.
     SlowStart {
         /// Packets at first.
         #[serde(default = "number::<f64, 10>")]
         #[schemars(range(min = 1, max = 1e9))]
         packets: f64,
-        /// What ends it.
+        /// Events that end it.
         #[serde(default = "every_exit")]
         #[schemars(length(min = 1))]
         exit: Vec<Exit>,
     },
-    /// As the base scheme starts; the agent is not asked before that has left slow start.
+    /// As the base scheme starts; the agent does not decide before that has left slow start.
     Inner {
         /// Until then each interval multiplies the window of the base scheme by this.
         #[serde(default = "number::<f64, 1>")]
         #[schemars(range(min = 1, max = 10))]
         gain: f64,
     },
-    /// As the base scheme starts, the agent being asked from the first interval on.
+    /// As the base scheme starts; the agent decides from the first interval on.
     None {},
 }
 
-/// What ends slow start.
+/// Event that ends slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -262,11 +262,11 @@ pub enum Exit {
     Loss,
     /// The max delivery rate grew by less than a quarter in each of three round trips.
     Plateau,
-    /// The min RTT of the latest round is an eighth above that of the flow's life.
+    /// The min RTT of the latest round is an eighth above the min since the flow started.
     Delay,
 }
 
-/// What lifts the flow off a rate that is too low.
+/// Guard against a rate that is too low.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Guard")]
@@ -278,8 +278,8 @@ pub enum GuardSpec {
 }
 
 impl AgentSpec {
-    /// The same as a teacher on the flow of another agent: it decides at once whenever it is asked, and nothing but its
-    /// policy changes what it has decided.
+    /// Return the same agent as a teacher on another agent's flow: it decides at once, and only its policy changes its
+    /// decision.
     #[must_use]
     pub fn as_teacher(&self) -> Self {
         Self {
@@ -298,7 +298,7 @@ impl Default for GuardSpec {
     }
 }
 
-/// When a rate is low for no visible reason, and what is done about it.
+/// Conditions of a low rate for no visible reason, and the reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Recovery")]
@@ -309,23 +309,23 @@ pub struct RecoverySpec {
     /// … or up to this multiple of the lower bound.
     #[schemars(range(min = 1, max = 1e6))]
     pub near: f64,
-    /// How long the max rate is remembered; silence does not count.
+    /// Time for which the max rate is remembered; silence does not count.
     #[schemars(range(min = 1))]
     pub memory: TimeSpan,
-    /// How long the rate must be low, and the path clear, before the first search.
+    /// Time of a low rate on a clear path before the first search.
     #[schemars(range(min = 1))]
     pub patience: TimeSpan,
-    /// Loss over that time up to which a path is clear, 0–1; a search ends where loss rises by more.
+    /// Loss over that time up to which a path is clear, 0–1; a search ends if loss rises by more.
     #[schemars(extend("format" = "probability"))]
     pub loss: f64,
     /// Fraction of the rate found at which the flow is held.
     #[schemars(extend("exclusiveMinimum" = 0), range(max = 1))]
     pub lift: f64,
-    /// How long it is held there before the agent decides again; doubles each time the rate falls back at once.
+    /// Time of holding before the agent decides again; doubles each time the rate falls back at once.
     #[schemars(range(min = 1))]
     pub hold: TimeSpan,
-    /// Max hold, max wait between searches that find nothing, and how long a rate may be low on a path that is not
-    /// clear: twice that the second time, four times from the third on.
+    /// Max hold, max wait between searches that find nothing, and time of a low rate on a path that is not clear: twice
+    /// that the second time, four times from the third on.
     #[schemars(range(min = 1))]
     pub max_hold: TimeSpan,
 }

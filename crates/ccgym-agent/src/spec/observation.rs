@@ -1,11 +1,11 @@
-//! What an agent sees, as data.
+//! The observation of an agent, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::number;
 
-/// What the agent sees.
+/// The observation of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Observation")]
@@ -14,23 +14,23 @@ pub struct ObservationSpec {
     #[serde(default)]
     #[schemars(length(max = 1000))]
     pub features: Vec<FeatureSpec>,
-    /// Number of intervals seen, oldest first.
+    /// Number of intervals, oldest first.
     #[serde(default = "number::<u32, 1>")]
     #[schemars(range(min = 1, max = 1000))]
     pub history: u32,
-    /// Whether each interval also shows the action in force during it.
+    /// Form in which each interval also shows its action.
     #[serde(default)]
     pub previous_action: PreviousAction,
-    /// Shown as the action before the first; zeros unless given.
+    /// Value shown as the action before the first; zeros unless given.
     #[serde(default)]
     pub initial_action: Option<f64>,
 }
 
-/// How the previous action appears.
+/// Form of the previous action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreviousAction {
-    /// It does not.
+    /// Not shown.
     #[default]
     None,
     /// As its numbers.
@@ -39,7 +39,7 @@ pub enum PreviousAction {
     OneHot,
 }
 
-/// One number that the agent sees: a signal, transformed in the order of the fields.
+/// One number of the observation: a signal, transformed in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Feature")]
@@ -59,7 +59,7 @@ pub struct FeatureSpec {
     #[serde(default)]
     #[schemars(extend("format" = "operand"))]
     pub over: Option<Operand>,
-    /// The ratio where the divisor is zero.
+    /// The result if the divisor is zero.
     #[serde(default)]
     pub when_undefined: f64,
     /// Natural logarithm.
@@ -74,7 +74,7 @@ pub struct FeatureSpec {
     /// Value before anything was recorded.
     #[serde(default)]
     pub empty: Option<f64>,
-    /// Intervals seen of this feature; the observation's `history` unless given, and not more.
+    /// Number of intervals of this feature; at most the observation's `history`, which is the default.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     pub history: Option<u32>,
@@ -90,7 +90,7 @@ pub enum Operand {
     Expression(String),
 }
 
-/// Whether and how a logarithm is taken.
+/// Logarithm of a value, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Log")]

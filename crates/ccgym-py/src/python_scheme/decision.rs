@@ -4,23 +4,23 @@ use ccgym_core::{Control, Rate, TimeSpan};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// Limits of what is taken for a decision. They lie far beyond what any path of a simulation carries: what exceeds them
-/// is a mistake, as of a window that doubles forever.
+/// Limits of a decision, far beyond the capacity of any path of a simulation: values above them are errors, such as a
+/// window that doubles forever.
 const MAX_CWND: f64 = 1e7;
 const MAX_RATE: f64 = 1e12;
 const MIN_RATE: f64 = 1.0;
 const MAX_INTERVAL: f64 = 1e4;
 
-/// Intervals are no shorter.
+/// Min interval.
 pub(super) const MIN_INTERVAL: TimeSpan = TimeSpan::from_millis(1);
 
-/// The first interval, where the object does not say: there is no round trip yet.
+/// Length of the first interval, unless the object sets it: there is no RTT yet.
 pub(super) const FIRST_INTERVAL: TimeSpan = TimeSpan::from_millis(100);
 
-/// What the attributes say.
+/// Values of the attributes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Decision {
-    /// Packets.
+    /// Window, packets.
     cwnd: Option<f64>,
     /// Zero if unpaced.
     pub pacing_rate: Rate,
@@ -28,7 +28,7 @@ pub(super) struct Decision {
     pub interval: Option<TimeSpan>,
 }
 
-/// An attribute that says nothing that can be done.
+/// An invalid attribute.
 #[derive(Debug)]
 pub(super) struct Bad {
     pub attribute: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Bad {
 }
 
 impl Decision {
-    /// Read for the first time: attributes that are missing are added, as None.
+    /// Read the attributes for the first time: missing ones are added, as None.
     pub fn read_first(object: &Bound<'_, PyAny>) -> Result<Self, Bad> {
         for name in ["cwnd", "pacing_rate_bps", "interval_s"] {
             let given = object.getattr_opt(name).and_then(|value| match value {
@@ -65,7 +65,7 @@ impl Decision {
         })
     }
 
-    /// The same for the transport. A window below one packet is for those that a timer wakes.
+    /// Convert to the transport's decision. A window below one packet needs a timer.
     pub fn control(self, mss: u64, has_timer: bool) -> Result<Control, Bad> {
         let cwnd = match self.cwnd {
             Some(cwnd) if cwnd < 1.0 && !has_timer => {
@@ -78,7 +78,7 @@ impl Decision {
     }
 }
 
-/// An attribute as a number within `range`; `None` if it is None.
+/// Return an attribute as a number within `range`; `None` if it is None.
 fn number(
     object: &Bound<'_, PyAny>,
     name: &Bound<'_, pyo3::types::PyString>,

@@ -1,4 +1,4 @@
-//! What the methods of a scheme in Python are given: plain numbers, in seconds, packets, bytes and bits per second.
+//! Arguments of the methods of a scheme in Python: plain numbers, in seconds, packets, bytes and bits per second.
 
 use ccgym_core::{AckEvent, InitContext, MonitorInterval, RttEstimator, TimeSpan, TimeoutEvent};
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ pub struct Timeout {
     min_rtt_s: Option<f64>,
 }
 
-/// What happened between two decisions.
+/// Statistics between two decisions.
 #[pyclass(frozen, get_all, module = "ccgym._core")]
 pub struct Interval {
     now_s: f64,

@@ -1,7 +1,7 @@
 //! Schemes written in Python: a class whose methods are called with events, and whose attributes are the decision.
 //!
-//! The trait of a congestion control has no way to fail; Python code has. A failure is told to the host, which ends the
-//! run; until it does, the scheme stays as it was and calls nothing more.
+//! The trait of a congestion control cannot fail; Python code can. A failure is reported to the host, which ends the
+//! run; until then the scheme stays as it was and calls nothing more.
 
 mod decision;
 pub(crate) mod events;
@@ -34,13 +34,13 @@ create_exception!(
      cannot be taken, empty where the cause is an exception of its own."
 );
 
-/// What a host does about a failure.
+/// Handles a failure in the host.
 pub(crate) type OnFailure = Arc<dyn Fn(PyErr) + Send + Sync>;
 
 /// Classes by the names that flows give.
 pub(crate) type PythonTable = BTreeMap<String, Py<PyType>>;
 
-/// The classes as schemes that a host brings along.
+/// Make schemes of the host from the classes.
 pub(crate) fn guests(table: PythonTable, on_failure: &OnFailure, timed: bool) -> BTreeMap<String, Arc<dyn Guest>> {
     let guest = |(name, class): (String, Py<PyType>)| {
         let times = timed.then(Arc::<CallTimes>::default);
@@ -50,7 +50,7 @@ pub(crate) fn guests(table: PythonTable, on_failure: &OnFailure, timed: bool) ->
     table.into_iter().map(guest).collect()
 }
 
-/// The same text forever: names of schemes are static. There are as many as classes that a process loads.
+/// Return the same text with a static lifetime, which names of schemes need. There are as many as loaded classes.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,7 @@ fn interned(name: &str) -> &'static str {
     kept
 }
 
-/// How long calls took, in real time.
+/// Durations of calls, in real time.
 #[derive(Default)]
 struct CallTimes {
     calls: AtomicU64,
@@ -80,7 +80,7 @@ impl CallTimes {
         self.max_ns.fetch_max(took.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// What to say where more than one call in a hundred was late.
+    /// Explain that more than one call in a hundred was late, if so.
     fn fell_behind(&self, name: &str) -> Option<String> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (calls, late, max) = (read(&self.calls), read(&self.late), read(&self.max_ns));
@@ -91,7 +91,7 @@ impl CallTimes {
     }
 }
 
-/// A class, and what to do when an instance fails.
+/// A class, and the handler of failures of an instance.
 struct PythonClass {
     name: &'static str,
     class: Py<PyType>,
@@ -170,7 +170,7 @@ fn set_parameter(keywords: &Bound<'_, PyDict>, name: &str, value: &Value) -> PyR
     }
 }
 
-/// What to raise of a failure. Ctrl-C stays what it is.
+/// Make the exception of a failure. Ctrl-C stays unchanged.
 fn failure(
     py: Python<'_>,
     scheme: &str,
@@ -189,7 +189,7 @@ fn failure(
     }
 }
 
-/// The methods that a class has, bound to its instance.
+/// The methods of a class, bound to its instance.
 struct Methods {
     start: Option<Py<PyAny>>,
     ack: Option<Py<PyAny>>,
@@ -247,7 +247,7 @@ impl Clone for PythonScheme {
 }
 
 impl PythonScheme {
-    /// Call one of the methods, and adopt what it decided.
+    /// Call one of the methods, and apply its decision.
     fn call<'py, E>(
         &mut self,
         py: Python<'py>,
@@ -287,7 +287,7 @@ impl PythonScheme {
         (self.on_failure)(error);
     }
 
-    /// The next interval begins.
+    /// Begin the next interval.
     fn begin_interval(&mut self, now: Timestamp, srtt: TimeSpan) {
         if self.methods.interval.is_none() {
             return;

@@ -1,10 +1,10 @@
-//! How large transfers are: laws of sizes, and how one is drawn.
+//! Distributions of transfer sizes.
 
 use ccgym_core::{schema, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How large transfers are, bytes of payload.
+/// Distribution of transfer sizes, bytes of payload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "TransferSize")]
@@ -38,7 +38,7 @@ pub enum SizeSpec {
         /// Mean.
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         mean: u64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,
@@ -51,7 +51,7 @@ pub enum SizeSpec {
         /// Shape; up to 1 the mean is only finite because of `max`.
         #[schemars(range(min = 0.1, max = 100.0))]
         shape: f64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,
@@ -64,12 +64,12 @@ pub enum SizeSpec {
         /// Standard deviation of the natural logarithm.
         #[schemars(range(min = 0.0, max = 10.0))]
         sigma: f64,
-        /// What is larger is cut to this.
+        /// Maximum: larger sizes are cut to this.
         #[serde(default = "gigabyte")]
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         max: u64,
     },
-    /// As a table says, for example one that was measured: linear between its points.
+    /// A table, for example a measured one: linear between its points.
     Table {
         /// Payload bytes, ascending.
         #[schemars(length(min = 1, max = 10_000), extend("items" = {"type": "integer", "format": "bytes", "minimum": 1}))]
@@ -81,7 +81,7 @@ pub enum SizeSpec {
 }
 
 impl SizeSpec {
-    /// Check every value that the types leave open.
+    /// Check constraints that the types do not express.
     ///
     /// # Errors
     /// A value is out of range, or values do not fit each other; the place begins with `at`.
@@ -110,7 +110,7 @@ impl SizeSpec {
         SpecError::ensure(ordered, at, format_args!("{smallest} and at most {max} bytes"), "1 byte to 1 TB, in order")
     }
 
-    /// Draw a size of one byte or more; `uniform` gives numbers in [0, 1), of which it takes none, one or two.
+    /// Draw a size of at least one byte; `uniform` returns numbers in [0, 1), of which none, one or two are used.
     pub fn draw(&self, mut uniform: impl FnMut() -> f64) -> u64 {
         let (drawn, max) = match *self {
             Self::Constant { bytes } => return bytes,
@@ -139,7 +139,7 @@ impl SizeSpec {
         (drawn.round() as u64).clamp(1, max)
     }
 
-    /// The mean, bytes: that of what is drawn, cut at its maximum.
+    /// Return the mean of the drawn sizes, including the cut at the max, bytes.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -148,14 +148,14 @@ impl SizeSpec {
             Self::LogUniform { min, max } if min == max => min as f64,
             Self::LogUniform { min, max } => (max - min) as f64 / (max as f64 / min as f64).ln(),
             Self::Exponential { mean, max } => -(mean as f64) * (-(max as f64) / mean as f64).exp_m1(),
-            // The minimum, and the integral of the fraction that is larger, from there to the maximum.
+            // The min, and the integral of the fraction of larger sizes, from there to the max.
             Self::Pareto { min, shape, max } => {
                 let ratio = (max as f64 / min as f64).ln();
                 let steepness = 1.0 - shape;
                 let tail = if steepness.abs() < 1e-9 { ratio } else { (steepness * ratio).exp_m1() / steepness };
                 min as f64 * (1.0 + tail)
             }
-            // Over the normal distribution, by the trapezoidal rule, which is exact for it but for rounding.
+            // Over the normal distribution, by the trapezoidal rule, which is exact for it up to rounding.
             Self::Lognormal { median, sigma, max } => {
                 let step = 0.01;
                 let at = |z: f64| (median as f64 * (sigma * z).exp()).min(max as f64) * (-z * z / 2.0).exp();
@@ -172,7 +172,7 @@ impl SizeSpec {
     }
 }
 
-/// Bytes of a transfer.
+/// Max bytes of a transfer.
 const MAX_TRANSFER: u64 = 1_000_000_000_000;
 
 const fn gigabyte() -> u64 {
@@ -199,7 +199,7 @@ mod tests {
         sizes.iter().sum::<u64>() as f64 / sizes.len() as f64
     }
 
-    /// The flows of web search in the DCTCP paper, as simulations have them.
+    /// Return the web search flows of the DCTCP paper, as used in simulations.
     fn web_search() -> SizeSpec {
         let kilobytes = [1, 10, 20, 30, 50, 80, 200, 1000, 2000, 5000, 10_000, 30_000];
         let fractions = vec![0.0, 0.15, 0.2, 0.3, 0.4, 0.53, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0];
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn means() {
-        // min · shape / (shape − 1) where nothing is cut.
+        // min · shape / (shape − 1) without a cut.
         let pareto = SizeSpec::Pareto { min: 1000, shape: 2.5, max: MAX };
         assert!((pareto.mean() / (1000.0 * 2.5 / 1.5) - 1.0).abs() < 1e-6);
         // median · e^(σ²/2)
@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// What is drawn lies in the bounds and has the mean; the same numbers draw the same.
+        /// Drawn sizes are within the bounds and have the mean; the same numbers draw the same sizes.
         #[test]
         fn any_law_keeps_its_bounds_and_its_mean(size in any_size()) {
             prop_assert!(size.validate("size").is_ok(), "{size:?}");

@@ -1,4 +1,4 @@
-//! What the applications of flows do, as data.
+//! Applications of flows, as data.
 
 use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::{schema, SpecError};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Profile, SizeSpec};
 
-/// What a flow's application does.
+/// The application of a flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Source")]
@@ -40,7 +40,7 @@ pub enum SourceSpec {
         #[schemars(range(min = 1), extend("format" = "bytes"))]
         bytes: Option<u64>,
     },
-    /// Full segments, or transfers with sizes of their own, that come as a Poisson process, whatever became of those before.
+    /// Full segments, or transfers with sizes, that arrive as a Poisson process, independent of earlier ones.
     Poisson {
         /// Mean payload rate.
         #[schemars(range(min = 1))]
@@ -56,12 +56,12 @@ pub enum SourceSpec {
     /// A server that answers requests one after the other, each when the response before it was acknowledged in full and
     /// the client has thought: request and response, or web pages over one connection.
     Requests(RequestsSpec),
-    /// A live video encoder, which follows the rate that the scheme tells it. Needs the profile `udp`.
+    /// A live video encoder, which follows the scheme's target rate. Needs the profile `udp`.
     Media(MediaSpec),
 }
 
 impl SourceSpec {
-    /// Check what the schema leaves open.
+    /// Check constraints that the schema does not express.
     pub(super) fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
         schema::check(&at("source"), self)?;
         match self {
@@ -107,7 +107,7 @@ pub struct MediaSpec {
     /// Frames per second.
     #[schemars(range(min = 1.0, max = 240.0))]
     pub frame_rate: f64,
-    /// Minimum payload rate of the encoder, whatever the scheme says.
+    /// Minimum payload rate of the encoder, at any target of the scheme.
     #[schemars(range(min = 1))]
     pub min_rate: Rate,
     /// Maximum payload rate of the encoder.
@@ -122,9 +122,9 @@ pub struct MediaSpec {
     /// While a frame waits in the sender for longer than this, further ones are skipped.
     #[schemars(range(min = 1))]
     pub max_wait: TimeSpan,
-    /// When it pauses, from the start of the flow.
+    /// Start of a pause, from the start of the flow.
     pub pause: TimeSpan,
-    /// When it goes on; not after `pause`: it does not pause.
+    /// End of the pause; not after `pause`: no pause.
     pub resume: TimeSpan,
 }
 

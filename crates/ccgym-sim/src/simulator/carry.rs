@@ -139,8 +139,8 @@ impl Simulator {
         let Some(slot) = flow.inbox.vacant() else { return };
         if let Some(misbehaving) = &mut flow.misbehaving {
             cold_path();
-            let told = misbehaving.falsified(at + flow.forward_extra, slot.1);
-            return self.send_reply(at, Reply::Ack(told));
+            let ack = misbehaving.falsified(at + flow.forward_extra, slot.1);
+            return self.send_reply(at, Reply::Ack(ack));
         }
         if flow.route.next[back] != ARRIVED || !chain.eager {
             let reply = Reply::Ack(slot.1);

@@ -64,7 +64,7 @@ struct Trouble {
     rate: Value,
     queue: Value,
     delay: Value,
-    /// What differs from an ordinary flow.
+    /// Differences from an ordinary flow.
     flow: Value,
     /// Max packets that the path can hold: BDP and queue.
     holds: f64,

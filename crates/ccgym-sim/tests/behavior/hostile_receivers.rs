@@ -165,10 +165,10 @@ impl Play {
     fn answer(&mut self, honest: &Ack) {
         self.acks += 1;
         let at = self.now + ONE_WAY;
-        let mut told = *honest;
+        let mut falsified = *honest;
         match self.lie() {
             Lie::None => {}
-            Lie::Divide => self.home.extend([(at, told); 4]),
+            Lie::Divide => self.home.extend([(at, falsified); 4]),
             Lie::Unsent => {
                 for number in [honest.largest + 10_000, u64::MAX - 1] {
                     for first in [0, honest.largest, number] {
@@ -181,31 +181,31 @@ impl Play {
             }
             // The honest ones come too, but too late to have news.
             Lie::Optimistic => {}
-            Lie::Replay => self.replays.push_back((at + TimeSpan::from_millis(1000), told)),
+            Lie::Replay => self.replays.push_back((at + TimeSpan::from_millis(1000), falsified)),
             Lie::Stretch if self.acks % 100 != 0 => return,
             Lie::Stretch => {}
             Lie::Clock => {
-                told.received =
+                falsified.received =
                     [Timestamp::ZERO, Timestamp(u64::MAX - 1), Timestamp(secs(86_400.0))][self.acks as usize % 3];
             }
-            Lie::Wait => told.delay_ns = 4_000_000_000,
-            Lie::Marks => told.ce_total = (self.acks as u32).wrapping_mul(1000),
+            Lie::Wait => falsified.delay_ns = 4_000_000_000,
+            Lie::Marks => falsified.ce_total = (self.acks as u32).wrapping_mul(1000),
         }
-        self.home.push_back((at, told));
+        self.home.push_back((at, falsified));
     }
 
     /// The same with the feedback of a scheme's receiver.
-    fn answer_by_feedback(&mut self, mut told: Feedback) {
+    fn answer_by_feedback(&mut self, mut falsified: Feedback) {
         self.acks += 1;
         let at = self.now + ONE_WAY;
         match self.lie() {
             Lie::None | Lie::Optimistic => {}
-            Lie::Divide => self.feedback.extend(std::iter::repeat_n((at, told.clone()), 4)),
+            Lie::Divide => self.feedback.extend(std::iter::repeat_n((at, falsified.clone()), 4)),
             Lie::Unsent => {
-                for number in [told.arrivals.last().map_or(0, |arrived| arrived.number) + 10_000, (1 << 62) - 1] {
-                    let mut forged = told.clone();
+                for number in [falsified.arrivals.last().map_or(0, |arrived| arrived.number) + 10_000, (1 << 62) - 1] {
+                    let mut forged = falsified.clone();
                     if number % 2 == 0 {
-                        forged.arrivals.push(Arrived { number, at: told.sent });
+                        forged.arrivals.push(Arrived { number, at: falsified.sent });
                     } else {
                         forged.ranges = vec![AckRange { first: 0, last: number }];
                     }
@@ -220,20 +220,20 @@ impl Play {
             Lie::Replay => {
                 let late = at + TimeSpan::from_millis(1000);
                 let place = self.feedback.partition_point(|(at, _)| *at <= late);
-                self.feedback.insert(place, (late, told.clone()));
+                self.feedback.insert(place, (late, falsified.clone()));
             }
             Lie::Stretch if self.acks % 100 != 0 => return,
             Lie::Stretch => {}
             Lie::Clock => {
-                told.sent =
+                falsified.sent =
                     [Timestamp::ZERO, Timestamp(u64::MAX - 1), Timestamp(secs(86_400.0))][self.acks as usize % 3];
-                told.arrivals.iter_mut().for_each(|arrived| arrived.at = told.sent);
+                falsified.arrivals.iter_mut().for_each(|arrived| arrived.at = falsified.sent);
             }
-            Lie::Wait => told.sent += TimeSpan::from_millis(4_000),
-            Lie::Marks => told.ce_total = (self.acks as u32).wrapping_mul(1000),
+            Lie::Wait => falsified.sent += TimeSpan::from_millis(4_000),
+            Lie::Marks => falsified.ce_total = (self.acks as u32).wrapping_mul(1000),
         }
         let place = self.feedback.partition_point(|(due, _)| *due <= at);
-        self.feedback.insert(place, (at, told));
+        self.feedback.insert(place, (at, falsified));
     }
 }
 
