@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ccgym_agent::FlowAgent;
 use ccgym_core::CongestionControl;
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
+use serde_json::{json, Map, Value};
 use thiserror::Error;
 
 use crate::learned::Policy;
@@ -79,7 +80,7 @@ pub struct SchemeEntry {
 pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SchemeError>;
 
 /// Describes a scheme for look-up, documentation and plots.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SchemeInfo {
     /// Registry name: lower case, as its file.
     pub name: &'static str,
@@ -102,7 +103,8 @@ pub struct SchemeInfo {
 }
 
 /// Which comparisons a scheme takes part in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Those that name no scheme, and `all`.
     Default,
@@ -112,20 +114,9 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Its name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::OnRequest => "on_request",
-            Self::Tool => "tool",
-        }
-    }
-}
-
 /// Where a scheme's rules come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// A specification, a paper or code that can be read.
     Native,
@@ -133,19 +124,8 @@ pub enum Status {
     Reconstructed,
 }
 
-impl Status {
-    /// Its name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Reconstructed => "reconstructed",
-        }
-    }
-}
-
 /// How a scheme is carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Transport {
     /// `tcp` or `udp`, as flows have it.
     pub profile: &'static str,
@@ -156,7 +136,12 @@ pub struct Transport {
     /// Packets sent before the first acknowledgement.
     pub initial_window: u32,
     /// What hands it data: the kind of a source, with that kind's defaults.
+    #[serde(serialize_with = "source_of_kind")]
     pub source: &'static str,
+}
+
+fn source_of_kind<S: Serializer>(kind: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    json!({ "kind": kind }).serialize(serializer)
 }
 
 impl Transport {
@@ -245,6 +230,22 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
     Some(digits.chunks(2).map(|pair| (16 * pair[0] + pair[1]) as u8).collect())
+}
+
+impl Serialize for Parameter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let described = json!({
+            "name": self.name,
+            "default": self.default_value(),
+            "min": self.min(),
+            "max": self.max(),
+            "choices": self.choices(),
+            "file": self.kind == ParameterKind::File,
+            "unit": self.unit,
+            "help": self.help,
+        });
+        described.serialize(serializer)
+    }
 }
 
 impl Parameter {
@@ -541,7 +542,6 @@ fn suggest(found: &str, known: impl Iterator<Item = &'static str>) -> Hint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
