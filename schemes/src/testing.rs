@@ -20,6 +20,10 @@ pub const MSS: u64 = 1500;
 pub const fn ms(value: u64) -> TimeSpan {
     TimeSpan::from_millis(value)
 }
+/// So many milliseconds after the start.
+pub const fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
 /// Packets in flight at most, for schemes without a window.
 const FLIGHT_LIMIT: usize = 2_000;
 

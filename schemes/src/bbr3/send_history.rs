@@ -85,10 +85,7 @@ impl SendHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
-    }
+    use crate::testing::at;
 
     #[test]
     fn a_packet_is_judged_by_what_was_lost_when_it_left() {
