@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ccgym_agent::FlowAgent;
 use ccgym_core::{CongestionControl, SpecError};
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
+use serde_json::{json, Map, Value};
 
 use crate::learned::Policy;
 use crate::SCHEMES;
@@ -78,7 +79,7 @@ pub struct SchemeEntry {
 pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SpecError>;
 
 /// Describes a scheme for look-up, documentation and plots.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SchemeInfo {
     /// Registry name: lower case, as its file.
     pub name: &'static str,
@@ -101,7 +102,8 @@ pub struct SchemeInfo {
 }
 
 /// The comparisons that a scheme takes part in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Comparisons that name no scheme, and `all`.
     Default,
@@ -111,20 +113,9 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Return the name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::OnRequest => "on_request",
-            Self::Tool => "tool",
-        }
-    }
-}
-
 /// The origin of a scheme's rules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// A specification, a paper, or open source code.
     Native,
@@ -132,19 +123,8 @@ pub enum Status {
     Reconstructed,
 }
 
-impl Status {
-    /// Return the name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Reconstructed => "reconstructed",
-        }
-    }
-}
-
 /// The transport profile of a scheme.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Transport {
     /// `tcp` or `udp`, as in the specification of a flow.
     pub profile: &'static str,
@@ -155,7 +135,12 @@ pub struct Transport {
     /// Packets sent before the first acknowledgement.
     pub initial_window: u32,
     /// Kind of the data source, with that kind's defaults.
+    #[serde(serialize_with = "source_of_kind")]
     pub source: &'static str,
+}
+
+fn source_of_kind<S: Serializer>(kind: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    json!({ "kind": kind }).serialize(serializer)
 }
 
 impl Transport {
@@ -244,6 +229,22 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
     Some(digits.chunks(2).map(|pair| (16 * pair[0] + pair[1]) as u8).collect())
+}
+
+impl Serialize for Parameter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let described = json!({
+            "name": self.name,
+            "default": self.default_value(),
+            "min": self.min(),
+            "max": self.max(),
+            "choices": self.choices(),
+            "file": self.kind == ParameterKind::File,
+            "unit": self.unit,
+            "help": self.help,
+        });
+        described.serialize(serializer)
+    }
 }
 
 impl Parameter {
@@ -448,7 +449,6 @@ pub(crate) fn impossible(scheme: &str, found: String, expected: &str) -> SpecErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()

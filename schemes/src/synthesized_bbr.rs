@@ -74,19 +74,15 @@ fn agent(exact: bool, cap: f64) -> AgentSpec {
 mod tests {
     use ccgym_agent::Phase;
     use ccgym_core::congestion_control::IntervalDriven;
-    use ccgym_core::{CongestionControl, MonitorInterval, Rate, TimeSpan, Timestamp};
+    use ccgym_core::{CongestionControl, MonitorInterval, Rate, TimeSpan};
 
     use super::*;
-    use crate::testing::{context, MSS};
+    use crate::testing::{at, context, MSS};
 
     fn fresh(exact: bool) -> Learned {
         let mut scheme = scheme(exact, 2.0, &Resources::default()).expect("the built-in agent is valid");
         scheme.init(context());
         scheme
-    }
-
-    const fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
     }
 
     /// A flow with an RTT of 100 ms, and its intervals of that length.

@@ -20,6 +20,11 @@ pub const MSS: u64 = 1500;
 pub const fn ms(value: u64) -> TimeSpan {
     TimeSpan::from_millis(value)
 }
+/// Time `ms` milliseconds after the start.
+pub const fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
 /// Max packets in flight, for schemes without a window.
 const FLIGHT_LIMIT: usize = 2_000;
 

@@ -7,7 +7,7 @@ use ccgym_core::SpecError;
 use ccgym_path::{DeliveryTrace, ElementSpec};
 use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
-use ccgym_schemes::{ParameterKind, Resources};
+use ccgym_schemes::Resources;
 use ccgym_sim::Simulator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -138,51 +138,22 @@ pub fn check_scheme(name: &str, params_json: &str) -> PyResult<()> {
     ccgym_schemes::create(name, &params).map(|_| ()).map_err(explained)
 }
 
-fn parameter(p: &ccgym_schemes::Parameter) -> Value {
-    json!({
-        "name": p.name,
-        "default": p.default_value(),
-        "min": p.min(),
-        "max": p.max(),
-        "choices": p.choices(),
-        "file": p.kind == ParameterKind::File,
-        "unit": p.unit,
-        "help": p.help,
-    })
-}
-
 /// The registry as JSON: one object per scheme.
 #[pyfunction]
 pub fn schemes() -> PyResult<String> {
     let mut table = Vec::new();
     for entry in ccgym_schemes::registry() {
         let info = &entry.info;
-        let parameters: Vec<Value> = info.parameters.iter().map(parameter).collect();
         let c = ccgym_schemes::create(info.name, &Map::new()).map_err(value_error)?.capabilities();
-        table.push(json!({
-            "name": info.name,
-            "label": info.label,
-            "reference": info.reference,
-            "summary": info.summary,
-            "parameters": parameters,
-            "role": info.role.name(),
-            "status": info.status.name(),
-            "implementation": info.implementation,
-            "transport": {
-                "profile": info.transport.profile,
-                "mss": info.transport.mss,
-                "header": info.transport.header,
-                "initial_window": info.transport.initial_window,
-                "source": {"kind": info.transport.source},
-            },
-            "capabilities": {
-                "pacing_required": c.pacing_required,
-                "knows_path": c.knows_path,
-                "ecn": c.ecn,
-                "prr": c.prr,
-                "bounded": c.bounded,
-            },
-        }));
+        let mut row = json!(info);
+        row["capabilities"] = json!({
+            "pacing_required": c.pacing_required,
+            "knows_path": c.knows_path,
+            "ecn": c.ecn,
+            "prr": c.prr,
+            "bounded": c.bounded,
+        });
+        table.push(row);
     }
     serde_json::to_string(&table).map_err(value_error)
 }

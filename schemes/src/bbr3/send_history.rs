@@ -85,10 +85,7 @@ impl SendHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
-    }
+    use crate::testing::at;
 
     #[test]
     fn the_state_of_a_packet_is_that_of_its_departure() {

@@ -303,11 +303,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{ms, MockTransport, TestEvent, MSS};
-
-    const fn at(v: u64) -> Timestamp {
-        Timestamp::from_millis(v)
-    }
+    use crate::testing::{at, ms, MockTransport, TestEvent, MSS};
 
     fn host() -> MockTransport {
         MockTransport::of("copa", &json!({"mode": "pantheon"}))

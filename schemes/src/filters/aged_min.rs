@@ -57,12 +57,10 @@ impl AgedMin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ms;
 
     #[test]
     fn rules() {
-        const fn ms(v: u64) -> TimeSpan {
-            TimeSpan::from_millis(v)
-        }
         let interval = ms(10_000);
         // (time, sample, delayed) after a first sample of 40 ms at 100 ms → (expired, minimum, stamp)
         for (name, now, sample, delayed, expected) in [

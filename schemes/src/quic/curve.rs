@@ -170,15 +170,13 @@ fn ticks(span: TimeSpan) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::at;
 
     const MSS: u64 = 1500;
     const RTT: TimeSpan = TimeSpan::from_millis(40);
 
     fn curve(quantized: bool) -> Curve {
         Curve::new(Constants::new(quantized, 2, 0.7, 0.4), MSS)
-    }
-    fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
     }
 
     #[test]

@@ -10,14 +10,10 @@ use super::media::{Meter, Network, Target};
 use super::receiver::ScreamReceiver;
 use super::rules::{Rules, PANTHEON, RFC};
 use super::window::{Update, Window};
-use crate::testing::{ms, MockTransport, TestEvent, MSS};
+use crate::testing::{at, ms, MockTransport, TestEvent, MSS};
 
 const MARKED: TestEvent = TestEvent { acked: 1, lost: 0, ce: 1, delayed: false };
 const RTT: TimeSpan = ms(40);
-
-fn at(ms: u64) -> Timestamp {
-    Timestamp::from_millis(ms)
-}
 
 fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{found}, not {expected}");

@@ -5,11 +5,7 @@ use serde_json::json;
 use super::model::Forecast;
 use super::receiver::{Header, Report};
 use super::{content, FULL, NUMBERING};
-use crate::testing::{scheme, MockTransport, MSS};
-
-fn ms(time: u64) -> Timestamp {
-    Timestamp::from_millis(time)
-}
+use crate::testing::{at, scheme, MockTransport, MSS};
 
 fn message(forecast: Forecast, settled: usize) -> Vec<u8> {
     numbered(1, forecast, settled)
@@ -23,7 +19,7 @@ fn numbered(number: u32, forecast: Forecast, settled: usize) -> Vec<u8> {
 
 fn half(params: &serde_json::Value) -> Box<dyn FeedbackReceiver> {
     let mut half = scheme("sprout", params).receiver_side().expect("Sprout has one").receiver();
-    half.start(ms(1000), MSS);
+    half.start(at(1000), MSS);
     half
 }
 
@@ -56,7 +52,7 @@ fn the_window_is_the_forecast_less_the_queue() {
         let mut host = MockTransport::of("sprout", &json!({"mode": mode}));
         let sent = host.packets_in_flight();
         host.ack(sent);
-        host.now = ms(10);
+        host.now = at(10);
         let forecast = [2, 4, 6, 8, 40, 50, 60, 70];
         host.scheme.receiver_side().unwrap().on_message(host.now, &message(forecast, sent));
         // 50 − 2 to come, nothing in flight.
@@ -86,20 +82,20 @@ fn reports_count_bytes_of_the_numbering() {
     let mut host = MockTransport::of("sprout", &json!({}));
     let sent = host.packets_in_flight();
     let forecast = [20, 40, 60, 80, 100, 120, 140, 160];
-    host.scheme.receiver_side().unwrap().on_message(ms(10), &message(forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(at(10), &message(forecast, sent));
     host.send();
     let queue = |host: &MockTransport| (host.observable("queue_packets") * 1400.0).round() as u64;
-    host.scheme.receiver_side().unwrap().on_message(ms(10), &message(forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(at(10), &message(forecast, sent));
     assert_eq!(queue(&host), 100 * 1400, "a copy of a report changes nothing");
-    host.scheme.receiver_side().unwrap().on_message(ms(10), &numbered(2, forecast, sent));
+    host.scheme.receiver_side().unwrap().on_message(at(10), &numbered(2, forecast, sent));
     let flying = 100 * 1400;
     assert_eq!(queue(&host), flying + 100 * NUMBERING);
     let mut bytes = Vec::new();
     Report { number: 3, forecast, settled: sent as u64 + 10, arrived_above: 3 * FULL as u32 }.write(&mut bytes);
-    host.scheme.receiver_side().unwrap().on_message(ms(10), &bytes);
+    host.scheme.receiver_side().unwrap().on_message(at(10), &bytes);
     assert_eq!(queue(&host), flying + 100 * NUMBERING - 10 * (FULL + NUMBERING) - 3 * FULL);
     // Settled packets stay settled.
-    host.scheme.receiver_side().unwrap().on_message(ms(10), &numbered(4, [0; 8], sent));
+    host.scheme.receiver_side().unwrap().on_message(at(10), &numbered(4, [0; 8], sent));
     assert_eq!(host.observable("forecast_packets"), 100.0);
 }
 
@@ -130,7 +126,7 @@ fn nonsense_of_a_receiver_is_ignored() {
     let mut host = MockTransport::of("sprout", &json!({}));
     let before = host.window();
     for nonsense in [vec![], vec![0; 31], message([9; 8], 1 << 60), vec![255; 32]] {
-        host.scheme.receiver_side().unwrap().on_message(ms(5), &nonsense);
+        host.scheme.receiver_side().unwrap().on_message(at(5), &nonsense);
         assert_eq!(host.window(), before);
     }
 }
@@ -161,9 +157,9 @@ fn received_or_lost_counts_what_cannot_come_any_more() {
     let header = |recent| Header { recent, time_to_next_ms: 0 };
     for (number, recent, expected) in [(0, 0, 1), (1, 1, 2), (4, 4, 3), (3, 3, 4), (5, 2, 6), (12, 1, 12), (11, 4, 13)]
     {
-        arrives(&mut *half, ms(1001), number, header(recent));
+        arrives(&mut *half, at(1001), number, header(recent));
         let mut message = Vec::new();
-        half.write_feedback(ms(1002), &mut message);
+        half.write_feedback(at(1002), &mut message);
         let report = Report::read(&message).unwrap();
         assert_eq!(report.settled + u64::from(report.arrived_above) / FULL, expected, "after {number}");
     }
@@ -179,7 +175,7 @@ fn announced_silence_says_nothing() {
             for tick in 0..50 {
                 for packet in 0..10 {
                     let time_to_next_ms = if tick == 49 && packet == 9 { time_to_next_ms } else { 0 };
-                    arrives(&mut *half, ms(1000 + 20 * tick + packet), number, Header { recent: 0, time_to_next_ms });
+                    arrives(&mut *half, at(1000 + 20 * tick + packet), number, Header { recent: 0, time_to_next_ms });
                     number += 1;
                 }
                 report(&mut *half);
@@ -199,7 +195,7 @@ fn announced_silence_says_nothing() {
 fn ewma_forecasts_the_mean_rate() {
     let mut half = half(&json!({"forecast": "ewma"}));
     for number in 0..16 {
-        arrives(&mut *half, ms(1001), number, Header::default());
+        arrives(&mut *half, at(1001), number, Header::default());
     }
     assert_eq!(report(&mut *half).forecast, [2, 4, 6, 8, 10, 12, 14, 16]);
 }
@@ -208,8 +204,8 @@ fn ewma_forecasts_the_mean_rate() {
 #[test]
 fn a_long_silence_is_forgotten() {
     let mut half = half(&json!({}));
-    arrives(&mut *half, ms(1001), 0, Header::default());
-    let now = ms(1001) + TimeSpan::from_millis(10 * 3600 * 1000);
+    arrives(&mut *half, at(1001), 0, Header::default());
+    let now = at(1001) + TimeSpan::from_millis(10 * 3600 * 1000);
     arrives(&mut *half, now, 1, Header::default());
     let mut message = Vec::new();
     half.write_feedback(now, &mut message);

@@ -355,6 +355,9 @@ fn memory_and_work_of_a_small_file_are_bounded() {
     assert!(error.starts_with("too-large at graph, node") && error.ends_with("(MatMul)"), "{error}");
     assert_eq!(refusal_of(MLP, &chain("Add", ["", ""], 20_000, b"", b"")), "too-large at graph");
     assert_eq!(refusal_of(MLP, &model(&node("Max", &["v"; 10_001], &["y"], b""), b"")), "too-large at graph");
+    let attributes = |list: &[u8]| refusal_of(MLP, &model(&node("Max", &["v"], &["y"], list), b""));
+    assert_eq!(attributes(&whole("a", 1).repeat(10_001)), "too-large at graph");
+    assert_eq!(attributes(&field(5, &field(6, b""))), "policy-unreadable at graph", "a graph within");
     let unknown = refusal_of(MLP, &chain("Add", ["nothing", ""], 1, b"", b""));
     assert_eq!(unknown, "policy-unreadable at graph, node \"\" (Add)");
     assert_eq!(refusal_of(MLP, &vec![0; 64_000_001]), "too-large at file");
