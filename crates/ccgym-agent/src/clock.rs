@@ -24,7 +24,6 @@ impl ClockSpec {
         }
     }
 
-    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         let ms = |span: &TimeSpan| format!("{} ms", span.as_millis_f64());
         match self {

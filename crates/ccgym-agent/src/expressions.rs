@@ -168,7 +168,6 @@ impl Values {
         self
     }
 
-    /// Return the value of index `i`.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> f64 {
         self.now[i]

@@ -131,7 +131,6 @@ impl Feature {
         })
     }
 
-    /// Return its value for the interval of `values`.
     #[inline]
     pub(crate) fn compute(&self, values: &Values) -> f32 {
         let mut x = values.get(self.value);

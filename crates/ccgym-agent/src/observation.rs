@@ -145,7 +145,6 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// Make it empty.
     pub(crate) fn new(layout: &Layout) -> Self {
         let empty = |column: &Column| match column.content {
             Content::Feature(i) => layout.features[i].empty as f32,

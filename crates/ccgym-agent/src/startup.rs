@@ -42,7 +42,6 @@ impl StartupSpec {
         }
     }
 
-    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Rate { rate } => format!("at {} Mbit/s", rate / 1e6),

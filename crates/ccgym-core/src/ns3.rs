@@ -162,7 +162,6 @@ impl Ns3 {
         !self.resent.is_empty()
     }
 
-    /// True if `number` is the retransmission of `segment`.
     pub(crate) fn is_retransmission(&self, segment: u64, number: PacketNumber) -> bool {
         self.resent.get(&segment).is_some_and(|resent| resent.number == number)
     }
@@ -195,7 +194,6 @@ impl Ns3 {
         self.restarted = false;
     }
 
-    /// End recovery.
     pub(crate) fn end_recovery(&mut self) {
         self.duplicates = 0;
         self.forced = 0;

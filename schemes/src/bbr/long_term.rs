@@ -21,7 +21,6 @@ const MIN_NANOS: u64 = 1_000_000;
 /// The fields of one acknowledgement that this model uses.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicerSample {
-    /// Now.
     pub now: Timestamp,
     /// Bytes delivered since the flow started.
     pub delivered: u64,

@@ -20,7 +20,6 @@ pub struct Cycle {
 /// Inputs to the end of a phase. Sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseFacts {
-    /// Now.
     pub now: Timestamp,
     /// Propagation round trip.
     pub rtprop: TimeSpan,

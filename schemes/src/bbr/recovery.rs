@@ -46,7 +46,6 @@ pub struct Verdict {
     pub starts_round: bool,
 }
 
-/// State of recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     state: State,

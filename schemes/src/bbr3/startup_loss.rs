@@ -24,7 +24,6 @@ impl LossRanges {
         self.last = Some(packet.number);
     }
 
-    /// Begin a new round.
     pub fn reset(&mut self) {
         *self = Self::default();
     }

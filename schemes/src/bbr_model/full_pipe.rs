@@ -40,7 +40,6 @@ impl FullPipe {
         }
     }
 
-    /// Restart with `baseline`.
     pub fn restart(&mut self, baseline: Rate) {
         *self = Self { baseline, ..Self::default() };
     }

@@ -57,7 +57,6 @@ impl RttWindow {
         }
     }
 
-    /// Add a sample.
     #[inline]
     pub fn update(&mut self, now: Timestamp, sample: TimeSpan) {
         let rtt = sample.0.max(1);

@@ -32,7 +32,6 @@ impl Default for Velocity {
 }
 
 impl Velocity {
-    /// Restart at `now` with `window`.
     pub fn restart(&mut self, now: Timestamp, window: f64) {
         *self = Self { round_began: now, window_then: window, ..Self::default() };
     }

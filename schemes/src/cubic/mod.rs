@@ -119,7 +119,6 @@ pub struct Cubic {
     friendly: bool,
     paced: bool,
     mss: u64,
-    /// 1/mss.
     per_mss: f64,
     /// mss, for conversions.
     bytes_per_packet: f64,

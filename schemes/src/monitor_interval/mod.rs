@@ -200,7 +200,6 @@ impl Intervals {
     pub fn next_id(&self) -> u64 {
         self.begun
     }
-    /// Return the current interval.
     #[must_use]
     pub fn filling(&self) -> Option<&Interval> {
         self.queue.back()

@@ -94,7 +94,6 @@ pub trait Controller: Clone + Send + Sync + 'static {
     fn on_timeout(&mut self) -> Next {
         Next::GoOn
     }
-    /// Return the current rate.
     fn pacing_rate(&self) -> f64;
     /// Return further values for time series.
     fn observables(&self) -> Observables;

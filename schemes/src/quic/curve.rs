@@ -93,7 +93,6 @@ impl Curve {
         self.epoch = Timestamp::NEVER;
     }
 
-    /// Return the window after a loss at `window`.
     pub(super) fn after_loss(&mut self, window: u64) -> u64 {
         // In bytes the window stays slightly below the last one; the correction allows one packet for that.
         let slack = if self.constants.quantized { 0 } else { self.mss };

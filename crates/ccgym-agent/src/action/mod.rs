@@ -216,7 +216,6 @@ impl Actuator {
         self.window = within(self.window, actions.limits.window[0], actions.limits.window[1]);
     }
 
-    /// Apply `action`.
     pub(crate) fn apply(&mut self, actions: &Actions, action: [f64; 2], memory: &Memory, values: &Values) {
         if actions.overwrites {
             let map = |value| actions.map.apply(action, Quantity { value, packet: 1.0, component: 1 }, values);

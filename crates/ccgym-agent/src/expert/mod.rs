@@ -222,7 +222,6 @@ impl ExpertSpec {
         matches!(self, Self::GainSchedule { .. })
     }
 
-    /// Describe it.
     pub(crate) fn describe(&self, steered: Target) -> String {
         let target = match self {
             Self::BestWindow { queueing, .. } => {

@@ -30,7 +30,6 @@ impl GuardSpec {
         }
     }
 
-    /// Describe it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::None {} => "none".to_owned(),

@@ -46,7 +46,6 @@ impl RecoverySpec {
         SpecError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
     }
 
-    /// Describe it.
     pub(super) fn describe(&self) -> String {
         let Self { fraction, near, loss, lift, .. } = self;
         let s = |span: TimeSpan| format!("{} s", span.as_secs_f64());

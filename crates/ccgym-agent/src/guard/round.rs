@@ -141,7 +141,6 @@ impl Path {
         Some(round)
     }
 
-    /// Begin a new round.
     pub fn cut(&mut self) {
         self.round = Round::new();
     }

@@ -18,7 +18,6 @@ use parameters::{Kind, Parameter, Parameters};
 /// Every kind of term, in the order of documentation.
 pub(crate) static KINDS: &[TermKind] = terms::KINDS;
 
-/// A kind of term.
 pub(crate) struct TermKind {
     pub name: &'static str,
     /// Description.
@@ -102,7 +101,6 @@ pub(crate) struct Weighted {
 }
 
 impl Reward {
-    /// Make the reward of `spec`.
     pub(crate) fn new(spec: &RewardSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
         SpecError::ensure(spec.scale.is_finite(), "reward.scale", spec.scale, "a number")?;
         let mut terms: Vec<Weighted> = Vec::new();

@@ -97,7 +97,6 @@ impl Parameters {
         }
     }
 
-    /// Return a word.
     pub(crate) fn word(&self, name: &str) -> &'static str {
         match self.resolved.get(name) {
             Some(Resolved::Word(word)) => word,
