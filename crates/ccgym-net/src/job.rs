@@ -63,7 +63,8 @@ pub fn run(document: &str, host: &Host<'_>) -> i32 {
     }
 }
 
-fn report(error: &NetError, as_json: bool) -> i32 {
+/// Say on standard error what went wrong: as JSON to programs, or to people. The exit status.
+pub fn report(error: &NetError, as_json: bool) -> i32 {
     let text = match serde_json::to_string(error) {
         Ok(text) if as_json => text,
         _ => format!("error[{}]: {error}", error.code),

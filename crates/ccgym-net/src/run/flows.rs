@@ -11,6 +11,7 @@ use std::time::Duration;
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::Timestamp;
 use ccgym_run::FlowSpec;
+use serde::{Deserialize, Serialize};
 
 use super::outcome::run_result;
 use super::plan::{Carrier, Prepared};
@@ -51,7 +52,7 @@ pub struct FlowEndpoints {
 pub type Left<T> = (T, Option<String>);
 
 /// What all flows left, in order of their index.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ended {
     /// The senders.
     pub senders: Vec<SenderResult>,
@@ -85,9 +86,7 @@ pub fn carry_flows(
     clock.sleep_until(at);
     let (path, mut report) = stop_path(at)?;
     let received = receivers.end();
-    let mut ended = Ended::default();
-    ended.take_senders(senders?);
-    ended.take_receivers(received?);
+    let ended = Ended::of(senders?, received?);
     report.limited = report.limited.or_else(|| prepared.fell_behind());
     report.started_epoch_ms = clock.epoch_ms(Timestamp::ZERO);
     report.system = system_info(&endpoints.inside)?;
@@ -95,23 +94,20 @@ pub fn carry_flows(
 }
 
 impl Ended {
-    /// What all senders left.
-    pub fn take_senders(&mut self, left: Vec<Left<SenderResult>>) {
-        self.senders = self.take(End::Sender, left);
+    /// What all senders and all receivers left; none of those that ran elsewhere.
+    pub fn of(senders: Vec<Left<SenderResult>>, receivers: Vec<Left<ReceiverResult>>) -> Self {
+        let mut said = Vec::new();
+        let (senders, received) = (take(End::Sender, senders, &mut said), take(End::Receiver, receivers, &mut said));
+        Self { senders, received, said }
     }
+}
 
-    /// What all receivers left.
-    pub fn take_receivers(&mut self, left: Vec<Left<ReceiverResult>>) {
-        self.received = self.take(End::Receiver, left);
-    }
-
-    fn take<T>(&mut self, end: End, left: Vec<Left<T>>) -> Vec<T> {
-        let keep = |(flow, (result, said)): (usize, Left<T>)| {
-            self.said.extend(said.map(|text| ProgramLog { flow, end, text }));
-            result
-        };
-        left.into_iter().enumerate().map(keep).collect()
-    }
+fn take<T>(end: End, left: Vec<Left<T>>, all_said: &mut Vec<ProgramLog>) -> Vec<T> {
+    let keep = |(flow, (result, said)): (usize, Left<T>)| {
+        all_said.extend(said.map(|text| ProgramLog { flow, end, text }));
+        result
+    };
+    left.into_iter().enumerate().map(keep).collect()
 }
 
 /// A sender per flow; each has met its receiver. They begin to send at the times that the plan says.

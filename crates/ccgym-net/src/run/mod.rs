@@ -19,7 +19,7 @@ pub(crate) use emulated::execute;
 pub use emulated::EMULATED;
 pub use flows::{carry_flows, start_receivers, start_senders, Ended, FlowEndpoints, Left};
 pub use outcome::run_result;
-pub use plan::{no_guests, MakeGuests, Plan, PolicyFiles, Prepared};
+pub use plan::{load_policies, no_guests, MakeGuests, Plan, PolicyFiles, Prepared};
 pub use programs::needs_packets;
 pub use result::{encode, ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport};
 pub use workers::Workers;

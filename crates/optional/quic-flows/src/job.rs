@@ -5,28 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::job::report;
 use ccgym_net::quic::{QuicJob, READY};
 use ccgym_net::system::{precise_timers, when_parent_ends};
 use serde_json::{to_value, Value};
 
 use crate::{receiver, sender};
 
-/// Exit status of an explained error, as of every command of ccgym.
-pub const STATUS_ERROR: i32 = 2;
-
 /// Read a job from standard input, do it, and write its result on standard output. Errors go to standard error, as
 /// JSON. The exit status.
 #[must_use]
 pub fn run() -> i32 {
-    match carry_out() {
-        Ok(()) => 0,
-        Err(error) => {
-            let text = serde_json::to_string(&error).unwrap_or_else(|_| error.to_string());
-            // If standard error is closed, the exit status still says it.
-            let _ = writeln!(std::io::stderr(), "{text}");
-            STATUS_ERROR
-        }
-    }
+    carry_out().map_or_else(|error| report(&error, true), |()| 0)
 }
 
 fn carry_out() -> Result<()> {

@@ -165,29 +165,11 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A receiver, which serves the first connection that comes.
+    /// This machine over this socket.
     ///
     /// # Errors
     /// The socket does not work.
-    pub fn listen(socket: UdpSocket, identity: &Identity, transport: TransportConfig) -> Result<Self> {
-        Self::new(socket, Machine::listen(EndpointConfig::default(), identity, transport)?)
-    }
-
-    /// A sender, which connects now.
-    ///
-    /// # Errors
-    /// The socket does not work, or the address cannot be one of a receiver.
-    pub fn connect(
-        socket: UdpSocket,
-        receiver: SocketAddr,
-        identity: &Identity,
-        transport: TransportConfig,
-    ) -> Result<Self> {
-        let settings = EndpointConfig::default();
-        Self::new(socket, Machine::connect(settings, receiver, identity, transport, Instant::now())?)
-    }
-
-    fn new(socket: UdpSocket, machine: Machine) -> Result<Self> {
+    pub fn new(socket: UdpSocket, machine: Machine) -> Result<Self> {
         enlarge(&socket)?;
         Ok(Self { socket, machine, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
     }

@@ -159,8 +159,7 @@ impl This {
             return Err(NetError::of("run-stalled", "setting up the flows", found)
                 .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
         }
-        let mut ended = Ended::default();
-        ended.take_senders(senders.join()?);
+        let ended = Ended::of(senders.join()?, Vec::new());
         run.sleep_until(Timestamp::ZERO + self.prepared.plan.spec.duration);
         // Acknowledgements of the last packets do not count, but packets that are timed both ways do.
         thread::sleep(round_trip);
@@ -191,9 +190,7 @@ impl This {
         while link.hears(end, |message| zero(&(message, 0)))?.is_some() {
             link.say(Message::Listening)?;
         }
-        let mut ended = Ended::default();
-        ended.take_receivers(receivers.end()?);
-        self.half(link, run, ended)
+        self.half(link, run, Ended::of(Vec::new(), receivers.end()?))
     }
 
     fn half(self, link: Link, run: Clock, ended: Ended) -> Result<HalfResult> {
@@ -207,9 +204,7 @@ impl This {
             device_drops: drops.outgoing + drops.incoming + log.dropped,
             rejected: log.rejected,
             log,
-            senders: ended.senders,
-            receivers: ended.received,
-            said: ended.said,
+            ended,
             limited: self.prepared.fell_behind(),
             system: system_info(&self.endpoint.namespace)?,
         })
