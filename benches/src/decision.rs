@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_schemes::learned::Policy;
 
 /// Load the policies of `agents` and an LSTM of 64 units, by name; an unusable file gives an error.
@@ -29,7 +29,7 @@ pub fn policies() -> Vec<(String, Result<Arc<Policy>, String>)> {
 }
 
 /// Measure the wall time of this many decisions in a row.
-pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), SpecError> {
+pub fn run(policy: &Arc<Policy>, decisions: u64) -> Result<(u64, Duration), Error> {
     let mut session = policy.session();
     let mut observation = vec![0.0f32; policy.agent().observation_size()];
     let mut action = Vec::new();

@@ -10,7 +10,7 @@ mod environment;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_core::{Datagram, Ecn, Timestamp};
 use ccgym_path::{build_element, DeliveryTrace, ElementSpec, PathElement};
 use ccgym_run::{FlowSpec, RunSpec};
@@ -194,7 +194,7 @@ fn main() {
 }
 
 /// Return the best mean time of a decision in several batches, microseconds.
-fn best_decision(policy: &Arc<Policy>) -> Result<f64, SpecError> {
+fn best_decision(policy: &Arc<Policy>) -> Result<f64, Error> {
     let mut best = f64::INFINITY;
     for _ in 0..10 {
         let (decisions, elapsed) = decision::run(policy, 5_000)?;

@@ -4,7 +4,7 @@
 //! ENTRY`, declare the module here, and add the entry to `SCHEMES`. Name look-up, the command line, the contract tests
 //! and the documentation row follow from the entry.
 //!
-//! Start with `aimd.rs` and `reno.rs`. May import `ccgym-agent` and `ccgym-core`; imported by `ccgym-net`, `ccgym-quic`
+//! Start with `aimd.rs` and `reno.rs`. May import `ccgym-agent` and `ccgym-core`; imported by `ccgym-net`, `ccgym-quinn`
 //! and `ccgym-py`.
 
 mod aimd;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ccgym_agent::FlowAgent;
-use ccgym_core::{CongestionControl, SpecError};
+use ccgym_core::{CongestionControl, Error};
 use serde::{Serialize, Serializer};
 use serde_json::{json, Map, Value};
 
@@ -18,10 +18,10 @@ pub fn registry() -> &'static [SchemeEntry] {
 }
 
 /// Find the scheme called `name`; the error suggests the nearest name.
-pub fn find(name: &str) -> Result<&'static SchemeEntry, SpecError> {
+pub fn find(name: &str) -> Result<&'static SchemeEntry, Error> {
     let names = SCHEMES.iter().map(|entry| entry.info.name);
     let known = SCHEMES.iter().find(|entry| entry.info.name == name);
-    known.ok_or_else(|| SpecError::unknown("unknown-scheme", "scheme", "the name of a scheme", name, names))
+    known.ok_or_else(|| Error::unknown("unknown-scheme", "scheme", "the name of a scheme", name, names))
 }
 
 /// Objects that a host has loaded, for schemes that are made from more than parameters.
@@ -47,7 +47,7 @@ pub trait Guest: Send + Sync {
 }
 
 /// Make a new instance of the scheme called `name`. Parameters that are absent take their defaults.
-pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, SpecError> {
+pub fn create(name: &str, params: &Map<String, Value>) -> Result<Box<dyn CongestionControl>, Error> {
     create_with(name, params, &Resources::default())
 }
 
@@ -56,11 +56,9 @@ pub fn create_with(
     name: &str,
     params: &Map<String, Value>,
     resources: &Resources,
-) -> Result<Box<dyn CongestionControl>, SpecError> {
+) -> Result<Box<dyn CongestionControl>, Error> {
     if let Some(guest) = resources.guests.get(name) {
-        return guest
-            .create(params)
-            .map_err(|found| SpecError::of("parameter-invalid", format!("scheme {name}"), found));
+        return guest.create(params).map_err(|found| Error::of("parameter-invalid", format!("scheme {name}"), found));
     }
     let entry = find(name)?;
     (entry.build)(&Parameters::resolve(&entry.info, params)?, resources)
@@ -76,7 +74,7 @@ pub struct SchemeEntry {
 }
 
 /// Makes a scheme from checked parameters and what the host has loaded.
-pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, SpecError>;
+pub type BuildScheme = fn(&Parameters, &Resources) -> Result<Box<dyn CongestionControl>, Error>;
 
 /// Describes a scheme for look-up, documentation and plots.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -371,12 +369,12 @@ pub struct Parameters {
 
 impl Parameters {
     /// Check `given` against `info` and fill in the defaults.
-    pub fn resolve(info: &SchemeInfo, given: &Map<String, Value>) -> Result<Self, SpecError> {
+    pub fn resolve(info: &SchemeInfo, given: &Map<String, Value>) -> Result<Self, Error> {
         for (key, value) in given {
             let Some(parameter) = info.parameters.iter().find(|p| p.name == key) else {
                 let place = format!("scheme {}", info.name);
                 let names = info.parameters.iter().map(|p| p.name);
-                return Err(SpecError::unknown("unknown-parameter", &place, "a parameter of it", key, names));
+                return Err(Error::unknown("unknown-parameter", &place, "a parameter of it", key, names));
             };
             if !parameter.accepts(value) {
                 return Err(invalid(info.name, parameter.name, value)
@@ -425,25 +423,23 @@ impl Parameters {
     }
     /// Make the error for a file whose content the scheme rejects.
     #[must_use]
-    pub fn refuse_file(&self, parameter: &str, error: impl std::fmt::Display, expected: &str) -> SpecError {
+    pub fn refuse_file(&self, parameter: &str, error: impl std::fmt::Display, expected: &str) -> Error {
         invalid(self.scheme, parameter, error).expected(expected).hint("leave it out for the default")
     }
     /// Make the error for a combination that the scheme rejects.
     #[must_use]
-    pub fn refuse(&self, found: String, expected: &str) -> SpecError {
+    pub fn refuse(&self, found: String, expected: &str) -> Error {
         impossible(self.scheme, found, expected)
     }
 }
 
-fn invalid(scheme: &str, parameter: &str, found: impl std::fmt::Display) -> SpecError {
-    SpecError::of("parameter-invalid", format!("scheme {scheme}, parameter {parameter}"), found)
+fn invalid(scheme: &str, parameter: &str, found: impl std::fmt::Display) -> Error {
+    Error::of("parameter-invalid", format!("scheme {scheme}, parameter {parameter}"), found)
 }
 
 /// Values that are right one by one but not together.
-pub(crate) fn impossible(scheme: &str, found: String, expected: &str) -> SpecError {
-    SpecError::of("parameter-invalid", format!("scheme {scheme}"), found)
-        .expected(expected)
-        .hint("change one of the two")
+pub(crate) fn impossible(scheme: &str, found: String, expected: &str) -> Error {
+    Error::of("parameter-invalid", format!("scheme {scheme}"), found).expected(expected).hint("change one of the two")
 }
 
 #[cfg(test)]
@@ -453,7 +449,7 @@ mod tests {
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
     }
-    fn error(name: &str, params: Value) -> SpecError {
+    fn error(name: &str, params: Value) -> Error {
         create(name, &object(params)).err().unwrap()
     }
 

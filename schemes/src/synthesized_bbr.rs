@@ -6,7 +6,7 @@
 //! (`src/wrappers/goldirl_sendingrate.py --expert`), of which neither code nor numbers are public: gains are BBR's, the
 //! rest is ours, explained in `ccgym_agent`'s `expert::gain_schedule` and `phases`.
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use std::sync::Arc;
 
 use ccgym_agent::{AgentSpec, FlowAgent, StartOverrides};
@@ -42,7 +42,7 @@ const WINDOW: u32 = 10;
 /// of a slow Poisson link never drains, and counts as propagation delay (pantheon-2: 617 instead of 423 ms).
 const MIN_RTT_WINDOW: u32 = 100;
 
-fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, SpecError> {
+fn scheme(exact: bool, cap: f64, resources: &Resources) -> Result<Learned, Error> {
     let agent = FlowAgent::new(Arc::new(agent(exact, cap)));
     Learned::new(ENTRY.info.name, agent, Decider::Expert, StartOverrides::default(), resources)
 }

@@ -2,7 +2,7 @@
 //! mode): keeps two to four packets in the queue, judged by the RTT.
 
 use ccgym_core::congestion_control::Observables;
-use ccgym_core::{AckEvent, SpecError, TimeSpan, Timestamp};
+use ccgym_core::{AckEvent, Error, TimeSpan, Timestamp};
 
 use crate::loss_based::{Congestion, LossBased, Rounds, Rule, Window};
 use crate::ns3_delay::Ns3Delay;
@@ -55,7 +55,7 @@ struct Vegas {
 }
 
 impl Vegas {
-    fn new(p: &Parameters) -> Result<Self, SpecError> {
+    fn new(p: &Parameters) -> Result<Self, Error> {
         let (alpha, beta) = (p.integer("alpha"), p.integer("beta"));
         if alpha > beta {
             return Err(p.refuse(format!("alpha {alpha} above beta {beta}"), "alpha at most beta"));

@@ -3,23 +3,23 @@
 use super::spec::{ClockSpec, RttSource};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 impl ClockSpec {
-    pub(crate) fn check(&self) -> Result<(), SpecError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match self {
             Self::Fixed { interval, on_ack, tick } => {
                 let place = "clock.tick";
-                SpecError::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
-                SpecError::ensure(tick <= interval, place, tick.0, "at most the interval")
+                Error::ensure(*on_ack || tick.0 == 0, place, tick.0, "0, or on_ack: true")?;
+                Error::ensure(tick <= interval, place, tick.0, "at most the interval")
             }
             Self::Rtt { multiple, floor, ceiling, first_rtts, .. } => {
                 let positive =
-                    |place: &str, x: f64| SpecError::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
+                    |place: &str, x: f64| Error::ensure(x.is_finite() && x > 0.0, place, x, "a number above 0");
                 positive("clock.multiple", *multiple)?;
                 positive("clock.first_rtts", first_rtts.unwrap_or(*multiple))?;
                 let ceiling = ceiling.unwrap_or(TimeSpan::MAX);
-                SpecError::ensure(ceiling >= *floor, "clock.ceiling", format!("{} ns", ceiling.0), "at least the floor")
+                Error::ensure(ceiling >= *floor, "clock.ceiling", format!("{} ns", ceiling.0), "at least the floor")
             }
         }
     }

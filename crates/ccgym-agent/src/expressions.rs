@@ -1,7 +1,7 @@
 //! Signals and their statistics over several intervals, each computed once per interval however often it is used.
 
 use super::signals::{find, Signal, View, SIGNALS};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Max window, intervals.
 const MAX_WINDOW: u32 = 10_000;
@@ -47,10 +47,10 @@ pub(crate) struct Expression {
 
 impl Expression {
     /// Read `NAME` or `FUNCTION(NAME, n)`, found at `place`.
-    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, SpecError> {
+    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, Error> {
         let signal = |name: &str| {
             let names = SIGNALS.iter().map(|s| s.name);
-            find(name).ok_or_else(|| SpecError::unknown("unknown-name", place, "the name of a signal", name, names))
+            find(name).ok_or_else(|| Error::unknown("unknown-name", place, "the name of a signal", name, names))
         };
         let Some((name, rest)) = text.split_once('(') else {
             return Ok(Self { signal: signal(text.trim())?, function: Function::Present, n: 1 });
@@ -58,11 +58,10 @@ impl Expression {
         let name = name.trim();
         let names = FUNCTIONS.iter().map(|f| f.0);
         let row = FUNCTIONS.iter().find(|f| f.0 == name);
-        let (_, function, _) =
-            row.ok_or_else(|| SpecError::unknown("unknown-name", place, "a function", name, names))?;
+        let (_, function, _) = row.ok_or_else(|| Error::unknown("unknown-name", place, "a function", name, names))?;
         let longest = if *function == Function::RttsAgo { MAX_WINDOW / MAX_LAG as u32 } else { MAX_WINDOW };
         let expected = format!("FUNCTION(SIGNAL, n), n from 1 to {longest}");
-        let malformed = || SpecError::new(place, format!("\"{text}\""), expected.as_str());
+        let malformed = || Error::new(place, format!("\"{text}\""), expected.as_str());
         let (inside, tail) = rest.rsplit_once(')').ok_or_else(malformed)?;
         let (of, n) = inside.split_once(',').ok_or_else(malformed)?;
         let n: u32 = n.trim().parse().map_err(|_| malformed())?;
@@ -73,10 +72,10 @@ impl Expression {
     }
 
     /// As [`Expression::parse`], of a unit.
-    pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, SpecError> {
+    pub(crate) fn parse_in(place: &str, text: &str, unit: &str) -> Result<Self, Error> {
         let expression = Self::parse(place, text)?;
         let found = expression.signal.unit;
-        SpecError::ensure(found == unit, place, format!("\"{text}\" in {found}"), format!("an expression in {unit}"))?;
+        Error::ensure(found == unit, place, format!("\"{text}\" in {found}"), format!("an expression in {unit}"))?;
         Ok(expression)
     }
 
@@ -106,7 +105,7 @@ pub(crate) struct Expressions {
 
 impl Expressions {
     /// Add the expression at `place`, and return the index of its value.
-    pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, SpecError> {
+    pub(crate) fn add(&mut self, place: &str, text: &str) -> Result<usize, Error> {
         Ok(self.insert(Expression::parse(place, text)?))
     }
 

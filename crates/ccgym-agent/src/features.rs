@@ -2,7 +2,7 @@
 
 use super::expressions::{Expression, Expressions, Values};
 use super::spec::{FeatureSpec, LogSpec, Operand};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Added before a logarithm unless given.
 const LOG_PLUS: f64 = 1e-9;
@@ -52,7 +52,7 @@ impl Feature {
         place: &str,
         history: u32,
         expressions: &mut Expressions,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, Error> {
         let at = |field: &str| format!("{place}.{field}");
         let signal = Expression::parse(&at("signal"), &spec.signal)?;
         let mut unit = signal.signal.unit.to_owned();
@@ -65,7 +65,7 @@ impl Feature {
         if let Some(operand) = &spec.minus {
             let Resolved { source, text, its_unit } = operand.resolve(&at("minus"), expressions, &mut meanings)?;
             if let Some(found) = its_unit.filter(|other| *other != unit) {
-                return Err(SpecError::new(at("minus"), format!("{text} in {found}"), format!("something in {unit}")));
+                return Err(Error::new(at("minus"), format!("{text} in {found}"), format!("something in {unit}")));
             }
             minus = Some(source);
             formula = format!("{formula} − {text}");
@@ -75,7 +75,7 @@ impl Feature {
         if let Some(operand) = &spec.over {
             let Resolved { source, text, its_unit } = operand.resolve(&at("over"), expressions, &mut meanings)?;
             if matches!(source, Source::Number(0.0)) {
-                return Err(SpecError::new(at("over"), "0", "a number other than 0"));
+                return Err(Error::new(at("over"), "0", "a number other than 0"));
             }
             formula = if minus.is_some() { format!("({formula}) / {text}") } else { format!("{formula} / {text}") };
             match its_unit {
@@ -88,33 +88,33 @@ impl Feature {
             }
             over = Some(source);
         }
-        SpecError::ensure(spec.when_undefined.is_finite(), &at("when_undefined"), spec.when_undefined, "a number")?;
+        Error::ensure(spec.when_undefined.is_finite(), &at("when_undefined"), spec.when_undefined, "a number")?;
         let log = match spec.log {
             LogSpec::Plain(false) => None,
             LogSpec::Plain(true) => Some(LOG_PLUS),
             LogSpec::Plus { plus } => Some(plus),
         };
         if let Some(plus) = log {
-            SpecError::ensure(plus.is_finite() && plus > 0.0, &at("log.plus"), plus, "a number above 0")?;
+            Error::ensure(plus.is_finite() && plus > 0.0, &at("log.plus"), plus, "a number above 0")?;
             formula = format!("ln({plus} + max(0, {formula}))");
             name = format!("log of {name}");
             unit = format!("ln {unit}");
         }
-        SpecError::ensure(spec.scale.is_finite() && spec.scale != 0.0, &at("scale"), spec.scale, "a number, not 0")?;
+        Error::ensure(spec.scale.is_finite() && spec.scale != 0.0, &at("scale"), spec.scale, "a number, not 0")?;
         if spec.scale != 1.0 {
             formula = format!("{} · ({formula})", spec.scale);
             unit = if unit == "1" { unit } else { format!("{unit} · {}", spec.scale) };
         }
         let [low, high] = spec.clip;
         let ordered = low < high && f64::from(low as f32).is_finite() && (high as f32).is_finite();
-        SpecError::ensure(ordered, &at("clip"), format!("[{low}, {high}]"), "two float32 numbers, the smaller first")?;
+        Error::ensure(ordered, &at("clip"), format!("[{low}, {high}]"), "two float32 numbers, the smaller first")?;
         formula = format!("{formula}, within [{low}, {high}]; {}", meanings.join("; "));
         let empty = spec.empty.unwrap_or(0.0f64.clamp(low, high));
         let within = empty >= low && empty <= high;
-        SpecError::ensure(within, &at("empty"), empty, "a number within clip")?;
+        Error::ensure(within, &at("empty"), empty, "a number within clip")?;
         let seen = spec.history.unwrap_or(history);
         let possible = seen >= 1 && seen <= history;
-        SpecError::ensure(possible, &at("history"), seen, "1 up to the observation's history")?;
+        Error::ensure(possible, &at("history"), seen, "1 up to the observation's history")?;
         Ok(Self {
             value,
             minus,
@@ -157,10 +157,10 @@ impl Operand {
         place: &str,
         expressions: &mut Expressions,
         meanings: &mut Vec<String>,
-    ) -> Result<Resolved, SpecError> {
+    ) -> Result<Resolved, Error> {
         match self {
             Self::Number(number) => {
-                SpecError::ensure(number.is_finite(), place, number, "a number")?;
+                Error::ensure(number.is_finite(), place, number, "a number")?;
                 Ok(Resolved { source: Source::Number(*number), text: plain(*number), its_unit: None })
             }
             Self::Expression(text) => {

@@ -40,7 +40,7 @@ use serde_json::Value;
 
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan, Timestamp};
-use ccgym_core::{schema, CongestionControl, Control, SpecError};
+use ccgym_core::{schema, CongestionControl, Control, Error};
 
 pub use action::ActionKind;
 pub use describe::vocabulary;
@@ -68,9 +68,9 @@ impl AgentSpec {
     ///
     /// # Errors
     /// The first error, with its place.
-    pub fn from_json(text: &str) -> Result<Self, SpecError> {
+    pub fn from_json(text: &str) -> Result<Self, Error> {
         let spec: Self = serde_json::from_str(text)
-            .map_err(|error| SpecError::new("agent", error.to_string(), "an agent's declaration"))?;
+            .map_err(|error| Error::new("agent", error.to_string(), "an agent's declaration"))?;
         spec.validate()?;
         Ok(spec)
     }
@@ -79,8 +79,8 @@ impl AgentSpec {
     ///
     /// # Errors
     /// The first error, with its place.
-    pub fn validate(&self) -> Result<(), SpecError> {
-        let whole = schema::check("", self).map_err(|error| SpecError { place: error.place[1..].to_owned(), ..error });
+    pub fn validate(&self) -> Result<(), Error> {
+        let whole = schema::check("", self).map_err(|error| Error { place: error.place[1..].to_owned(), ..error });
         whole.and_then(|()| Plan::new(Arc::new(self.clone())).map(|_| ()))
     }
 

@@ -8,7 +8,7 @@ use super::expressions::{Expressions, Values};
 use super::features::Feature;
 use super::memory::Memory;
 use super::spec::{ObservationSpec, PreviousAction};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Max numbers in an observation.
 const MAX_SIZE: usize = 1 << 20;
@@ -58,11 +58,7 @@ enum Shift {
 
 impl Layout {
     /// Lay out `spec` for an agent whose actions are of `kind`.
-    pub(crate) fn new(
-        spec: &ObservationSpec,
-        kind: &ActionKind,
-        expressions: &mut Expressions,
-    ) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &ObservationSpec, kind: &ActionKind, expressions: &mut Expressions) -> Result<Self, Error> {
         let place = "observation";
         let history = spec.history;
         let mut features = Vec::new();
@@ -78,7 +74,7 @@ impl Layout {
             (PreviousAction::OneHot, ActionKind::Discrete(n)) => (*n, [0.0, 1.0]),
             (PreviousAction::OneHot, ActionKind::Box { .. }) => {
                 let expected = "value: one_hot is for actions that are one of several";
-                return Err(SpecError::new("observation.previous_action", "one_hot", expected));
+                return Err(Error::new("observation.previous_action", "one_hot", expected));
             }
         };
         if let Some(initial) = spec.initial_action {
@@ -86,16 +82,16 @@ impl Layout {
                 ActionKind::Discrete(n) => initial >= 0.0 && initial.fract() == 0.0 && initial < *n as f64,
                 ActionKind::Box { low, high, .. } => initial >= f64::from(*low) && initial <= f64::from(*high),
             };
-            SpecError::ensure(fits, "observation.initial_action", initial, "an action that can be taken")?;
+            Error::ensure(fits, "observation.initial_action", initial, "an action that can be taken")?;
         }
-        SpecError::ensure(
+        Error::ensure(
             !features.is_empty() || actions > 0,
             "observation.features",
             "none",
             "at least one feature, or the previous action",
         )?;
         let size = (features.len() + actions).saturating_mul(history as usize);
-        SpecError::ensure(size <= MAX_SIZE, "observation.history", history, "at most 2^20 numbers in all")?;
+        Error::ensure(size <= MAX_SIZE, "observation.history", history, "at most 2^20 numbers in all")?;
 
         let mut columns = Vec::new();
         for age in (0..history as usize).rev() {

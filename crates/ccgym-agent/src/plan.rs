@@ -7,7 +7,7 @@ use super::expressions::Expressions;
 use super::observation::Layout;
 use super::reward::Reward;
 use super::spec::{AgentSpec, ExpertSpec, Target};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// The constant parts of an agent.
 #[derive(Clone)]
@@ -24,18 +24,18 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(spec: Arc<AgentSpec>) -> Result<Self, SpecError> {
-        SpecError::ensure(!spec.name.is_empty(), "name", "\"\"", "a name")?;
+    pub(crate) fn new(spec: Arc<AgentSpec>) -> Result<Self, Error> {
+        Error::ensure(!spec.name.is_empty(), "name", "\"\"", "a name")?;
         spec.clock.check()?;
         spec.action.check_target()?;
         spec.startup.check(&spec.action)?;
         spec.guard.check(spec.action.inner.is_some())?;
         for (name, x) in [("growth", spec.phases.growth), ("reenter_growth", spec.phases.reenter_growth)] {
-            SpecError::ensure(x > 0.0, &format!("phases.{name}"), x, "a number above 0")?;
+            Error::ensure(x > 0.0, &format!("phases.{name}"), x, "a number above 0")?;
         }
         spec.expert.as_ref().map_or(Ok(()), ExpertSpec::check)?;
         let aims = spec.expert.is_none() || spec.action.target != Target::Gain;
-        SpecError::ensure(aims, "expert", "one, for a gain", "none: experts aim at a rate or a window")?;
+        Error::ensure(aims, "expert", "one, for a gain", "none: experts aim at a rate or a window")?;
 
         let mut expressions = Expressions::default();
         let reward = Reward::new(&spec.reward, &mut expressions)?;
@@ -45,7 +45,7 @@ impl Plan {
         if let Some(term) = reward.terms.iter().find(|term| shows_reward && term.needs_truth) {
             let found = format!("the signal reward, with the term {} of the path's ground truth", term.name);
             let expected = "no reward in the observation: a deployed agent does not know the truth";
-            return Err(SpecError::new("observation.features", found, expected));
+            return Err(Error::new("observation.features", found, expected));
         }
         let named = ["phase_startup", "phase_drain", "phase_probe"].iter().any(|name| expressions.uses(name));
         let taught = spec.expert.as_ref().is_some_and(ExpertSpec::is_phased);

@@ -6,7 +6,7 @@ use super::spec::{ActionSpec, Exit, Pace, StartupSpec, Target};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::Control;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Growth of the max delivery rate below which a round trip counts as flat, and number of those that ends slow start
 /// (BBR's test of a full pipe).
@@ -18,26 +18,26 @@ const DELAY: f64 = 1.0 / 8.0;
 const WINDOW_OF_RATE: f64 = 2.0;
 
 impl StartupSpec {
-    pub(crate) fn check(&self, action: &ActionSpec) -> Result<(), SpecError> {
+    pub(crate) fn check(&self, action: &ActionSpec) -> Result<(), Error> {
         let inner = action.inner.is_some();
         match self {
             Self::Inner { .. } | Self::None {} => {
-                SpecError::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")?;
+                Error::ensure(inner, "startup.kind", "inner or none", "a kind that does not need action.inner")?;
                 let Self::Inner { gain } = self else { return Ok(()) };
                 let own = *gain == 1.0 || action.target != Target::Gain;
-                SpecError::ensure(own, "startup.gain", gain, "1: the agent steers no window")
+                Error::ensure(own, "startup.gain", gain, "1: the agent steers no window")
             }
             _ if inner => {
                 let expected = "inner or none: the base scheme starts the flow";
-                Err(SpecError::new("startup.kind", "a start-up of the agent's own", expected))
+                Err(Error::new("startup.kind", "a start-up of the agent's own", expected))
             }
             Self::Rate { .. } => {
                 let steered = action.target.has_rate();
-                SpecError::ensure(steered, "startup.kind", "rate", "window: the target is the window")
+                Error::ensure(steered, "startup.kind", "rate", "window: the target is the window")
             }
             Self::Window { .. } | Self::PacketsPerRtt { .. } => Ok(()),
             Self::SlowStart { exit, .. } => {
-                SpecError::ensure(!exit.is_empty(), "startup.exit", "none", "at least one of loss, plateau, delay")
+                Error::ensure(!exit.is_empty(), "startup.exit", "none", "at least one of loss, plateau, delay")
             }
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One explained failure. It is displayed as by `ccgym/errors.py`: place and found, then `expected` and `hint` on lines of
 /// their own if not empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub struct SpecError {
+pub struct Error {
     /// Code of `ccgym/errors.py`; `invalid-value` if the reader of the description knows a better one.
     pub code: Cow<'static, str>,
     /// Path of the value, such as `observation.features[2].signal`; or the step that failed, such as
@@ -22,7 +22,7 @@ pub struct SpecError {
     pub hint: String,
 }
 
-impl fmt::Display for SpecError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.found)?;
         for (word, text) in [("expected", &self.expected), ("hint", &self.hint)] {
@@ -34,7 +34,7 @@ impl fmt::Display for SpecError {
     }
 }
 
-impl SpecError {
+impl Error {
     /// `found` at `place`, with a code.
     pub fn of(code: &'static str, place: impl Into<String>, found: impl ToString) -> Self {
         let (place, found) = (place.into(), found.to_string());
@@ -134,7 +134,7 @@ mod tests {
             [("cubci", Some("cubic")), ("BBR", Some("bbr3")), ("x", None), ("", None), ("vegas", None)]
         {
             assert_eq!(nearest(found, &known), wanted, "{found}");
-            let error = SpecError::unknown("unknown-name", "it", "a name", found, known.into_iter());
+            let error = Error::unknown("unknown-name", "it", "a name", found, known.into_iter());
             assert_eq!(error.hint.is_empty(), wanted.is_none(), "{error}");
         }
     }

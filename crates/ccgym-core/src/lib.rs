@@ -28,7 +28,7 @@ pub mod units;
 pub use congestion_control::{
     AckEvent, CongestionControl, Control, FeedbackHost, FeedbackReceiver, InitContext, TimeoutEvent,
 };
-pub use error::SpecError;
+pub use error::Error;
 pub use feedback::Feedback;
 pub use misbehavior::{MisbehavingReceiver, Misbehavior};
 pub use monitor::MonitorInterval;

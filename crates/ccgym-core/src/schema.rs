@@ -10,7 +10,7 @@ use schemars::{schema_for, JsonSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::SpecError;
+use crate::error::Error;
 use crate::units::NANOS_PER_MS;
 
 /// Max time, nanoseconds: about 11 days, so that sums of several do not overflow.
@@ -40,18 +40,18 @@ pub fn kind(description: &impl Serialize) -> String {
 ///
 /// # Errors
 /// The first value out of its range.
-pub fn check<T: Serialize + JsonSchema + 'static>(place: &str, description: &T) -> Result<(), SpecError> {
+pub fn check<T: Serialize + JsonSchema + 'static>(place: &str, description: &T) -> Result<(), Error> {
     static SCHEMAS: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
     let schema = {
         let mut known = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(schema_for!(T).to_value())).clone()
     };
-    let value = serde_json::to_value(description).map_err(|error| SpecError::new(place, error, "what JSON can say"))?;
+    let value = serde_json::to_value(description).map_err(|error| Error::new(place, error, "what JSON can say"))?;
     let place = if place.is_empty() { value["kind"].as_str().unwrap_or_default() } else { place };
     value_fits(place, &value, &schema, &schema)
 }
 
-fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(), SpecError> {
+fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(), Error> {
     let schema = resolved(schema, root);
     if let Some(alternatives) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
         // Of a tagged choice the one with that tag; of an optional value the one that is not null.
@@ -67,10 +67,10 @@ fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(
         (Some("steps"), _) => value_fits(at, value, &schema["items"], root),
         (Some("limit"), Value::Object(limits)) => {
             let expected = "`packets`, `bytes` or both; set one, or use the queue `infinite`";
-            SpecError::ensure(limits.values().any(|v| !v.is_null()), at, "no limit", expected)?;
+            Error::ensure(limits.values().any(|v| !v.is_null()), at, "no limit", expected)?;
             limits.iter().try_for_each(|(key, limit)| {
                 let expected = "at least 1; leave it out for no limit (as mahimahi reads 0)";
-                SpecError::ensure(*limit != 0, &format!("{at}.{key}"), 0, expected)
+                Error::ensure(*limit != 0, &format!("{at}.{key}"), 0, expected)
             })
         }
         (_, Value::Array(values)) => {
@@ -86,7 +86,7 @@ fn value_fits(at: &str, value: &Value, schema: &Value, root: &Value) -> Result<(
             declared.try_for_each(each)
         }
         // JSON has no NaN and no infinity: they are written as null.
-        (_, Value::Null) if schema["type"] == "number" => Err(SpecError::new(at, "NaN or infinity", "a number")),
+        (_, Value::Null) if schema["type"] == "number" => Err(Error::new(at, "NaN or infinity", "a number")),
         (format, Value::Number(_)) => number_fits(at, value, format, schema),
         _ => Ok(()),
     }
@@ -98,27 +98,26 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
 }
 
 /// Check the times of the steps, from 0 on, and the value of each.
-fn steps_fit(at: &str, steps: &[Value], schema: &Value, root: &Value) -> Result<(), SpecError> {
-    let first =
-        steps.first().ok_or_else(|| SpecError::new(at, "no steps", "at least one step; give [[0, value], …]"))?;
+fn steps_fit(at: &str, steps: &[Value], schema: &Value, root: &Value) -> Result<(), Error> {
+    let first = steps.first().ok_or_else(|| Error::new(at, "no steps", "at least one step; give [[0, value], …]"))?;
     let expected = "a first step at 0; say what holds from the start: [[0, value], …]";
-    SpecError::ensure(first[0] == 0, at, format_args!("a first step at {} ns", first[0]), expected)?;
+    Error::ensure(first[0] == 0, at, format_args!("a first step at {} ns", first[0]), expected)?;
     for (i, pair) in steps.windows(2).enumerate() {
         let found = format!("{} ns after {} ns", pair[1][0], pair[0][0]);
         let later = pair[1][0].as_u64() > pair[0][0].as_u64();
-        SpecError::ensure(later, &format!("{at}[{}]", i + 1), found, "strictly increasing times; sort the steps")?;
+        Error::ensure(later, &format!("{at}[{}]", i + 1), found, "strictly increasing times; sort the steps")?;
     }
     let each = |(i, step): (usize, &Value)| value_fits(&format!("{at}[{i}]"), &step[1], schema, root);
     steps.iter().enumerate().try_for_each(each)
 }
 
-fn number_fits(at: &str, value: &Value, format: Option<&str>, schema: &Value) -> Result<(), SpecError> {
+fn number_fits(at: &str, value: &Value, format: Option<&str>, schema: &Value) -> Result<(), Error> {
     let bounds = |min: f64, max: f64| {
         let bound = |key: &str, otherwise| schema[key].as_f64().unwrap_or(otherwise);
         (bound("minimum", min), bound("maximum", max))
     };
     let fits = |(min, max): (f64, f64)| value.as_f64().is_some_and(|value| (min..=max).contains(&value));
-    let judged = |ok: bool, found: &dyn Display, expected: &dyn Display| SpecError::ensure(ok, at, found, expected);
+    let judged = |ok: bool, found: &dyn Display, expected: &dyn Display| Error::ensure(ok, at, found, expected);
     match format {
         Some("time") => {
             let (min, max) = bounds(0.0, MAX_SPAN as f64);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::run::{execute, no_guests, Host, RunResult};
 use crate::system::{become_capable, precise_timers, Capability, Endpoints, Placement};
 
@@ -78,7 +78,7 @@ impl Finding {
     }
 
     /// It does not work, as an error explains.
-    fn failed(name: &str, error: NetError) -> Self {
+    fn failed(name: &str, error: Error) -> Self {
         Self::missing(name, format!("{}: {}", error.place, error.found), error.hint)
     }
 }
@@ -119,7 +119,7 @@ pub struct DoctorJob {
 pub fn run(job: &DoctorJob, host: &Host<'_>) -> Result<i32> {
     let findings = examine(job, host);
     let text =
-        serde_json::to_string(&findings).map_err(|error| NetError::of("run-failed", "writing the findings", error))?;
+        serde_json::to_string(&findings).map_err(|error| Error::of("run-failed", "writing the findings", error))?;
     writeln!(std::io::stdout(), "{text}").context(|| "writing the findings".into())?;
     Ok(0)
 }
@@ -219,7 +219,7 @@ fn flow(rate: u64) -> Result<RunResult> {
         "downlink": [{"kind": "delay", "delay": 1_000_000}],
         "flows": [{"scheme": "tcp:reno"}],
     }});
-    let plan = serde_json::from_value(plan).map_err(|error| NetError::of("run-failed", "the doctor's path", error))?;
+    let plan = serde_json::from_value(plan).map_err(|error| Error::of("run-failed", "the doctor's path", error))?;
     execute(plan, &no_guests)
 }
 

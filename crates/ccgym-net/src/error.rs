@@ -2,10 +2,10 @@
 
 use std::io;
 
-pub use ccgym_core::SpecError as NetError;
+pub use ccgym_core::Error;
 
 /// Result of everything in this crate that can fail.
-pub type Result<T, E = NetError> = std::result::Result<T, E>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Name the step in which a system call failed.
 pub trait Context<T> {
@@ -15,12 +15,12 @@ pub trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| NetError::of("system-call-failed", place(), error))
+        self.map_err(|error| Error::of("system-call-failed", place(), error))
     }
 }
 
 impl<T> Context<T> for nix::Result<T> {
     fn context(self, place: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|errno| NetError::of("system-call-failed", place(), errno.desc()))
+        self.map_err(|errno| Error::of("system-call-failed", place(), errno.desc()))
     }
 }

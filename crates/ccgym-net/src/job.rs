@@ -8,7 +8,7 @@ use std::io::Write;
 use serde::Deserialize;
 
 use crate::doctor::{self, DoctorJob};
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use crate::run::{self, Host, Plan};
 use crate::shell::{self, ShellJob};
 use crate::udp::{self, ReceiverJob, SenderJob};
@@ -59,11 +59,12 @@ pub fn run(document: &str, host: &Host<'_>) -> i32 {
             let as_json = job.is_for_programs();
             job.carry_out(host).unwrap_or_else(|error| report(&error, as_json))
         }
-        Err(error) => report(&NetError::of("protocol-error", "reading the job", error), false),
+        Err(error) => report(&Error::of("protocol-error", "reading the job", error), false),
     }
 }
 
-fn report(error: &NetError, as_json: bool) -> i32 {
+/// Say on standard error what went wrong: as JSON to programs, or to people. The exit status.
+pub fn report(error: &Error, as_json: bool) -> i32 {
     let text = match serde_json::to_string(error) {
         Ok(text) if as_json => text,
         _ => format!("error[{}]: {error}", error.code),

@@ -35,4 +35,4 @@ pub mod tcp;
 pub mod udp;
 
 pub use clock::Clock;
-pub use error::{NetError, Result};
+pub use error::{Error, Result};

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::supervise::KeptOutput;
 
 /// How long a process may take to become ready.
@@ -128,7 +128,7 @@ impl Quic {
         let mut secret = [0; 32];
         if program.is_some() {
             getrandom::fill(&mut secret)
-                .map_err(|error| NetError::of("system-call-failed", "drawing the secret of QUIC flows", error))?;
+                .map_err(|error| Error::of("system-call-failed", "drawing the secret of QUIC flows", error))?;
         }
         Ok(Self { program, secret })
     }
@@ -184,7 +184,7 @@ impl Process {
             .map_err(|error| error.hint("build it anew with `make setup`"))?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = (input, output, errors) else {
-            return Err(NetError::of("run-failed", step(), "a process without pipes"));
+            return Err(Error::of("run-failed", step(), "a process without pipes"));
         };
         let errors = KeptOutput::listen(errors.into(), 0, KEPT)?;
         let (tell, lines) = channel();
@@ -193,7 +193,7 @@ impl Process {
             lines.take_while(|line| tell.send(line.clone()).is_ok()).for_each(drop);
         };
         Builder::new().name("ccgym-lines".into()).spawn(read).context(step)?;
-        let text = serde_json::to_string(job).map_err(|error| NetError::of("run-failed", step(), error))?;
+        let text = serde_json::to_string(job).map_err(|error| Error::of("run-failed", step(), error))?;
         match writeln!(input, "{text}") {
             // It has ended already, and says why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -214,7 +214,7 @@ impl Process {
                 Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) if Instant::now() > limit(halted) => {
-                    return Err(NetError::of("no-answer", format!("waiting for {}", self.name), "no answer in time")
+                    return Err(Error::of("no-answer", format!("waiting for {}", self.name), "no answer in time")
                         .expected("the process ccgym-quic at work"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -223,7 +223,7 @@ impl Process {
     }
 
     /// Why it did not do its job: its own explanation, if it has one.
-    fn failure(&mut self, said: Option<String>) -> NetError {
+    fn failure(&mut self, said: Option<String>) -> Error {
         self.input = None;
         let _ = self.child.kill();
         self.errors.wait(GRACE);
@@ -232,7 +232,7 @@ impl Process {
         serde_json::from_str(last).unwrap_or_else(|_| {
             let found =
                 format!("{:?} on its standard output, {:?} on its standard error", said.unwrap_or_default(), last);
-            NetError::of("protocol-error", self.name.clone(), found)
+            Error::of("protocol-error", self.name.clone(), found)
                 .expected("the result of a process of ccgym-quic")
                 .hint("is the program of another version? Build it anew with `make setup`")
         })
@@ -307,18 +307,18 @@ mod tests {
         let flood = "yes complaint | head -c 1000000 >&2";
         let (done, _) = outcome("flood", &format!("echo ready; {flood}; echo '{result}'"), false);
         assert_eq!(done.unwrap().rejected, 5);
-        let own = serde_json::to_string(&NetError::of("run-failed", "sending", "it broke")).unwrap();
+        let own = serde_json::to_string(&Error::of("run-failed", "sending", "it broke")).unwrap();
         let (failed, _) = outcome("complaint", &format!("{flood}; echo '{own}' >&2; exit 2"), false);
-        assert_eq!(failed.unwrap_err(), NetError::of("run-failed", "sending", "it broke"));
+        assert_eq!(failed.unwrap_err(), Error::of("run-failed", "sending", "it broke"));
     }
 
     /// One that reads no job does not hide its explanation.
     #[test]
     fn what_a_process_says_of_its_failure_is_passed_on() {
-        let own = serde_json::to_string(&NetError::of("run-failed", "sending", "it broke").hint("mend it")).unwrap();
+        let own = serde_json::to_string(&Error::of("run-failed", "sending", "it broke").hint("mend it")).unwrap();
         let (failed, ready) = outcome("own", &format!("echo ready; echo '{own}' >&2; exit 2"), false);
         assert!(ready, "{failed:?}");
-        assert_eq!(failed.unwrap_err(), NetError::of("run-failed", "sending", "it broke").hint("mend it"));
+        assert_eq!(failed.unwrap_err(), Error::of("run-failed", "sending", "it broke").hint("mend it"));
         let (failed, ready) = outcome("foreign", "echo a riddle >&2; echo what", false);
         let error = failed.unwrap_err();
         assert!(!ready && error.found.contains("a riddle"), "{error}");

@@ -3,7 +3,7 @@
 use ccgym_core::packet::Datagram;
 use ccgym_core::schema;
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 use crate::element::{Counters, Fate, PathElement};
 use crate::instantiate::{build_element, Element, Traces};
@@ -16,14 +16,14 @@ const MAX_COPIES: f64 = 16.0;
 ///
 /// # Errors
 /// They make too many packets of one, at the max rate of each that duplicates.
-pub fn check_copies<'a>(place: &str, elements: impl Iterator<Item = &'a ElementSpec>) -> Result<(), SpecError> {
+pub fn check_copies<'a>(place: &str, elements: impl Iterator<Item = &'a ElementSpec>) -> Result<(), Error> {
     let factor = |element: &ElementSpec| match element {
         ElementSpec::Duplicate { probability } => 1.0 + probability.steps().iter().map(|(_, p)| *p).fold(0.0, f64::max),
         _ => 1.0,
     };
     let copies: f64 = elements.map(factor).product();
     let expected = format!("at most {MAX_COPIES} on average; let fewer elements duplicate, or more rarely");
-    SpecError::ensure(copies <= MAX_COPIES, place, format!("{copies:.0} copies of a packet"), expected)
+    Error::ensure(copies <= MAX_COPIES, place, format!("{copies:.0} copies of a packet"), expected)
 }
 
 /// The elements of one direction.
@@ -52,7 +52,7 @@ impl Chain {
     ///
     /// # Errors
     /// An element that cannot be built, as `[INDEX]: ` before the place.
-    pub fn new(specs: &[ElementSpec], seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, SpecError> {
+    pub fn new(specs: &[ElementSpec], seed: u64, first_index: u64, traces: Traces<'_>) -> Result<Self, Error> {
         let mut elements = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             let built = build_element(spec, seed, first_index + i as u64, traces);

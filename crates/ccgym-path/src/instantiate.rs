@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
-use ccgym_core::{schema, SpecError};
+use ccgym_core::{schema, Error};
 
 use crate::element::{Counters, Fate, LinkEvent, PathElement, Release};
 use crate::elements::{Bleach, Delay, Duplicate, GilbertElliott, Intermittent, Jitter, Loss, OnOff};
@@ -109,7 +109,7 @@ impl PathElement for Element {
 ///
 /// # Errors
 /// Parameters out of range, and unknown traces.
-pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, SpecError> {
+pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'_>) -> Result<Element, Error> {
     schema::check("", spec)?;
     Ok(match spec {
         ElementSpec::Link { schedule, queue, overhead, device_packets } => {
@@ -117,10 +117,10 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
             match schedule {
                 ScheduleSpec::Trace { name, once } => {
                     let expected = "0 with a trace; leave it out, or use a rate schedule";
-                    SpecError::ensure(*device_packets == 0, "link.device_packets", device_packets, expected)?;
+                    Error::ensure(*device_packets == 0, "link.device_packets", device_packets, expected)?;
                     let trace = traces(name).ok_or_else(|| {
                         let expected = "the name of a known trace; check the name, or provide the trace";
-                        SpecError::new("link.schedule.name", format!("{name:?}"), expected)
+                        Error::new("link.schedule.name", format!("{name:?}"), expected)
                     })?;
                     match eager(queue) {
                         Some(limits) => {
@@ -158,7 +158,7 @@ pub fn build_element(spec: &ElementSpec, seed: u64, index: u64, traces: Traces<'
         ElementSpec::Intermittent { on, off } => other(Intermittent::new(*on, *off)),
         ElementSpec::Jitter { distribution, reorder, flows } => {
             let zero = flows.contains(&0);
-            SpecError::ensure(!zero, "jitter.flows", 0, "numbers of flows, from 1")?;
+            Error::ensure(!zero, "jitter.flows", 0, "numbers of flows, from 1")?;
             other(Jitter::new(distribution.clone(), *reorder, flows, seed, index))
         }
     })

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 
 use ccgym_core::units::Timestamp;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 use crate::element::LinkEvent;
 
@@ -105,14 +105,14 @@ pub fn write_events(out: &mut impl io::Write, base_ms: u64, events: &[LinkEvent]
 ///
 /// # Errors
 /// The first line that is not of a mm-link log.
-pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), SpecError> {
+pub fn parse_log(text: &[u8]) -> Result<(LogHeader, Vec<LogLine>), Error> {
     let mut header = LogHeader::default();
     let mut lines = Vec::new();
     for (index, raw) in text.split(|&b| b == b'\n').enumerate() {
         let line = String::from_utf8_lossy(raw);
         let fail = |expected| {
             let expected = format!("{expected}; is this the log of one direction of mm-link?");
-            SpecError::new(format!("line {}", index + 1), format!("{line:.60?}"), expected)
+            Error::new(format!("line {}", index + 1), format!("{line:.60?}"), expected)
         };
         if let Some(comment) = line.strip_prefix("# ") {
             match read_event(comment) {

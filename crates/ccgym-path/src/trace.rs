@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ccgym_core::units::TimeSpan;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Bytes of one delivery opportunity: a 1500-byte IP packet and the 4-byte prefix of mahimahi's TUN device.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
@@ -32,7 +32,7 @@ impl DeliveryTrace {
     ///
     /// # Errors
     /// Everything that mahimahi would reject, with the line and a remedy.
-    pub fn parse(text: &[u8], name: &str) -> Result<Self, SpecError> {
+    pub fn parse(text: &[u8], name: &str) -> Result<Self, Error> {
         let fail = |code, line, found, expected, hint| Err(refused(name, line, found, expected, hint).coded(code));
         if text.is_empty() {
             return fail("trace-empty", 1, "an empty file".into(), EXPECTED, "give at least one delivery opportunity");
@@ -69,7 +69,7 @@ impl DeliveryTrace {
     ///
     /// # Errors
     /// As [`DeliveryTrace::parse`].
-    pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, SpecError> {
+    pub fn from_ms(name: &str, times_ms: impl Into<Arc<[u64]>>) -> Result<Self, Error> {
         let times_ms: Arc<[u64]> = times_ms.into();
         let fail = |code, line, found, expected, hint| Err(refused(name, line, found, expected, hint).coded(code));
         if let Some(i) = times_ms.windows(2).position(|w| w[0] > w[1]) {
@@ -133,8 +133,8 @@ impl fmt::Debug for DeliveryTrace {
     }
 }
 
-fn refused(name: &str, line: usize, found: String, expected: &str, hint: &str) -> SpecError {
-    SpecError::new(format!("{name}:{line}"), found, expected).hint(hint)
+fn refused(name: &str, line: usize, found: String, expected: &str, hint: &str) -> Error {
+    Error::new(format!("{name}:{line}"), found, expected).hint(hint)
 }
 
 fn parse_integer(raw: &[u8]) -> Option<u64> {

@@ -2,7 +2,7 @@
 //!
 //! Start with `simulate.rs`. May import every crate but `ccgym-quic` and `ccgym-quinn`; no crate imports it, the package `ccgym` loads it.
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -23,13 +23,13 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 
 /// The exception of an error, whose parts are its attributes. RuntimeError where a run was abandoned, MemoryError where
 /// it would hold more than it may, ValueError otherwise.
-fn explained(error: SpecError) -> PyErr {
+fn explained(error: Error) -> PyErr {
     let raised = match &*error.code {
         "run-abandoned" => PyRuntimeError::new_err(error.to_string()),
         "memory-exceeded" => PyMemoryError::new_err(error.to_string()),
         _ => value_error(&error),
     };
-    let SpecError { code, place, found, expected, hint } = error;
+    let Error { code, place, found, expected, hint } = error;
     let parts = [("code", &*code), ("place", &place), ("found", &found), ("expected", &expected), ("hint", &hint)];
     let set = |py: Python<'_>| parts.iter().try_for_each(|(name, text)| raised.value(py).setattr(*name, *text));
     Python::attach(set).err().unwrap_or(raised)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_path::{DeliveryTrace, ElementSpec};
 use ccgym_run::spec::SizeSpec;
 use ccgym_run::{FlowSpec, RunSpec};
@@ -49,7 +49,7 @@ pub(crate) fn build(
 ) -> PyResult<Simulator> {
     let scheme = |flow: &FlowSpec| {
         if watch.is_over() {
-            return Err(SpecError::of("run-abandoned", "simulation", "an interrupt before its start"));
+            return Err(Error::of("run-abandoned", "simulation", "an interrupt before its start"));
         }
         ccgym_schemes::create_with(&flow.scheme, &flow.params, resources)
     };

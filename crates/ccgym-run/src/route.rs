@@ -5,7 +5,7 @@
 //! direction, and its acknowledgements come back through the other. A reverse flow's data crosses the direction of
 //! other flows' acknowledgements.
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_path::ElementSpec;
 
 use crate::spec::{FlowSpec, RunSpec};
@@ -50,7 +50,7 @@ impl RunSpec {
     ///
     /// # Errors
     /// A link that does not exist, or that it names twice.
-    pub fn route(&self, index: usize) -> Result<Route, SpecError> {
+    pub fn route(&self, index: usize) -> Result<Route, Error> {
         let FlowSpec { route, reverse, .. } = &self.flows[index];
         let place = format!("flows[{index}].route");
         let mut crossed: Vec<usize> = Vec::new();
@@ -63,10 +63,10 @@ impl RunSpec {
                     }
                     false => format!("names of links: {}", names()),
                 };
-                SpecError::new(&place, format!("{name:?}"), expected)
+                Error::new(&place, format!("{name:?}"), expected)
             })?;
             let once = !crossed.contains(&known);
-            SpecError::ensure(once, &place, format!("{name:?} twice"), "every link once; a route has no loops")?;
+            Error::ensure(once, &place, format!("{name:?} twice"), "every link once; a route has no loops")?;
             crossed.push(known);
         }
         if route.is_empty() {

@@ -10,7 +10,7 @@ use ccgym_core::ns3;
 use ccgym_core::receiver::AckPolicy;
 use ccgym_core::sender::{RecoveryRule, SenderConfig};
 use ccgym_core::units::{TimeSpan, Timestamp};
-use ccgym_core::{defaults, schema, Misbehavior, ReceiverConfig, Rng, SpecError};
+use ccgym_core::{defaults, schema, Error, Misbehavior, ReceiverConfig, Rng};
 use ccgym_path::{check_copies, Chain, DeliveryTrace, ElementSpec, Param};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -284,12 +284,12 @@ impl RunSpec {
     ///
     /// # Errors
     /// An element that cannot be built.
-    pub fn chains(&self, traces: Traces<'_>) -> Result<Vec<Chain>, SpecError> {
+    pub fn chains(&self, traces: Traces<'_>) -> Result<Vec<Chain>, Error> {
         let directions = self.directions().into_iter().enumerate();
         let build = |(i, (name, specs)): (usize, (String, &[ElementSpec]))| {
             let first_index = ((i as u64 / 2) << 40) + ((i as u64 % 2) << 32);
             Chain::new(specs, self.seed, first_index, traces)
-                .map_err(|error| SpecError { place: format!("{name}{}", error.place), ..error })
+                .map_err(|error| Error { place: format!("{name}{}", error.place), ..error })
         };
         directions.map(build).collect()
     }
@@ -298,20 +298,15 @@ impl RunSpec {
     ///
     /// # Errors
     /// The first value out of range.
-    pub fn validate(&self) -> Result<(), SpecError> {
-        SpecError::ensure(self.duration > TimeSpan::ZERO, "duration", 0, "a positive number of nanoseconds")?;
-        SpecError::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
+    pub fn validate(&self) -> Result<(), Error> {
+        Error::ensure(self.duration > TimeSpan::ZERO, "duration", 0, "a positive number of nanoseconds")?;
+        Error::ensure(!self.flows.is_empty(), "flows", "an empty list", "one flow or more")?;
         let plain = self.uplink.is_empty() && self.downlink.is_empty();
         let expected = "an uplink and a downlink, or links with names";
-        SpecError::ensure(
-            plain || self.links.is_empty(),
-            "links",
-            "links, and also an uplink or a downlink",
-            expected,
-        )?;
+        Error::ensure(plain || self.links.is_empty(), "links", "links, and also an uplink or a downlink", expected)?;
         for (i, link) in self.links.iter().enumerate() {
             let unique = !self.links[..i].iter().any(|other| other.name == link.name);
-            SpecError::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;
+            Error::ensure(unique, &format!("links[{i}].name"), format!("{:?} again", link.name), "a new name")?;
         }
         for (i, f) in self.flows.iter().enumerate() {
             let route = self.route(i)?;
@@ -323,24 +318,24 @@ impl RunSpec {
             schema::check(&format!("flows[{i}]"), f)?;
             let size = u64::from(f.mss) + u64::from(f.header);
             let fits = size <= 65_535;
-            SpecError::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
+            Error::ensure(fits, &at("mss"), f.mss, "1 to 65535 bytes together with the header")?;
             let fits = f.profile != Profile::Ns3 || size > ns3::HEADER;
             let expected = format!("more than {} bytes together with the header: ns-3's own", ns3::HEADER);
-            SpecError::ensure(fits, &at("mss"), f.mss, expected)?;
-            SpecError::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
+            Error::ensure(fits, &at("mss"), f.mss, expected)?;
+            Error::ensure(f.ack_size > 0, &at("ack_size"), 0, "1 byte or more")?;
             let later = f.stop.is_none_or(|stop| stop > f.start);
-            SpecError::ensure(later, &at("stop"), format!("{:?}", f.stop), "a time after the flow's start")?;
+            Error::ensure(later, &at("stop"), format!("{:?}", f.stop), "a time after the flow's start")?;
             if let Some(bytes) = f.send_buffer {
                 let fits = f.profile != Profile::Udp && matches!(f.source, SourceSpec::Greedy) && bytes > 0;
                 let expected = "1 byte or more, with the profile tcp or ns3 and the source greedy";
-                SpecError::ensure(fits, &at("send_buffer"), format!("{bytes} bytes for this flow"), expected)?;
+                Error::ensure(fits, &at("send_buffer"), format!("{bytes} bytes for this flow"), expected)?;
             }
             f.source.validate(&at, f.profile)?;
         }
         let facts = self.flows.iter().map(|flow| &flow.facts).chain([&self.facts]);
         for KnownPath { capacity, .. } in facts.flatten() {
             let starts = capacity.first().is_some_and(|(from, _)| *from == Timestamp::ZERO);
-            SpecError::ensure(starts, "facts.capacity", format!("{:?}", capacity.first()), "steps from time 0")?;
+            Error::ensure(starts, "facts.capacity", format!("{:?}", capacity.first()), "steps from time 0")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! The mean is float64, rounded to float32 at the end, as in an exported policy.
 
 use ccgym_agent::network::{Network, Row};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 use crate::agent_batch::check;
 
@@ -71,7 +71,7 @@ impl Actor {
         activation: Activation,
         deviation: Vec<f32>,
         bounds: Vec<(f32, f32)>,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, Error> {
         let mut network = Network::default();
         let input = network.input(inputs);
         let mut mean = input;

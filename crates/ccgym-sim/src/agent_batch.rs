@@ -1,7 +1,7 @@
 //! Many simulators stepped together; the decisions of their learning flows come from outside.
 
 use ccgym_agent::{ActionKind, AgentSpec, FlowAgent, GroundTruth};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::decision_log::DecisionLog;
 use ccgym_run::episode::Summary;
@@ -74,7 +74,7 @@ struct Lane {
     max_steps: u64,
     ended: Ended,
     /// Error of the latest step.
-    stopped: Option<SpecError>,
+    stopped: Option<Error>,
     /// Per learner.
     logs: Vec<DecisionLog>,
     /// Per learner: the ground truth of its latest intervals, newest last, as many as its expert needs.
@@ -160,7 +160,7 @@ impl AgentBatch {
         mut simulator: Simulator,
         max_steps: u64,
         observations: &mut [f32],
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), Error> {
         check("observations", observations.len(), self.learners * self.widths.observation)?;
         let learns = |flow: &usize| {
             simulator.sender(*flow).cca().interval_driven().is_some_and(|scheme| scheme.decided_outside())
@@ -168,7 +168,7 @@ impl AgentBatch {
         let flows: Vec<usize> = (0..simulator.flow_count()).filter(learns).collect();
         if flows.is_empty() || flows.len() > self.learners {
             let found = format!("{} learning flows (scheme \"learned\" without policy)", flows.len());
-            return Err(SpecError::of("wrong-count", "flows", found).expected(format!("1 to {}", self.learners)));
+            return Err(Error::of("wrong-count", "flows", found).expected(format!("1 to {}", self.learners)));
         }
         let lane = &mut self.lanes[index];
         lane.simulator = None;
@@ -182,7 +182,7 @@ impl AgentBatch {
             Some(flow) => lane.due[learner_of(&flows, flow)] = true,
             None => {
                 let found = format!("an end after {} s, before the first decision", simulator.end().as_secs_f64());
-                return Err(SpecError::of("out-of-range", "duration", found).expected("a longer episode"));
+                return Err(Error::of("out-of-range", "duration", found).expected("a longer episode"));
             }
         }
         for (row, &flow) in observations.chunks_exact_mut(self.widths.observation).zip(&flows) {
@@ -219,7 +219,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size, or no running simulator.
-    pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), SpecError> {
+    pub fn step(&mut self, arrays: Arrays<'_>) -> Result<(), Error> {
         let (rows, w, m) = (self.rows(), self.widths, self.learners);
         check("actions", arrays.actions.len(), rows * w.action)?;
         check("obs", arrays.observations.len(), rows * w.observation)?;
@@ -272,7 +272,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn truth(&mut self, out: &mut [f64]) -> Result<(), SpecError> {
+    pub fn truth(&mut self, out: &mut [f64]) -> Result<(), Error> {
         check("truth", out.len(), self.rows() * TRUTH_COLUMNS.len())?;
         let width = self.learners * TRUTH_COLUMNS.len();
         for (rows, lane) in out.chunks_exact_mut(width).zip(&mut self.lanes) {
@@ -292,7 +292,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn labels(&self, labels: &mut [f32], targets: &mut [f64]) -> Result<(), SpecError> {
+    pub fn labels(&self, labels: &mut [f32], targets: &mut [f64]) -> Result<(), Error> {
         check("labels", labels.len(), self.rows() * self.widths.action)?;
         check("targets", targets.len(), self.rows())?;
         labels.fill(f32::NAN);
@@ -312,7 +312,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size.
-    pub fn label_distances(&self, out: &mut [f64]) -> Result<(), SpecError> {
+    pub fn label_distances(&self, out: &mut [f64]) -> Result<(), Error> {
         check("distances", out.len(), self.rows() * self.choices)?;
         out.fill(f64::NAN);
         if self.choices > 0 {
@@ -349,7 +349,7 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), SpecError> {
+    fn step(&mut self, w: Widths, truths: usize, part: Arrays<'_>) -> Result<(), Error> {
         let running = self.ended == Ended::Running;
         let Some(simulator) = self.simulator.as_mut().filter(|_| running) else {
             part.due.fill(0);
@@ -416,18 +416,18 @@ fn remember(truths: &mut Vec<GroundTruth>, count: usize, truth: GroundTruth) {
     truths.push(truth);
 }
 
-pub(crate) fn check(name: &str, found: usize, expected: usize) -> Result<(), SpecError> {
+pub(crate) fn check(name: &str, found: usize, expected: usize) -> Result<(), Error> {
     if found == expected {
         Ok(())
     } else {
         let found = format!("{found} cells");
-        Err(SpecError::of("shape-mismatch", name, found).expected(expected))
+        Err(Error::of("shape-mismatch", name, found).expected(expected))
     }
 }
 
 /// A step in a simulator that has ended or was never reset.
-fn not_reset(index: usize) -> SpecError {
-    SpecError::of("call-order", format!("simulator {index}"), "a step after its end").expected("a reset before it")
+fn not_reset(index: usize) -> Error {
+    Error::of("call-order", format!("simulator {index}"), "a step after its end").expected("a reset before it")
 }
 
 fn observe(simulator: &Simulator, flow: usize, row: &mut [f32]) {

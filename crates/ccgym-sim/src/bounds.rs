@@ -6,7 +6,7 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use ccgym_core::{Rate, SpecError, TimeSpan, Timestamp};
+use ccgym_core::{Error, Rate, TimeSpan, Timestamp};
 use ccgym_path::{ElementSpec, LinkEvent, ScheduleSpec, OPPORTUNITY_BYTES};
 use ccgym_run::recorder::Series;
 use ccgym_run::{RunSpec, Traces};
@@ -82,7 +82,7 @@ pub(crate) struct Guard {
     /// Number of checks until bytes are counted.
     checks: usize,
     /// Reason of the stop.
-    pub stopped: Option<SpecError>,
+    pub stopped: Option<Error>,
     /// True after a failed allocation.
     pub starved: bool,
 }
@@ -109,7 +109,7 @@ impl Guard {
     pub fn check(&mut self, now: Timestamp, flows: usize) -> Option<bool> {
         if self.stopped.is_none() && self.interrupt.as_ref().is_some_and(|interrupt| interrupt()) {
             let found = format!("an interrupt at {} s of simulated time", now.as_secs_f64());
-            self.stopped = Some(SpecError::of("run-abandoned", "simulation", found));
+            self.stopped = Some(Error::of("run-abandoned", "simulation", found));
         }
         if self.stopped.is_some() {
             return None;
@@ -126,7 +126,7 @@ impl Guard {
     pub fn admit(&mut self, memory_use: &MemoryUse, now: Timestamp, end: Timestamp) -> bool {
         let when = || format!("at {:.3} s of {} s of simulated time", now.as_secs_f64(), end.as_secs_f64());
         if self.starved {
-            let error = SpecError::of("memory-exceeded", "memory", format!("{memory_use} {}", when()));
+            let error = Error::of("memory-exceeded", "memory", format!("{memory_use} {}", when()));
             let expected = "no more than this machine has";
             self.stopped = Some(error.expected(expected).hint("record less, run less at a time, or free memory"));
         } else if memory_use.total() > self.max {
@@ -136,9 +136,9 @@ impl Guard {
     }
 }
 
-fn too_much(memory_use: &MemoryUse, when: &str, max: u64) -> SpecError {
+fn too_much(memory_use: &MemoryUse, when: &str, max: u64) -> Error {
     let found = format!("{memory_use} {when}");
-    SpecError::of("memory-exceeded", "memory", found).expected(format!("at most {} (max_memory)", bytes(max)))
+    Error::of("memory-exceeded", "memory", found).expected(format!("at most {} (max_memory)", bytes(max)))
 }
 
 /// Bytes that are certain to come, whatever the flows do: series, and delivery opportunities of links.
@@ -155,7 +155,7 @@ pub fn projected_memory(spec: &RunSpec, traces: Traces<'_>) -> MemoryUse {
 }
 
 /// Refuse a simulation that is certain to hold more than it may. Bytes of link events otherwise.
-pub(crate) fn projected_link_events(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, SpecError> {
+pub(crate) fn projected_link_events(spec: &RunSpec, traces: Traces<'_>) -> Result<usize, Error> {
     let memory_use = projected_memory(spec, traces);
     if memory_use.total() <= spec.max_memory {
         return Ok(memory_use.link_events);

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use ccgym_core::congestion_control::CongestionControl;
-use ccgym_core::{cold_path, FeedbackHost, MisbehavingReceiver, Receiver, Sender, SpecError, TimeSpan, Timestamp};
+use ccgym_core::{cold_path, Error, FeedbackHost, MisbehavingReceiver, Receiver, Sender, TimeSpan, Timestamp};
 use ccgym_path::{PathElement, Pipeline};
 use ccgym_run::recorder::{PacketLog, Series};
 use ccgym_run::requests::Requests;
@@ -35,7 +35,7 @@ mod steering;
 mod transmit;
 
 /// Makes the scheme of a flow.
-pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, SpecError>;
+pub type SchemeFactory<'a> = &'a dyn Fn(&FlowSpec) -> Result<Box<dyn CongestionControl>, Error>;
 
 /// Max timers of each flow at one instant; with more of them time does not advance.
 const MAX_TURNS: usize = 10_000;
@@ -76,8 +76,8 @@ impl Simulator {
     /// Build the simulation that `spec` describes.
     ///
     /// # Errors
-    /// A value out of range, an element or a scheme that cannot be built: [`SpecError`] says where.
-    pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, SpecError> {
+    /// A value out of range, an element or a scheme that cannot be built: [`Error`] says where.
+    pub fn new(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Self, Error> {
         spec.validate()?;
         let end = Timestamp::ZERO + spec.duration;
         let projected = projected_link_events(spec, traces)?;
@@ -96,13 +96,13 @@ impl Simulator {
             let unlimited = |route: &Route| !limits_flows(spec.elements(&route.there), spec.elements(&route.back));
             if f.is_greedy() && !cca.capabilities().bounded && unlimited(&routes[i]) {
                 let found = format!("{:?} on a path without a link", f.scheme);
-                return Err(SpecError::of("path-without-link", format!("flows[{i}]"), found)
+                return Err(Error::of("path-without-link", format!("flows[{i}]"), found)
                     .expected("a link: otherwise the window of a greedy flow grows until memory ends")
                     .hint("add mm-link (or rate=…), or choose a bounded scheme or source"));
             }
             if spec.facts_of(i).is_none() && cca.capabilities().knows_path {
                 let place = format!("flows[{i}]: scheme {}", f.scheme);
-                return Err(SpecError::of("scheme-unsuitable", place, "a path without a link").expected("one to know"));
+                return Err(Error::of("scheme-unsuitable", place, "a path without a link").expected("one to know"));
             }
             let config = f.sender_config(i as u32);
             let context = spec.init_context(i, &*cca);
@@ -111,7 +111,7 @@ impl Simulator {
             let misbehaving = MisbehavingReceiver::new(f.misbehavior()).map(Box::new);
             if feedback_host.is_some() && misbehaving.is_some() {
                 let place = format!("flows[{i}]: a receiver that misbehaves");
-                return Err(SpecError::of("scheme-unsuitable", place, "a scheme that needs a part at the receiver")
+                return Err(Error::of("scheme-unsuitable", place, "a scheme that needs a part at the receiver")
                     .expected("one that needs acknowledgements alone"));
             }
             let receiver = f.receiver_config();
@@ -235,7 +235,7 @@ impl Simulator {
     ///
     /// # Errors
     /// As [`Simulator::run_to_decision`].
-    pub fn run(&mut self) -> Result<(), SpecError> {
+    pub fn run(&mut self) -> Result<(), Error> {
         self.run_until(self.end)
     }
 
@@ -244,7 +244,7 @@ impl Simulator {
     ///
     /// # Errors
     /// As [`Simulator::run_to_decision`].
-    pub fn run_until(&mut self, until: Timestamp) -> Result<(), SpecError> {
+    pub fn run_until(&mut self, until: Timestamp) -> Result<(), Error> {
         while let Some(flow) = self.run_to_decision(until)? {
             self.hold_decision(flow);
         }
@@ -256,7 +256,7 @@ impl Simulator {
     ///
     /// # Errors
     /// The memory limit, or an interrupt. Then the simulation is over, and every later call returns the error again.
-    pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, SpecError> {
+    pub fn run_to_decision(&mut self, until: Timestamp) -> Result<Option<usize>, Error> {
         if let Some(flow) = self.waiting {
             self.hold_decision(flow);
         }
@@ -395,7 +395,7 @@ impl Simulator {
         self.timers_at = now;
         if self.turns >= MAX_TURNS.saturating_mul(self.flows.len()) {
             let found = format!("timers without end at {} s of simulated time", now.as_secs_f64());
-            self.guard.stopped = Some(SpecError::of("run-stalled", "time", found).expected("time to go on"));
+            self.guard.stopped = Some(Error::of("run-stalled", "time", found).expected("time to go on"));
             self.budget = 0;
         }
         let flow = &mut self.flows[index];
@@ -493,7 +493,7 @@ impl Simulator {
 ///
 /// # Errors
 /// As [`Simulator::new`].
-pub fn simulate(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, SpecError> {
+pub fn simulate(spec: &RunSpec, traces: Traces<'_>, schemes: SchemeFactory<'_>) -> Result<Outcome, Error> {
     let mut simulator = Simulator::new(spec, traces, schemes)?;
     simulator.run()?;
     Ok(simulator.finish())

@@ -18,9 +18,7 @@ mod round;
 mod tests;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SpuriousLossEvent, Steerable, Steered};
-use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, Rate, SpecError, TimeSpan, TimeoutEvent, Timestamp,
-};
+use ccgym_core::{AckEvent, CongestionControl, Control, Error, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 use serde_json::Map;
 
 use self::alone::{Alone, LONG_QUEUE_FACTOR};
@@ -129,7 +127,7 @@ pub struct Kestrel {
 }
 
 impl Kestrel {
-    fn new(p: &Parameters) -> Result<Self, SpecError> {
+    fn new(p: &Parameters) -> Result<Self, Error> {
         let cubic = Cubic::new(&Parameters::resolve(&cubic::ENTRY.info, &Map::new())?);
         Ok(Self {
             appetite: p.number("appetite"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::error::unreadable;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Version of the card that this build reads.
 pub const FORMAT: u64 = 1;
@@ -57,7 +57,7 @@ pub enum NetworkKind {
 
 impl Card {
     /// Read the text of a card and check it; the network is not read.
-    pub fn parse(text: &str) -> Result<Self, SpecError> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let value: Value =
             serde_json::from_str(text).map_err(|e| unreadable("card", format!("no JSON ({e})"), "a JSON object"))?;
         let format = &value["format"];
@@ -77,7 +77,7 @@ impl Card {
         matches!(self.agent.action_kind(), ActionKind::Discrete(_))
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), Error> {
         let NetworkShape { observation_size, state_size, action_size, .. } = self.policy;
         for (key, size) in [("observation", observation_size), ("state", state_size), ("action", action_size)] {
             if size > MAX_SIZE {
@@ -105,7 +105,7 @@ impl Card {
         Ok(())
     }
 
-    fn agree(&self, size: &str, found: usize, expected: usize) -> Result<(), SpecError> {
+    fn agree(&self, size: &str, found: usize, expected: usize) -> Result<(), Error> {
         if found == expected {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl Card {
     }
 
     /// Check that `onnx` has the digest on the card.
-    pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), SpecError> {
+    pub(super) fn check_digest(&self, onnx: &[u8]) -> Result<(), Error> {
         let found = sha256(onnx);
         if found.eq_ignore_ascii_case(&self.onnx_sha256) {
             return Ok(());

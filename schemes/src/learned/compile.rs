@@ -11,7 +11,7 @@ use ccgym_agent::network::{MatrixId, Network, Row, BINARY, UNARY};
 use super::card::NetworkShape;
 use super::error::unreadable;
 use super::graph::{Constant, Graph, Node, Numbers, Port, DOUBLE, FLOAT};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Versions of ONNX's operations: from the first with `Split` by sizes to the newest that was compared with these rules.
 const OPSETS: std::ops::RangeInclusive<u64> = 13..=22;
@@ -44,7 +44,7 @@ pub(super) struct PolicyNetwork {
 
 impl PolicyNetwork {
     /// Compile a file whose inputs and outputs are those of `sizes`.
-    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
+    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, Error> {
         let graph = Graph::read(onnx)?;
         graph.require_opset("opset", &["", "ai.onnx"], &OPSETS).map_err(|error| error.coded("policy-version"))?;
         let mut compiler = Compiler::new(&graph.constants);
@@ -96,7 +96,7 @@ impl PolicyNetwork {
 }
 
 /// Check that the declared inputs or outputs of the file are those of the card.
-pub(super) fn compare(place: &str, found: &[Port], wanted: &[(&str, usize)]) -> Result<(), SpecError> {
+pub(super) fn compare(place: &str, found: &[Port], wanted: &[(&str, usize)]) -> Result<(), Error> {
     let fits = |(port, (name, size)): (&Port, &(&str, usize))| {
         port.name == *name
             && port.element().is_none_or(|element| element == FLOAT)
@@ -133,7 +133,7 @@ impl<'a> Compiler<'a> {
         Self { network: Network::default(), constants, values: BTreeMap::new(), matrices: BTreeMap::new() }
     }
 
-    fn add(&mut self, node: &'a Node) -> Result<(), SpecError> {
+    fn add(&mut self, node: &'a Node) -> Result<(), Error> {
         let kind = node.kind.as_str();
         let standard = node.domain.is_empty() || node.domain == "ai.onnx";
         let known = operations();

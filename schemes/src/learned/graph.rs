@@ -10,7 +10,7 @@ use prost::encoding::{decode_key, skip_field, DecodeContext};
 use prost::{DecodeError, Message};
 
 use super::error::unreadable;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Newest version of the file format that is read.
 pub(super) const NEWEST_IR: u64 = 10;
@@ -208,7 +208,7 @@ impl Port {
 
 impl Graph {
     /// Read a whole file, which must contain exactly one graph.
-    pub(super) fn read(onnx: &[u8]) -> Result<Self, SpecError> {
+    pub(super) fn read(onnx: &[u8]) -> Result<Self, Error> {
         if onnx.len() > MAX_FILE {
             let (found, expected) = (format!("{} bytes", onnx.len()), format!("{MAX_FILE} at most"));
             return Err(unreadable("file", found, expected).hint("export a smaller network").coded("too-large"));
@@ -245,7 +245,7 @@ impl Graph {
         place: &str,
         domains: &[&str],
         versions: &RangeInclusive<u64>,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), Error> {
         let found = self.opsets.iter().find(|set| domains.contains(&set.domain.as_str())).map(|set| set.version);
         if found.is_some_and(|version| versions.contains(&version)) {
             return Ok(());
@@ -256,7 +256,7 @@ impl Graph {
     }
 }
 
-fn node(message: Bytes) -> Result<Node, SpecError> {
+fn node(message: Bytes) -> Result<Node, Error> {
     let lists = [(1, "inputs of a node"), (2, "outputs of a node"), (5, "attributes of a node")];
     let node: Node = decode("node", message, &lists)?;
     let nested = |one: &Attribute| {
@@ -271,7 +271,7 @@ fn node(message: Bytes) -> Result<Node, SpecError> {
     Ok(node)
 }
 
-fn constant(tensor: Tensor) -> Result<(String, Constant), SpecError> {
+fn constant(tensor: Tensor) -> Result<(String, Constant), Error> {
     let Tensor { dims, kind, mut int64, name, raw, mut float64, external, location } = tensor;
     let place = format!("initializer {name:?}");
     if !external.is_empty() || location > 0 {
@@ -307,7 +307,7 @@ fn constant(tensor: Tensor) -> Result<(String, Constant), SpecError> {
 fn cells<'a, const N: usize, T: 'a>(
     bytes: &'a [u8],
     number: fn([u8; N]) -> T,
-) -> Result<impl Iterator<Item = T> + 'a, SpecError> {
+) -> Result<impl Iterator<Item = T> + 'a, Error> {
     if bytes.len() % N != 0 {
         return Err(malformed("initializer", "a list of numbers of another width"));
     }
@@ -315,7 +315,7 @@ fn cells<'a, const N: usize, T: 'a>(
 }
 
 /// Read a message. The fields `lists` are counted first: two bytes of a file can ask for hundreds of memory.
-fn decode<M: Message + Default>(place: &str, message: Bytes, lists: &[(u32, &str)]) -> Result<M, SpecError> {
+fn decode<M: Message + Default>(place: &str, message: Bytes, lists: &[(u32, &str)]) -> Result<M, Error> {
     let damaged = |error: DecodeError| malformed(place, &error.to_string());
     let (mut rest, mut counts) = (message.clone(), vec![0; lists.len()]);
     while !rest.is_empty() {
@@ -332,7 +332,7 @@ fn decode<M: Message + Default>(place: &str, message: Bytes, lists: &[(u32, &str
     M::decode(message).map_err(damaged)
 }
 
-fn malformed(place: &str, found: &str) -> SpecError {
+fn malformed(place: &str, found: &str) -> Error {
     let found = format!("bytes that are not ONNX: {found}");
     unreadable(format!("ONNX {place}"), found, "a whole ONNX model")
 }

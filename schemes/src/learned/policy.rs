@@ -8,7 +8,7 @@ use super::card::{Card, NetworkKind};
 use super::compile::PolicyNetwork;
 use super::error::unreadable;
 use super::tree::Tree;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// An exported policy: network or tree, and card. Immutable; flows and threads share it.
 pub struct Policy {
@@ -36,13 +36,13 @@ impl std::fmt::Debug for Policy {
 impl Policy {
     /// Load a policy from the bytes of its ONNX file and the text of its card. Fails if they do not fit together:
     /// another digest, other sizes, other types than float64 inside, weights that are not finite.
-    pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, SpecError> {
+    pub fn load(onnx: &[u8], card: &str) -> Result<Arc<Self>, Error> {
         let card = Card::parse(card)?;
         card.check_digest(onnx)?;
         Self::build(onnx, card)
     }
 
-    fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, SpecError> {
+    fn build(onnx: &[u8], card: Card) -> Result<Arc<Self>, Error> {
         let model = if card.policy.kind == NetworkKind::Tree {
             Model::Tree(Tree::read(onnx, card.policy)?)
         } else {
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Set the recurrent state.
-    pub fn set_state(&mut self, state: &[f32]) -> Result<(), SpecError> {
+    pub fn set_state(&mut self, state: &[f32]) -> Result<(), Error> {
         let size = self.state.len();
         if state.len() != size || !state.iter().all(|x| x.is_finite()) {
             let found = format!("{} numbers", state.len());
@@ -123,7 +123,7 @@ impl Session {
 
     /// Decide. `action` becomes the components of the action, or the index of a discrete one (the first of equal
     /// scores). An error leaves the state unchanged.
-    pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), SpecError> {
+    pub fn decide(&mut self, observation: &[f32], action: &mut Vec<f32>) -> Result<(), Error> {
         let size = self.policy.card.policy.observation_size;
         if observation.len() != size {
             let (found, expected) = (format!("{} numbers", observation.len()), size.to_string());

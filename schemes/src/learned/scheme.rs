@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ccgym_agent::{AgentSpec, ExpertSpec, FlowAgent, StartOverrides};
 use ccgym_core::congestion_control::{Capabilities, IntervalDriven, IntervalEnd, Observables, Steered};
 use ccgym_core::{
-    forward_hooks, AckEvent, CongestionControl, Control, Ecn, InitContext, MonitorInterval, Rate, SpecError, TimeSpan,
+    forward_hooks, AckEvent, CongestionControl, Control, Ecn, Error, InitContext, MonitorInterval, Rate, TimeSpan,
     TimeoutEvent, Timestamp,
 };
 
@@ -130,7 +130,7 @@ struct Teacher {
 
 impl Teacher {
     /// Make the teacher that an agent's expert names, if it is a policy.
-    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, SpecError> {
+    fn of(name: &'static str, agent: &AgentSpec, resources: &Resources) -> Result<Option<Self>, Error> {
         let Some(ExpertSpec::Policy { policy, .. }) = &agent.expert else { return Ok(None) };
         let refuse = |found, expected| impossible(name, found, expected);
         let known = resources
@@ -188,7 +188,7 @@ impl Learned {
         decider: Decider,
         overrides: StartOverrides,
         resources: &Resources,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, Error> {
         let spec = agent.spec();
         let mut base = match &spec.action.inner {
             // An agent cannot be its own base scheme.

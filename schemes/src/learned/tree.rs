@@ -10,7 +10,7 @@ use super::card::NetworkShape;
 use super::compile::compare;
 use super::error::unreadable;
 use super::graph::{Attribute, Graph};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Max nodes of a tree: ten times as many as the largest published one for congestion control.
 pub(super) const MAX_NODES: usize = 200_000;
@@ -49,7 +49,7 @@ pub enum TreeNode {
 
 impl Tree {
     /// Read the tree in an ONNX file.
-    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, SpecError> {
+    pub(super) fn read(onnx: &[u8], sizes: NetworkShape) -> Result<Self, Error> {
         let graph = Graph::read(onnx)?;
         graph.require_opset("opset ai.onnx.ml", &[DOMAIN], &OPSETS)?;
         let ([node], true) = (graph.nodes.as_slice(), graph.constants.is_empty()) else {
@@ -96,7 +96,7 @@ impl Tree {
         &self.visits
     }
 
-    fn build(columns: &Columns<'_>, sizes: NetworkShape) -> Result<Self, SpecError> {
+    fn build(columns: &Columns<'_>, sizes: NetworkShape) -> Result<Self, Error> {
         let count = columns.ids.len();
         if count == 0 || count > MAX_NODES {
             return Err(refused("nodes", count, format!("1 to {MAX_NODES}")));
@@ -199,7 +199,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn check_lengths(&self, count: usize, sizes: NetworkShape) -> Result<(), SpecError> {
+    fn check_lengths(&self, count: usize, sizes: NetworkShape) -> Result<(), Error> {
         let answers = self.answers.len();
         for (field, found, expected) in [
             ("nodes_treeids", self.trees.len(), count),
@@ -238,7 +238,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Set the action of each leaf.
-    fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), SpecError> {
+    fn answer(&self, nodes: &mut [TreeNode], sizes: NetworkShape) -> Result<(), Error> {
         let mut answered = vec![false; nodes.len()];
         for (i, (node, action)) in self.answer_nodes.iter().zip(self.answers).enumerate() {
             let at = |field: &str| format!("answer {i}, {field}");
@@ -263,7 +263,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn refused(place: &str, found: impl ToString, expected: impl ToString) -> SpecError {
+fn refused(place: &str, found: impl ToString, expected: impl ToString) -> Error {
     unreadable(format!("tree, {place}"), found, expected)
 }
 

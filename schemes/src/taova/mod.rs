@@ -10,9 +10,7 @@ mod table;
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::{Capabilities, Observables, SentEvent};
-use ccgym_core::{
-    AckEvent, CongestionControl, Control, InitContext, Rate, SpecError, TimeSpan, TimeoutEvent, Timestamp,
-};
+use ccgym_core::{AckEvent, CongestionControl, Control, Error, InitContext, Rate, TimeSpan, TimeoutEvent, Timestamp};
 
 use crate::registry::{parameters, Parameters, Role, SchemeEntry, SchemeInfo, Transport};
 use crate::send_gate::SendGate;
@@ -66,7 +64,7 @@ pub struct TaoVa {
 }
 
 impl TaoVa {
-    fn new(p: &Parameters) -> Result<Self, SpecError> {
+    fn new(p: &Parameters) -> Result<Self, Error> {
         let given = p.content("table");
         let table = Table::decode(if given.is_empty() { OURS } else { &given })
             .map_err(|error| p.refuse_file("table", error, "a rule table of Remy (dna)"))?;

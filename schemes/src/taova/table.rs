@@ -1,6 +1,6 @@
 //! Rule tables: a tree of boxes in the memory's space, with one rule per leaf; the format of Remy's `dna` files.
 
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use prost::bytes::Bytes;
 use prost::Message;
 
@@ -121,7 +121,7 @@ impl Table {
     ///
     /// # Errors
     /// The bytes are not a table, or it has gaps or overlaps.
-    pub fn decode(bytes: &[u8]) -> Result<Self, SpecError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader { rules: Vec::new(), place: Vec::new() };
         let (domain, root) = reader.node(Bytes::copy_from_slice(bytes))?;
         if !domain.contains_box(&Domain::WHOLE) {
@@ -154,16 +154,16 @@ struct Reader {
 }
 
 impl Reader {
-    fn error(&self, found: impl Into<String>) -> SpecError {
+    fn error(&self, found: impl Into<String>) -> Error {
         let numbers: Vec<_> = self.place.iter().map(usize::to_string).collect();
         let place = if numbers.is_empty() { "the root".to_owned() } else { format!("node {}", numbers.join(".")) };
-        SpecError::of("parameter-invalid", place, found.into())
+        Error::of("parameter-invalid", place, found.into())
     }
-    fn decode<M: Message + Default>(&self, bytes: Bytes) -> Result<M, SpecError> {
+    fn decode<M: Message + Default>(&self, bytes: Bytes) -> Result<M, Error> {
         M::decode(bytes).map_err(|error| self.error(format!("damage ({error})")))
     }
 
-    fn node(&mut self, bytes: Bytes) -> Result<(Domain, Node), SpecError> {
+    fn node(&mut self, bytes: Bytes) -> Result<(Domain, Node), Error> {
         if self.place.len() > MAX_DEPTH {
             return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
@@ -191,7 +191,7 @@ impl Reader {
     }
 
     /// Check that the children divide `domain`: each corner made of their bounds must lie in exactly one of them.
-    fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), SpecError> {
+    fn partition(&self, domain: &Domain, children: &[(Domain, Node)]) -> Result<(), Error> {
         if children.len() > MAX_CHILDREN {
             return Err(self.error(format!("more than {MAX_CHILDREN} children")));
         }
@@ -223,7 +223,7 @@ impl Reader {
         Ok(())
     }
 
-    fn leaf(&self, whisker: &Whisker) -> Result<(Rule, Option<Domain>), SpecError> {
+    fn leaf(&self, whisker: &Whisker) -> Result<(Rule, Option<Domain>), Error> {
         let domain = whisker.domain.as_ref().map(|range| self.domain(range)).transpose()?;
         let (Some(increment), Some(multiple), Some(intersend_ms)) =
             (whisker.increment, whisker.multiple, whisker.intersend_ms)
@@ -239,7 +239,7 @@ impl Reader {
         Ok((Rule { increment, multiple, intersend_ms }, domain))
     }
 
-    fn domain(&self, range: &MemoryRange) -> Result<Domain, SpecError> {
+    fn domain(&self, range: &MemoryRange) -> Result<Domain, Error> {
         let bound = |bound: &Option<Bound>, missing| bound.as_ref().map_or([missing; 4], |bound| bound.point(missing));
         let domain = Domain { lower: bound(&range.lower, SPACE.0), upper: bound(&range.upper, SPACE.1) };
         let finite = domain.lower.iter().chain(&domain.upper).all(|value| value.is_finite());

@@ -2,7 +2,7 @@
 
 use super::super::expressions::{Expression, Expressions, Values};
 use super::super::spec::{ActionSpec, MapSpec, Target};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// An action map, ready for use.
 #[derive(Clone)]
@@ -45,9 +45,9 @@ pub(crate) struct Quantity {
 }
 
 impl Operation {
-    fn parse(place: &str, text: &str) -> Result<Self, SpecError> {
+    fn parse(place: &str, text: &str) -> Result<Self, Error> {
         let expected = "*x, /x, +n or -n, such as \"*1.25\" or \"+10\"";
-        let malformed = || SpecError::new(place, format!("\"{text}\""), expected);
+        let malformed = || Error::new(place, format!("\"{text}\""), expected);
         let sign = text.chars().next().ok_or_else(malformed)?;
         let amount: f64 = text[sign.len_utf8()..].trim().parse().map_err(|_| malformed())?;
         let kind = match sign {
@@ -57,7 +57,7 @@ impl Operation {
             '-' if amount >= 0.0 => Kind::Plus(-amount),
             _ => return Err(malformed()),
         };
-        SpecError::ensure(amount.is_finite(), place, text, expected)?;
+        Error::ensure(amount.is_finite(), place, text, expected)?;
         Ok(Self { text: text.to_owned(), kind })
     }
 
@@ -74,30 +74,29 @@ impl Operation {
 
 impl Map {
     /// Make the map of `spec`.
-    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, Error> {
         let place = "action.map";
         let at = |field: &str| format!("{place}.{field}");
-        let positive =
-            |field: &str, x: f64| SpecError::ensure(x.is_finite() && x > 0.0, &at(field), x, "a number above 0");
+        let positive = |field: &str, x: f64| Error::ensure(x.is_finite() && x > 0.0, &at(field), x, "a number above 0");
         let map = match &spec.map {
             MapSpec::Discrete { operations } => {
-                SpecError::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
+                Error::ensure(!operations.is_empty(), &at("operations"), "none", "at least one operation")?;
                 let parse = |(i, text): (usize, &String)| Operation::parse(&at(&format!("operations[{i}]")), text);
                 let operations = operations.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
                 for (i, Operation { text, kind }) in operations.iter().enumerate() {
                     let adds = spec.target == Target::Gain && matches!(kind, Kind::Plus(_));
                     let (place, expected) = (at(&format!("operations[{i}]")), "*x or /x: a gain has no packets to add");
-                    SpecError::ensure(!adds, &place, format!("\"{text}\""), expected)?;
+                    Error::ensure(!adds, &place, format!("\"{text}\""), expected)?;
                 }
                 Self::Discrete(operations)
             }
             MapSpec::SignedMultiply { delta } => positive("delta", *delta).map(|()| Self::SignedMultiply(*delta))?,
             MapSpec::Exponential { base } => {
-                SpecError::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
+                Error::ensure(base.is_finite() && *base > 1.0, &at("base"), base, "a number above 1")?;
                 Self::Exponential(*base)
             }
             MapSpec::GainOnEstimate { gains, estimate } => {
-                SpecError::ensure(!gains.is_empty(), &at("gains"), "none", "at least one gain")?;
+                Error::ensure(!gains.is_empty(), &at("gains"), "none", "at least one gain")?;
                 for (i, gain) in gains.iter().enumerate() {
                     positive(&format!("gains[{i}]"), *gain)?;
                 }
@@ -106,7 +105,7 @@ impl Map {
                     Target::Cwnd => "packets",
                     Target::Both | Target::Gain => {
                         let found = format!("{:?}, with gain_on_estimate", spec.target).to_lowercase();
-                        return Err(SpecError::new("action.target", found, "rate or cwnd: the map gives one value"));
+                        return Err(Error::new("action.target", found, "rate or cwnd: the map gives one value"));
                     }
                 };
                 let estimate = Expression::parse_in(&at("estimate"), estimate, unit)?;
@@ -115,13 +114,13 @@ impl Map {
             }
             MapSpec::Pair { delta } => {
                 positive("delta", *delta)?;
-                SpecError::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
+                Error::ensure(spec.target == Target::Both, "action.target", "not both", "both, for a pair")?;
                 Self::Pair(*delta)
             }
             MapSpec::Passive {} => Self::Passive,
         };
         let passive = matches!(map, Self::Passive) && spec.inner.is_none();
-        SpecError::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
+        Error::ensure(!passive, "action.inner", "none", "the scheme that decides where the map is passive")?;
         Ok(map)
     }
 

@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::spec::{ActionSpec, LimitsSpec, Pace, Phase, Target};
 use ccgym_core::units::Rate;
 use ccgym_core::Control;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 pub(crate) use map::Map;
 use map::Quantity;
@@ -73,26 +73,26 @@ struct Cap {
 
 impl ActionSpec {
     /// Check that there is something to steer.
-    pub(crate) fn check_target(&self) -> Result<(), SpecError> {
+    pub(crate) fn check_target(&self) -> Result<(), Error> {
         let based = self.target != Target::Gain || self.inner.is_some();
-        SpecError::ensure(based, "action.inner", "none", "the base scheme whose gain is steered, such as kestrel")
+        Error::ensure(based, "action.inner", "none", "the base scheme whose gain is steered, such as kestrel")
     }
 }
 
 impl Actions {
-    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &ActionSpec, expressions: &mut Expressions) -> Result<Self, Error> {
         let LimitsSpec { rate, window, .. } = spec.limits;
         for (name, [low, high]) in [("rate", rate), ("window", window)] {
             let found = format!("[{low}, {high}]");
             let good = low >= 1.0 && low <= high && high.is_finite();
-            SpecError::ensure(good, &format!("action.limits.{name}"), found, "[min, max], min from 1 on")?;
+            Error::ensure(good, &format!("action.limits.{name}"), found, "[min, max], min from 1 on")?;
         }
         let [low, high] = spec.limits.gain();
         let good = low > 0.0 && low <= high && high.is_finite();
-        SpecError::ensure(good, "action.limits.gain", format!("[{low}, {high}]"), "[min, max], min above 0")?;
+        Error::ensure(good, "action.limits.gain", format!("[{low}, {high}]"), "[min, max], min above 0")?;
         let [low, high] = spec.bounds;
         let ordered = low < high && (low as f32).is_finite() && (high as f32).is_finite();
-        SpecError::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
+        Error::ensure(ordered, "action.bounds", format!("[{low}, {high}]"), "two float32, the smaller first")?;
         let map = Map::new(spec, expressions)?;
         let active = !matches!(map, Map::Passive);
         let (windowed, scaled) = (spec.target == Target::Cwnd, spec.target == Target::Gain);
@@ -100,12 +100,12 @@ impl Actions {
         let expected =
             "cwnd or gain: it is the window of the base scheme that the agent overwrites, or its queue that it \
                         scales";
-        SpecError::ensure(!overwrites || windowed, "action.target", "neither cwnd nor gain", expected)?;
+        Error::ensure(!overwrites || windowed, "action.target", "neither cwnd nor gain", expected)?;
         let steers = windowed && active;
         let unpaced = spec.pace == Pace::None;
-        SpecError::ensure(unpaced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
+        Error::ensure(unpaced || steers, "action.pace", "a pace", "none: only a steered window alone is paced")?;
         if spec.inner.is_some() && spec.cwnd_cap.is_some() {
-            return Err(SpecError::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
+            return Err(Error::new("action.cwnd_cap", "a cap", "none: the base scheme has its own window"));
         }
         let cap = match &spec.cwnd_cap {
             None => None,
@@ -119,12 +119,12 @@ impl Actions {
         let smoothing = spec.smoothing.iter().map(|step| (step.min_rtt.as_secs_f64(), step.keep)).collect::<Vec<_>>();
         for (i, (_, keep)) in smoothing.iter().enumerate() {
             let place = format!("action.smoothing[{i}]");
-            SpecError::ensure((0.0..1.0).contains(keep), &format!("{place}.keep"), keep, "a fraction below 1")?;
+            Error::ensure((0.0..1.0).contains(keep), &format!("{place}.keep"), keep, "a fraction below 1")?;
             let ordered = i == 0 || smoothing[i - 1].0 < smoothing[i].0;
-            SpecError::ensure(ordered, &format!("{place}.min_rtt"), "no more than before", "growing minimum RTTs")?;
+            Error::ensure(ordered, &format!("{place}.min_rtt"), "no more than before", "growing minimum RTTs")?;
         }
         let alone = smoothing.is_empty() || spec.inner.is_none();
-        SpecError::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
+        Error::ensure(alone, "action.smoothing", "one on top of a base scheme", "none there")?;
         Ok(Self { map, target, limits, bounds, smoothing, pace: spec.pace, cap, overwrites, sets_gain })
     }
 

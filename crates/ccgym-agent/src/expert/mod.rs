@@ -13,7 +13,7 @@ use super::spec::{AgentSpec, Distance, ExpertSpec, Target};
 use super::truth::GroundTruth;
 use super::FlowAgent;
 use ccgym_core::monitor::MonitorInterval;
-use ccgym_core::{schema, SpecError};
+use ccgym_core::{schema, Error};
 
 use gain_schedule::GainSchedule;
 
@@ -198,9 +198,9 @@ impl AgentSpec {
 }
 
 impl ExpertSpec {
-    pub(crate) fn check(&self) -> Result<(), SpecError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let positive = |field: &str, x: f64| {
-            SpecError::ensure(x.is_finite() && x > 0.0, &format!("expert.{field}"), x, "a number above 0")
+            Error::ensure(x.is_finite() && x > 0.0, &format!("expert.{field}"), x, "a number above 0")
         };
         schema::check("expert", self)?;
         match self {
@@ -208,11 +208,11 @@ impl ExpertSpec {
             Self::GainSchedule { startup, drain, cycle, .. } => {
                 positive("startup", *startup)?;
                 positive("drain", *drain)?;
-                SpecError::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
+                Error::ensure(!cycle.is_empty(), "expert.cycle", "none", "at least one gain")?;
                 cycle.iter().enumerate().try_for_each(|(i, gain)| positive(&format!("cycle[{i}]"), *gain))
             }
             Self::Policy { policy, .. } => {
-                SpecError::ensure(!policy.is_empty(), "expert.policy", "\"\"", "the name of a policy")
+                Error::ensure(!policy.is_empty(), "expert.policy", "\"\"", "the name of a policy")
             }
         }
     }

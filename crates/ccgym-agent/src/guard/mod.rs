@@ -11,14 +11,14 @@ mod search;
 mod tests;
 
 use super::spec::GuardSpec;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 pub(crate) use recovery::Recovery;
 
 impl GuardSpec {
-    pub(crate) fn check(&self, inner: bool) -> Result<(), SpecError> {
+    pub(crate) fn check(&self, inner: bool) -> Result<(), Error> {
         let Self::Recovery(spec) = self else { return Ok(()) };
-        SpecError::ensure(!inner, "guard.kind", "recovery", "none: the base scheme finds its own window")?;
+        Error::ensure(!inner, "guard.kind", "recovery", "none: the base scheme finds its own window")?;
         spec.check()
     }
 

@@ -17,7 +17,7 @@ use super::search::{above, Before, Hold, Next, Search};
 use ccgym_core::monitor::MonitorInterval;
 use ccgym_core::units::{Rate, TimeSpan};
 use ccgym_core::Control;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Min rounds before a decision.
 const MIN_ROUNDS: u32 = 4;
@@ -38,12 +38,12 @@ const MAX_REFUSED_ACTIONS: u32 = 8;
 const HOLD_WINDOW: (f64, f64) = (2.0, 4.0);
 
 impl RecoverySpec {
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         for (name, x) in [("fraction", self.fraction), ("lift", self.lift)] {
-            SpecError::ensure(x > 0.0, &format!("guard.{name}"), x, "a part, above 0 up to 1")?;
+            Error::ensure(x > 0.0, &format!("guard.{name}"), x, "a part, above 0 up to 1")?;
         }
         let ordered = self.patience <= self.max_hold && self.hold <= self.max_hold;
-        SpecError::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
+        Error::ensure(ordered, "guard.max_hold", self.max_hold.0, "at least patience and hold")
     }
 
     pub(super) fn describe(&self) -> String {

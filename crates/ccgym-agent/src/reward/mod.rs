@@ -11,7 +11,7 @@ use super::expressions::{Expressions, Values};
 use super::memory::Memory;
 use super::spec::{Phase, RewardSpec};
 use super::truth::GroundTruth;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 use parameters::{Kind, Parameter, Parameters};
 
@@ -101,27 +101,27 @@ pub(crate) struct Weighted {
 }
 
 impl Reward {
-    pub(crate) fn new(spec: &RewardSpec, expressions: &mut Expressions) -> Result<Self, SpecError> {
-        SpecError::ensure(spec.scale.is_finite(), "reward.scale", spec.scale, "a number")?;
+    pub(crate) fn new(spec: &RewardSpec, expressions: &mut Expressions) -> Result<Self, Error> {
+        Error::ensure(spec.scale.is_finite(), "reward.scale", spec.scale, "a number")?;
         let mut terms: Vec<Weighted> = Vec::new();
         for (i, term) in spec.terms.iter().enumerate() {
             let place = format!("reward.terms[{i}]");
             let at = |field: &str| format!("{place}.{field}");
             let names = KINDS.iter().map(|kind| kind.name);
             let kind = KINDS.iter().find(|kind| kind.name == term.term);
-            let kind = kind
-                .ok_or_else(|| SpecError::unknown("unknown-name", &at("term"), "a kind of term", &term.term, names))?;
-            SpecError::ensure(term.weight.is_finite(), &at("weight"), term.weight, "a number")?;
+            let kind =
+                kind.ok_or_else(|| Error::unknown("unknown-name", &at("term"), "a kind of term", &term.term, names))?;
+            Error::ensure(term.weight.is_finite(), &at("weight"), term.weight, "a number")?;
             let given = Parameters::resolve(kind.parameters, &term.parameters, &place, expressions)?;
             let Term { unit, formula, compute } = (kind.build)(&given, &mut Signals(expressions));
             let needs_truth = kind.needs_truth;
             let name = term.name.clone().unwrap_or_else(|| kind.name.to_owned());
             if terms.iter().any(|other| other.name == name) {
                 let expected = "names that differ: give one of the terms a name";
-                return Err(SpecError::new(at("name"), format!("\"{name}\" again"), expected));
+                return Err(Error::new(at("name"), format!("\"{name}\" again"), expected));
             }
             let none = term.phase.as_ref().is_some_and(Vec::is_empty);
-            SpecError::ensure(!none, &at("phase"), "none", "at least one of startup, drain, probe")?;
+            Error::ensure(!none, &at("phase"), "none", "at least one of startup, drain, probe")?;
             let (weight, phases) = (term.weight * spec.scale, term.phase.clone());
             terms.push(Weighted { name, unit, formula, weight, phases, needs_truth, compute });
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{json, Value};
 
 use super::super::expressions::{Expression, Expressions};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Type of a parameter.
 #[derive(Clone, Copy)]
@@ -65,10 +65,10 @@ impl Parameters {
         given: &BTreeMap<String, Value>,
         place: &str,
         expressions: &mut Expressions,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, Error> {
         if let Some(name) = given.keys().find(|name| table.iter().all(|p| p.name != *name)) {
             let names = table.iter().map(|p| p.name).chain(["weight", "name", "phase"]);
-            return Err(SpecError::unknown("unknown-name", place, "a parameter of this term", name, names));
+            return Err(Error::unknown("unknown-name", place, "a parameter of this term", name, names));
         }
         let mut resolved = BTreeMap::new();
         for parameter in table {
@@ -76,7 +76,7 @@ impl Parameters {
             let default = || serde_json::from_str(parameter.default).unwrap_or(Value::Null);
             let value = given.get(parameter.name).cloned().unwrap_or_else(default);
             if value.is_null() {
-                SpecError::ensure(parameter.default == "null", &at, "nothing", parameter.help)?;
+                Error::ensure(parameter.default == "null", &at, "nothing", parameter.help)?;
                 continue;
             }
             resolved.insert(parameter.name, parameter.kind.read(&at, &value, expressions)?);
@@ -124,18 +124,18 @@ impl Parameters {
 }
 
 impl Kind {
-    fn read(self, place: &str, value: &Value, expressions: &mut Expressions) -> Result<Resolved, SpecError> {
+    fn read(self, place: &str, value: &Value, expressions: &mut Expressions) -> Result<Resolved, Error> {
         match (self, value) {
             (Self::Number { low, high }, Value::Number(_)) => {
                 let number = value.as_f64().unwrap_or(f64::NAN);
                 let expected = format!("a number from {low} to {high}");
-                SpecError::ensure(number >= low && number <= high, place, value, expected)?;
+                Error::ensure(number >= low && number <= high, place, value, expected)?;
                 Ok(Resolved::Number(number))
             }
-            (Self::Number { .. }, _) => Err(SpecError::new(place, value.to_string(), "a number")),
+            (Self::Number { .. }, _) => Err(Error::new(place, value.to_string(), "a number")),
             (Self::Word(words), Value::String(word)) => match words.iter().find(|known| *known == word) {
                 Some(word) => Ok(Resolved::Word(word)),
-                None => Err(SpecError::unknown(
+                None => Err(Error::unknown(
                     "unknown-name",
                     place,
                     "one of the words known here",
@@ -143,12 +143,12 @@ impl Kind {
                     words.iter().copied(),
                 )),
             },
-            (Self::Word(words), _) => Err(SpecError::new(place, value.to_string(), words.join(", "))),
+            (Self::Word(words), _) => Err(Error::new(place, value.to_string(), words.join(", "))),
             (Self::Expression(unit), Value::String(text)) => {
                 let expression = Expression::parse_in(place, text, unit)?;
                 Ok(Resolved::Value { index: expressions.insert(expression), expression })
             }
-            (Self::Expression(_), _) => Err(SpecError::new(place, value.to_string(), "the name of a signal")),
+            (Self::Expression(_), _) => Err(Error::new(place, value.to_string(), "the name of a signal")),
         }
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use self::process::Process;
 use crate::clock::Clock;
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use crate::system::{is_listened_on, Namespace};
 
 /// How long a program may take to listen.
@@ -191,11 +191,11 @@ pub struct ProgramLog {
 
 /// The error about a flow of which no packet entered the path.
 #[must_use]
-pub fn sent_nothing(flow: usize, scheme: &str, logs: &[ProgramLog]) -> NetError {
+pub fn sent_nothing(flow: usize, scheme: &str, logs: &[ProgramLog]) -> Error {
     let said = logs.iter().filter(|log| log.flow == flow && !log.text.trim().is_empty());
     let said = said.map(|log| format!("\nthe {} said: {}", log.end.name(), process::last_lines(&log.text)));
     let found = format!("it sent no packet{}", said.collect::<String>());
-    NetError::of("no-answer", format!("flow {flow} ({scheme})"), found)
+    Error::of("no-answer", format!("flow {flow} ({scheme})"), found)
         .expected("a sender that sends at once, through the port that it is given")
         .hint("run both programs by hand inside `ccgym shell`, which shows what they do")
 }

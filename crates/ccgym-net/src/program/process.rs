@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::capability::present;
 use crate::system::supervise::{Group, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Capability, Namespace};
@@ -54,7 +54,7 @@ impl Process {
             prepare: None,
         };
         let isolated = Isolated::start(launch).map_err(|error| {
-            NetError::of("program-unstartable", format!("{}: {}", context(), error.place), error.found)
+            Error::of("program-unstartable", format!("{}: {}", context(), error.place), error.found)
                 .expected("a program that can be executed")
                 .hint(format!("as it would be started: {}", words.join(" ")))
         })?;
@@ -67,7 +67,7 @@ impl Process {
     }
 
     /// An error that shows the last of what it said.
-    pub fn failure(&self, found: &str) -> NetError {
+    pub fn failure(&self, found: &str) -> Error {
         // What has ended has said all.
         if self.ended(Duration::ZERO).is_some() {
             self.output.wait(LAST_WORDS);
@@ -75,7 +75,7 @@ impl Process {
         let text = self.output.text();
         let said = last_lines(&text);
         let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last: {said}") };
-        NetError::of("program-failed", self.step.clone(), format!("{found}; {said}"))
+        Error::of("program-failed", self.step.clone(), format!("{found}; {said}"))
             .hint("try it by hand, both ends inside `ccgym shell`")
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::plan::{no_guests, MakeGuests, Plan};
 use super::EMULATED;
 use crate::doctor::Finding;
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 
 /// A way to carry out a plan.
 pub struct Backend {
@@ -43,7 +43,7 @@ impl Host<'_> {
     pub fn backend(&self, kind: &str) -> Result<&Backend> {
         self.backends.iter().find(|backend| backend.kind == kind).ok_or_else(|| {
             let kinds: Vec<_> = self.backends.iter().map(|backend| backend.kind).collect();
-            NetError::of("backend-unsuitable", "checking backend.kind", format!("{kind:?}"))
+            Error::of("backend-unsuitable", "checking backend.kind", format!("{kind:?}"))
                 .expected(format!("one that this program has: {}", kinds.join(", ")))
                 .hint("the crates of crates/optional bring mahimahi and remote; the Python package has both")
         })
@@ -72,7 +72,7 @@ impl BackendSpec {
     /// It has another form.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_value(Value::Object(self.settings.clone()))
-            .map_err(|error| NetError::of("protocol-error", format!("reading the backend {}", self.kind), error))
+            .map_err(|error| Error::of("protocol-error", format!("reading the backend {}", self.kind), error))
     }
 }
 

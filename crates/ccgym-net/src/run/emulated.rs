@@ -11,7 +11,7 @@ use super::plan::{MakeGuests, Plan, Prepared};
 use super::programs::needs_packets;
 use super::result::{encode, PathReport, RunResult};
 use crate::clock::Clock;
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use crate::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
 use crate::system::{Endpoints, IdleSpinner, Placement};
 
@@ -41,7 +41,7 @@ fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>
     let traces = |name: &str| prepared.traces.get(name).cloned();
     let chains =
         spec.chains(&traces).map_err(|error| error.code_or("description-invalid").within("building the path"))?;
-    let [up, down] = chains.try_into().map_err(|_| NetError::of("run-failed", "building the path", "several links"))?;
+    let [up, down] = chains.try_into().map_err(|_| Error::of("run-failed", "building the path", "several links"))?;
     let ends = Endpoints::open(Placement::Isolated)?;
     let clock = Clock::starting_in(lead);
     let emulator = PathEmulator::start(

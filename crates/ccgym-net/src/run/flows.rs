@@ -11,6 +11,7 @@ use std::time::Duration;
 use ccgym_core::congestion_control::CongestionControl;
 use ccgym_core::Timestamp;
 use ccgym_run::FlowSpec;
+use serde::{Deserialize, Serialize};
 
 use super::outcome::run_result;
 use super::plan::{Carrier, Prepared};
@@ -18,7 +19,7 @@ use super::port;
 use super::result::{PathReport, RunResult};
 use super::workers::Workers;
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::program::{self, End, ProgramLog, ProgramSpec, ProgramTask};
 use crate::quic::{self, Ends, QuicJob, QuicReceiverJob, QuicSenderJob};
 use crate::shell::EmulatorReport;
@@ -51,7 +52,7 @@ pub struct FlowEndpoints {
 pub type Left<T> = (T, Option<String>);
 
 /// What all flows left, in order of their index.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ended {
     /// The senders.
     pub senders: Vec<SenderResult>,
@@ -85,9 +86,7 @@ pub fn carry_flows(
     clock.sleep_until(at);
     let (path, mut report) = stop_path(at)?;
     let received = receivers.end();
-    let mut ended = Ended::default();
-    ended.take_senders(senders?);
-    ended.take_receivers(received?);
+    let ended = Ended::of(senders?, received?);
     report.limited = report.limited.or_else(|| prepared.fell_behind());
     report.started_epoch_ms = clock.epoch_ms(Timestamp::ZERO);
     report.system = system_info(&endpoints.inside)?;
@@ -95,23 +94,20 @@ pub fn carry_flows(
 }
 
 impl Ended {
-    /// What all senders left.
-    pub fn take_senders(&mut self, left: Vec<Left<SenderResult>>) {
-        self.senders = self.take(End::Sender, left);
+    /// What all senders and all receivers left; none of those that ran elsewhere.
+    pub fn of(senders: Vec<Left<SenderResult>>, receivers: Vec<Left<ReceiverResult>>) -> Self {
+        let mut said = Vec::new();
+        let (senders, received) = (take(End::Sender, senders, &mut said), take(End::Receiver, receivers, &mut said));
+        Self { senders, received, said }
     }
+}
 
-    /// What all receivers left.
-    pub fn take_receivers(&mut self, left: Vec<Left<ReceiverResult>>) {
-        self.received = self.take(End::Receiver, left);
-    }
-
-    fn take<T>(&mut self, end: End, left: Vec<Left<T>>) -> Vec<T> {
-        let keep = |(flow, (result, said)): (usize, Left<T>)| {
-            self.said.extend(said.map(|text| ProgramLog { flow, end, text }));
-            result
-        };
-        left.into_iter().enumerate().map(keep).collect()
-    }
+fn take<T>(end: End, left: Vec<Left<T>>, all_said: &mut Vec<ProgramLog>) -> Vec<T> {
+    let keep = |(flow, (result, said)): (usize, Left<T>)| {
+        all_said.extend(said.map(|text| ProgramLog { flow, end, text }));
+        result
+    };
+    left.into_iter().enumerate().map(keep).collect()
 }
 
 /// A sender per flow; each has met its receiver. They begin to send at the times that the plan says.
@@ -316,7 +312,7 @@ impl FlowThread {
         }
         let (Some(socket), Some(agent)) = (&self.prepared.plan.control, &self.prepared.resources.agent) else {
             let found = "a learning flow, and nothing to decide for it";
-            return Err(NetError::of("argument-missing", format!("flow {}", self.index), found)
+            return Err(Error::of("argument-missing", format!("flow {}", self.index), found)
                 .expected("an agent and a control socket in the plan"));
         };
         let (flow, halt) = (self.index as u32, self.halt.clone());

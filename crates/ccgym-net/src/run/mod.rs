@@ -19,12 +19,12 @@ pub(crate) use emulated::execute;
 pub use emulated::EMULATED;
 pub use flows::{carry_flows, start_receivers, start_senders, Ended, FlowEndpoints, Left};
 pub use outcome::run_result;
-pub use plan::{no_guests, MakeGuests, Plan, PolicyFiles, Prepared};
+pub use plan::{load_policies, no_guests, MakeGuests, Plan, PolicyFiles, Prepared};
 pub use programs::needs_packets;
 pub use result::{encode, ClockReport, PathReport, ReleaseSummary, RunResult, TraceReport};
 pub use workers::Workers;
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::shell::FIRST_PORT;
 use crate::system::{become_capable, when_parent_ends};
 
@@ -40,8 +40,9 @@ pub fn carry_out(plan: Plan, host: &Host<'_>) -> Result<i32> {
     let backend = host.backend(&plan.backend.kind)?;
     plan.check()?;
     let Some(path) = plan.result.clone() else {
-        return Err(NetError::of("argument-missing", "run", "a plan without the place of its result")
-            .expected("the key `result`"));
+        return Err(
+            Error::of("argument-missing", "run", "a plan without the place of its result").expected("the key `result`")
+        );
     };
     // A user namespace can only be entered while there are no threads, and the watchdog is one.
     if backend.in_user_namespace {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{BackendSpec, RunResult, KERNEL_PREFIX, MAX_FLOWS, PROGRAM_PREFIX, QUIC_PREFIX};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::program::ProgramSpec;
 use crate::quic::Quic;
 use crate::udp::check;
@@ -80,16 +80,16 @@ impl Plan {
         self.spec.validate().map_err(|error| error.code_or("description-invalid").within(step()))?;
         if self.spec.flows.len() > MAX_FLOWS {
             let found = format!("{} flows", self.spec.flows.len());
-            return Err(NetError::of("too-large", step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
+            return Err(Error::of("too-large", step(), found).expected(format!("max {MAX_FLOWS} on a real path")));
         }
         if self.spec.is_network() || !self.spec.links.is_empty() {
             let found = "links with names, or flows in both directions";
             let expected = "one path that all data crosses in the same direction; networks can be simulated only";
-            return Err(NetError::of("backend-unsuitable", step(), found).expected(expected));
+            return Err(Error::of("backend-unsuitable", step(), found).expected(expected));
         }
         for (i, flow) in self.spec.flows.iter().enumerate() {
             let refuse = |code, key: &str, found: &str, expected: &str| {
-                Err(NetError::of(code, format!("checking flows[{i}]{key}"), found).expected(expected))
+                Err(Error::of(code, format!("checking flows[{i}]{key}"), found).expected(expected))
             };
             let (scheme, source) = (&flow.scheme, &flow.source);
             let others = [KERNEL_PREFIX, QUIC_PREFIX, PROGRAM_PREFIX].iter().any(|prefix| scheme.starts_with(prefix));
@@ -145,7 +145,7 @@ impl Plan {
             }
         }
         let found = format!("not done {} s before the start", leads[2].as_secs());
-        Err(NetError::of("run-stalled", "setting up the flows", found)
+        Err(Error::of("run-stalled", "setting up the flows", found)
             .hint("this machine is too busy for a run in real time"))
     }
 }
@@ -193,7 +193,7 @@ impl Prepared {
         let mut resources = load_policies(&plan.policies)?;
         resources.agent = agent(&plan)?;
         resources.guests = make_guests(&plan.guests)
-            .map_err(|found| NetError::of("scheme-unimportable", "loading the schemes of flows", found))?;
+            .map_err(|found| Error::of("scheme-unimportable", "loading the schemes of flows", found))?;
         let quic = Quic::new(plan.quic.clone())?;
         Ok(Self { plan, traces, resources, quic })
     }
@@ -257,8 +257,9 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
 pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources> {
     let mut resources = Resources::default();
     for (name, PolicyFiles { onnx, card }) in files {
-        let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display()))?;
-        let text = fs::read_to_string(card).context(|| format!("reading {}", card.display()))?;
+        let explain = |error: Error| error.expected("a network and its card, as `ccgym export` writes them");
+        let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display())).map_err(explain)?;
+        let text = fs::read_to_string(card).context(|| format!("reading {}", card.display())).map_err(explain)?;
         let policy =
             Policy::load(&bytes, &text).map_err(|error| error.within(format_args!("loading the policy {name}")))?;
         resources.policies.insert(name.clone(), policy);
@@ -283,7 +284,7 @@ mod tests {
             r#"{{"spec":{{"duration":1000000000,"uplink":[],"downlink":[],"flows":[{flow}]}},
                 "backend":{{"kind":"emulated"}}}}"#
         );
-        let plan: Plan = serde_json::from_str(&text).map_err(|e| NetError::of("run-failed", "test", e))?;
+        let plan: Plan = serde_json::from_str(&text).map_err(|e| Error::of("run-failed", "test", e))?;
         plan.check()?;
         Ok(plan)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use ccgym_run::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::program::ProgramLog;
 use crate::shell::ReleaseErrors;
 
@@ -90,7 +90,7 @@ pub struct ClockReport {
 /// # Errors
 /// It has no such form.
 pub fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
-    postcard::to_stdvec(result).map_err(|error| NetError::of("protocol-error", "writing the result", error))
+    postcard::to_stdvec(result).map_err(|error| Error::of("protocol-error", "writing the result", error))
 }
 
 /// Outcome and report.
@@ -114,8 +114,7 @@ impl RunResult {
     /// It cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
-        postcard::from_bytes(&fs::read(path).context(step)?).map_err(|error| {
-            NetError::of("protocol-error", step(), error).expected("the result of a run of this version")
-        })
+        postcard::from_bytes(&fs::read(path).context(step)?)
+            .map_err(|error| Error::of("protocol-error", step(), error).expected("the result of a run of this version"))
     }
 }

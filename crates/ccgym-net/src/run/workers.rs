@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// Threads of one kind, by the index of their flow. Dropped, they are told to end.
 pub struct Workers<T> {
@@ -42,7 +42,7 @@ impl<T: Send + 'static> Workers<T> {
                 Err(RecvTimeoutError::Disconnected) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let found = format!("not ready after {} s", patience.as_secs());
-                    return Err(NetError::of("run-stalled", format!("starting {} {index}", self.name), found));
+                    return Err(Error::of("run-stalled", format!("starting {} {index}", self.name), found));
                 }
             }
         }
@@ -64,7 +64,7 @@ impl<T: Send + 'static> Workers<T> {
     /// The first that one of them ended with.
     pub fn join(mut self) -> Result<Vec<T>> {
         let threads = std::mem::take(&mut self.threads);
-        let panicked = |index| NetError::of("run-failed", format!("{} {index}", self.name), "its thread panicked");
+        let panicked = |index| Error::of("run-failed", format!("{} {index}", self.name), "its thread panicked");
         let joined: Vec<_> = threads.into_iter().map(JoinHandle::join).enumerate().collect();
         joined.into_iter().map(|(index, ended)| ended.unwrap_or_else(|_| Err(panicked(index)))).collect()
     }

@@ -17,7 +17,7 @@ use super::release::ReleaseErrors;
 use super::report::DirectionReport;
 use super::store::Store;
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::act_on_time;
 use crate::system::port::Port;
 use crate::system::signals::wait_for;
@@ -335,7 +335,7 @@ fn send(to: &Port, part: &Part<'_>) -> Result<bool> {
         Ok(sent) => Ok(sent),
         Err(error) => match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EBADFD | Errno::EBADF | Errno::ENXIO | Errno::ENODEV) => {
-                Err(NetError::of("unknown-device", "writing to a device", error).hint("the device was removed"))
+                Err(Error::of("unknown-device", "writing to a device", error).hint("the device was removed"))
             }
             _ => Ok(false),
         },

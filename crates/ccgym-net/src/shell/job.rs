@@ -7,7 +7,7 @@ use ccgym_path::ElementSpec;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use crate::system::Placement;
 
 /// A shell, as data (JSON).
@@ -129,13 +129,12 @@ impl ShellJob {
     pub fn elements(&self) -> Result<ShellPath> {
         let step = || format!("reading {}", self.origin);
         let path: ShellPath = serde_json::from_value(self.path.clone()).map_err(|error| {
-            NetError::of("file-malformed", step(), error)
-                .expected("elements as `ccgym path show PATH --spec` writes them")
+            Error::of("file-malformed", step(), error).expected("elements as `ccgym path show PATH --spec` writes them")
         })?;
         for log in &self.link_logs {
             if !matches!(path.elements(log.direction).get(log.element), Some(ElementSpec::Link { .. })) {
                 return Err(
-                    NetError::of("wrong-type", step(), format!("a log of element {}", log.element)).expected("a link")
+                    Error::of("wrong-type", step(), format!("a log of element {}", log.element)).expected("a link")
                 );
             }
         }

@@ -13,7 +13,7 @@ use ccgym_path::LinkEvent;
 use nix::fcntl::{AtFlags, OFlag, AT_FDCWD};
 use nix::unistd::linkat;
 
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// Write mahimahi's link log; `comments` are further lines of the header.
 pub fn write_link_log(
@@ -56,7 +56,7 @@ impl LogFile {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(known) if known.is_dir() => {
-                return Err(NetError::of("file-unwritable", step(), "it is a directory").expected("the name of a file"))
+                return Err(Error::of("file-unwritable", step(), "it is a directory").expected("the name of a file"))
             }
             Ok(known) if !known.is_file() => {
                 let file = OpenOptions::new().write(true).open(&path).context(step)?;
@@ -70,10 +70,10 @@ impl LogFile {
             Ok(file) => Target::Nameless(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound || !folder.is_dir() => {
                 let hint = format!("make the directory {} first", folder.display());
-                return Err(NetError::of("file-unwritable", step(), error).hint(hint));
+                return Err(Error::of("file-unwritable", step(), error).hint(hint));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(NetError::of("file-unwritable", step(), error))
+                return Err(Error::of("file-unwritable", step(), error))
             }
             Err(_) => Target::Later,
         };

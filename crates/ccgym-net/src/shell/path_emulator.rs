@@ -11,7 +11,7 @@ use ccgym_run::recorder::PacketLog;
 use super::direction::{Direction, End, Work};
 use super::report::{DirectionReport, EmulatorReport};
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::port::{Drops, Port};
 use crate::system::Endpoints;
 
@@ -101,14 +101,13 @@ impl PathEmulator {
         }
         let mut reports = Vec::new();
         for thread in self.threads.drain(..) {
-            let joined = thread
-                .join()
-                .map_err(|_| NetError::of("run-failed", "carrying packets", "a path's thread panicked"))?;
+            let joined =
+                thread.join().map_err(|_| Error::of("run-failed", "carrying packets", "a path's thread panicked"))?;
             reports.push(joined?);
         }
         let mut reports = reports.into_iter();
         let (Some(mut up), Some(mut down)) = (reports.next(), reports.next()) else {
-            return Err(NetError::of("run-failed", "stopping the path", "it had stopped already"));
+            return Err(Error::of("run-failed", "stopping the path", "it had stopped already"));
         };
         let [inside, outside] = [self.inside.drops()?, self.outside.drops()?];
         let [inside_before, outside_before] = self.lost_before;

@@ -12,7 +12,7 @@ use ccgym_run::logs::write_tunnel_log;
 
 use super::logs::{write_link_log, LogFile};
 use crate::clock::{monotonic_ns, Clock};
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use ccgym_core::units::Timestamp;
 
 /// The logs of a session, opened before it starts, so that a name that cannot be is found at once.
@@ -51,7 +51,7 @@ impl Records {
         let links = job.link_logs.iter().map(|log| log.file.as_path());
         for name in links.chain(job.datalink_log.as_deref()).chain(job.acklink_log.as_deref()) {
             if names.contains(&name) && !name.starts_with("/dev") {
-                return Err(NetError::of("duplicate", "ccgym shell", format!("two logs into {}", name.display()))
+                return Err(Error::of("duplicate", "ccgym shell", format!("two logs into {}", name.display()))
                     .expected("a file of its own for each log"));
             }
             names.push(name);

@@ -19,7 +19,7 @@ use super::path_emulator::{EmulatorSpec, PathEmulator};
 use super::records::Records;
 use super::watch::{start, Watch, TAKEN};
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::run::plan::load_traces;
 use crate::system::endpoints::BASE_VARIABLE as BASE;
 use crate::system::signals::Signals;
@@ -45,7 +45,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
         let find = |name: &str| traces.get(name).map(Arc::clone);
         Chain::new(specs, seed, first_index, &find).map_err(|error| {
             let place = format!("building {}: {way}{}", job.origin, error.place);
-            NetError { place, ..error.code_or("description-invalid") }
+            Error { place, ..error.code_or("description-invalid") }
         })
     };
     // The streams of random numbers are those of the simulator.
@@ -162,7 +162,7 @@ fn say(text: &str) {
 
 fn random() -> Result<u64> {
     // Short enough to be typed again.
-    getrandom::u64().map(|seed| seed >> 32).map_err(|error| NetError::of("system-call-failed", "drawing a seed", error))
+    getrandom::u64().map(|seed| seed >> 32).map_err(|error| Error::of("system-call-failed", "drawing a seed", error))
 }
 
 /// When the shell ends by itself: as soon as all traces of one group have been played.
@@ -177,11 +177,11 @@ fn ends_at(groups: &[Vec<String>], traces: &BTreeMap<String, Arc<DeliveryTrace>>
 fn find_user(name: &str) -> Result<User> {
     let step = || format!("looking for the user {name}");
     if !nix::unistd::geteuid().is_root() {
-        return Err(NetError::of("capability-missing", "ccgym shell --user", "an ordinary user").expected("root"));
+        return Err(Error::of("capability-missing", "ccgym shell --user", "an ordinary user").expected("root"));
     }
     User::from_name(name)
         .context(step)?
-        .ok_or_else(|| NetError::of("unknown-name", step(), "there is none").expected("a login name"))
+        .ok_or_else(|| Error::of("unknown-name", step(), "there is none").expected("a login name"))
 }
 
 /// Who called `sudo`: programs that ordinary users start should not be root's only because the path is.
@@ -189,7 +189,7 @@ fn find_sudo_caller() -> Result<Option<User>> {
     let Some((uid, gid)) = sudo_caller() else { return Ok(None) };
     let step = || format!("looking for user {uid}, who called sudo");
     let user = User::from_uid(uid).context(step)?.ok_or_else(|| {
-        NetError::of("unknown-name", step(), "there is none")
+        Error::of("unknown-name", step(), "there is none")
             .expected("a user of this machine")
             .hint("name one: --user NAME, or --user root")
     })?;
@@ -199,12 +199,12 @@ fn find_sudo_caller() -> Result<Option<User>> {
 /// All groups of a user.
 fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
     let step = || format!("looking for the groups of {}", user.name);
-    let name = CString::new(user.name.as_str()).map_err(|error| NetError::of("run-failed", step(), error))?;
+    let name = CString::new(user.name.as_str()).map_err(|error| Error::of("run-failed", step(), error))?;
     getgrouplist(&name, user.gid).context(step)
 }
 
 fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Result<Placement> {
-    let denied = |option: &str, found: &str| NetError::of("capability-missing", option, found);
+    let denied = |option: &str, found: &str| Error::of("capability-missing", option, found);
     match (capability, wanted) {
         (Capability::UserNamespace, Some(Placement::HostOutside)) => {
             Err(denied("ccgym shell --host", "no power over this machine's network").expected("root").hint(
@@ -231,7 +231,7 @@ fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Resul
         }
         if Instant::now() >= deadline {
             let found = format!("nothing listens on it after {} s", PATIENCE.as_secs());
-            return Err(NetError::of("no-answer", format!("waiting for port {port} of the command outside"), found)
+            return Err(Error::of("no-answer", format!("waiting for port {port} of the command outside"), found)
                 .hint("see what it says, with --outside-log FILE"));
         }
     }

@@ -10,7 +10,7 @@ use nix::sys::signal::{killpg, Signal};
 use nix::unistd::{getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
 use crate::clock::Clock;
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 use crate::system::signals::{readable, Signals};
 use crate::system::supervise::{Isolated, Launch};
 
@@ -48,12 +48,10 @@ impl<'a> Watch<'a> {
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
         self.next(time);
         match self.peer.as_ref().and_then(|peer| peer.wait(Duration::ZERO)) {
-            Some(status) => Err(NetError::of(
-                "program-failed",
-                "waiting for the command outside",
-                format!("it ended with {status}"),
-            )
-            .expected("a program that listens and stays")),
+            Some(status) => {
+                Err(Error::of("program-failed", "waiting for the command outside", format!("it ended with {status}"))
+                    .expected("a program that listens and stays"))
+            }
             None => Ok(self.stopped_by),
         }
     }
@@ -96,7 +94,7 @@ impl<'a> Watch<'a> {
                 return if over { Ok(0) } else { status.code().ok_or_else(lost) };
             }
             if !works() {
-                return Err(NetError::of("run-failed", "carrying packets", "the path broke"));
+                return Err(Error::of("run-failed", "carrying packets", "the path broke"));
             }
             let late = self.deadline.is_some_and(|at| at <= Instant::now());
             if late || (!over && once.is_set() && clock.now() >= once) {
@@ -181,12 +179,12 @@ pub(super) fn start(launch: Launch) -> Result<Isolated> {
     Isolated::start(launch).map_err(|error| {
         let missing = error.code == "program-missing";
         let hint = if missing { "give the name of a program in PATH, or its full path" } else { "" };
-        NetError { hint: hint.to_owned() + &error.hint, ..error.within(step) }
+        Error { hint: hint.to_owned() + &error.hint, ..error.within(step) }
     })
 }
 
-fn lost() -> NetError {
-    NetError::of(
+fn lost() -> Error {
+    Error::of(
         "run-failed",
         "running the command",
         "the process that watched over it was killed, and the command with it",

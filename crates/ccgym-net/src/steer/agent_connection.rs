@@ -14,7 +14,7 @@ use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 
 use super::episode_tracker::{EpisodeTracker, LiveGroundTruth};
 use super::messages::{frame, from_sender, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// How long the end of a flow waits for an environment that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Steering {
     pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
             let place = format!("connecting flow {} to its environment at {}", connection.flow, path.display());
-            NetError::of("socket-failed", place, error).expected("an environment that listens there")
+            Error::of("socket-failed", place, error).expected("an environment that listens there")
         })?;
         Self::over(stream, connection)
     }

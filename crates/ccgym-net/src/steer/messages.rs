@@ -3,7 +3,7 @@
 use ccgym_run::episode;
 use prost::Message;
 
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 
 #[rustfmt::skip]
 #[allow(clippy::pedantic, clippy::derive_partial_eq_without_eq)]
@@ -64,12 +64,12 @@ fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     }
 }
 
-fn too_long() -> NetError {
+fn too_long() -> Error {
     unreadable("a longer message").expected(format!("max {MAX_MESSAGE} bytes"))
 }
 
-fn unreadable(found: impl std::fmt::Display) -> NetError {
-    NetError::of("protocol-error", "reading from the environment", found)
+fn unreadable(found: impl std::fmt::Display) -> Error {
+    Error::of("protocol-error", "reading from the environment", found)
         .hint("is it the same version of ccgym at both ends?")
 }
 

@@ -7,7 +7,7 @@ use nix::sched::{unshare, CloneFlags};
 use nix::unistd::{getegid, geteuid, Gid, Uid};
 
 use super::thread::one_thread;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// The role in which this process may make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn become_capable() -> Result<Capability> {
     // Without this an ordinary user may not map a group.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(NetError::of("capability-missing", "writing /proc/self/setgroups", error))
+            return Err(Error::of("capability-missing", "writing /proc/self/setgroups", error))
         }
         _ => {}
     }
@@ -65,7 +65,7 @@ pub fn become_capable() -> Result<Capability> {
     match present() {
         Some(capability) => Ok(capability),
         // Some security modules let the namespace be made and then take all capabilities away in it.
-        None => Err(NetError::of("capability-missing", step(), "no capabilities in it").hint(remedy())),
+        None => Err(Error::of("capability-missing", step(), "no capabilities in it").hint(remedy())),
     }
 }
 

@@ -17,7 +17,7 @@ use nix::time::{clock_gettime, ClockId};
 
 use super::{syscalls, Namespace};
 use crate::clock::monotonic_ns;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// Bytes of a packet that are looked at: the headers of IP and TCP with all their options, or UDP's and some payload.
 pub const SNAP: usize = 128;
@@ -74,7 +74,7 @@ impl<S: Send + 'static> Capture<S> {
         };
         let step = || "starting a thread that watches packets".to_owned();
         let thread = thread::Builder::new().name("ccgym-capture".into()).spawn(watch).context(step)?;
-        told.recv().map_err(|_| NetError::of("run-failed", step(), "it panicked"))??;
+        told.recv().map_err(|_| Error::of("run-failed", step(), "it panicked"))??;
         Ok(Self { halt, thread: Some(thread) })
     }
 
@@ -82,7 +82,7 @@ impl<S: Send + 'static> Capture<S> {
     pub fn stop(mut self) -> Result<(S, u64)> {
         self.halt.store(true, Ordering::Relaxed);
         let joined = self.thread.take().and_then(|thread| thread.join().ok());
-        joined.unwrap_or_else(|| Err(NetError::of("run-failed", "watching packets", "the thread panicked")))
+        joined.unwrap_or_else(|| Err(Error::of("run-failed", "watching packets", "the thread panicked")))
     }
 }
 

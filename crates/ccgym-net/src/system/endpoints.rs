@@ -15,7 +15,7 @@ use super::interface::Interfaces;
 use super::namespace::Namespace;
 use super::port::{DeviceKind, Port};
 use super::{packet_socket, tun};
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 
 /// One end of a path.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ fn choose() -> Result<DeviceKind> {
         Ok("tun") => Ok(DeviceKind::Tun),
         Ok("veth") => Ok(DeviceKind::Veth),
         Ok("") | Err(_) => Ok(if tun::available().is_ok() { DeviceKind::Tun } else { DeviceKind::Veth }),
-        Ok(other) => Err(NetError::of("unknown-choice", format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
+        Ok(other) => Err(Error::of("unknown-choice", format!("reading {DEVICE_VARIABLE}"), format!("{other:?}"))
             .expected("tun or veth, or nothing")),
     }
 }
@@ -201,7 +201,7 @@ fn free_addresses() -> Result<[Ipv4Addr; 2]> {
             return Ok([outside, inside]);
         }
     }
-    Err(NetError::of("run-failed", "choosing two addresses for the path", "all that it may have are in use")
+    Err(Error::of("run-failed", "choosing two addresses for the path", "all that it may have are in use")
         .hint("remove a route that covers 100.64.0.0/24"))
 }
 
@@ -216,9 +216,8 @@ fn free_name(pattern: &str) -> Result<String> {
     let mut interfaces = Interfaces::open()?;
     let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
     let found = names.into_iter().find(|name| interfaces.index(name).is_err());
-    found.ok_or_else(|| {
-        NetError::of("name-taken", "choosing a device name", format!("{pattern} is taken for all numbers"))
-    })
+    found
+        .ok_or_else(|| Error::of("name-taken", "choosing a device name", format!("{pattern} is taken for all numbers")))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 pub use super::netlink::Netlink as Interfaces;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// Largest IP packet on the path, in bytes.
 pub const MTU: u32 = 1500;
@@ -31,7 +31,7 @@ impl Interfaces {
         let answers = self.get(RouteNetlinkMessage::GetLink(request)).context(step)?;
         let of = |answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link) } else { None };
         let found = answers.into_iter().find_map(of);
-        found.ok_or_else(|| NetError::of("run-failed", step(), "the kernel's answer lacks the device"))
+        found.ok_or_else(|| Error::of("run-failed", step(), "the kernel's answer lacks the device"))
     }
 
     /// Number of a device.
@@ -45,7 +45,7 @@ impl Interfaces {
         let of = |attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(stats) } else { None };
         let found = link.attributes.into_iter().find_map(of);
         found.ok_or_else(|| {
-            NetError::of("run-failed", format!("reading the counters of {name}"), "the kernel's answer lacks them")
+            Error::of("run-failed", format!("reading the counters of {name}"), "the kernel's answer lacks them")
         })
     }
 

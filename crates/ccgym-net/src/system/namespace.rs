@@ -11,7 +11,7 @@ use nix::sched::{setns, unshare, CloneFlags};
 use nix::unistd::{chdir, chroot, getcwd, Pid};
 
 use super::interface::Interfaces;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// A network namespace, held by a descriptor. It vanishes when no descriptor and no thread holds it.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
         let helper = thread::Builder::new().name("ccgym-namespace".into()).spawn_scoped(scope, f).context(step)?;
         helper
             .join()
-            .map_err(|_| NetError::of("run-failed", "working in a network namespace", "the helper thread panicked"))
+            .map_err(|_| Error::of("run-failed", "working in a network namespace", "the helper thread panicked"))
     })
 }
 

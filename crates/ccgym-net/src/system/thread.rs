@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::prctl;
 
 use super::syscalls;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SLICE_NS: u64 = 100_000;
@@ -54,7 +54,7 @@ pub(super) fn one_thread(step: &str) -> Result<()> {
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }
-    Err(NetError::of("call-order", step, format!("{} threads", count()?))
+    Err(Error::of("call-order", step, format!("{} threads", count()?))
         .expected("a process with one thread")
         .hint("do this in a process of its own, before anything that makes threads is loaded"))
 }

@@ -13,7 +13,7 @@ use nix::sys::socket::{recv, MsgFlags};
 use nix::sys::time::TimeSpec;
 
 use super::info::TcpInfo;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::signals::wait_for;
 use crate::udp::{ReceiverResult, ReceiverTask};
 
@@ -57,7 +57,7 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // The peer gave up between its handshake and now.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
+            Err(error) => return Err(Error::of("system-call-failed", step(), error)),
         }
         wait(listener.as_fd(), task, Timestamp::NEVER)?;
     }

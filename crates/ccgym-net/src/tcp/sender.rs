@@ -18,7 +18,7 @@ use super::sampler::Sampler;
 use super::{available, load};
 use crate::application::Application;
 use crate::clock::Clock;
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::signals::wait_for;
 use crate::udp::SenderResult;
 
@@ -112,19 +112,19 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
         Ok(()) => {}
         // A name that is too long for the kernel is not one of its own either.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
-            return Err(NetError::of("scheme-unavailable", step(), "this kernel does not have it")
+            return Err(Error::of("scheme-unavailable", step(), "this kernel does not have it")
                 .expected(format!("one of {}", available().join(", ")))
                 .hint(format!("if the machine has kernel modules: `modprobe tcp_{}` as root", task.algorithm)))
         }
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            return Err(NetError::of("capability-missing", step(), "ordinary users may not use it here")
+            return Err(Error::of("capability-missing", step(), "ordinary users may not use it here")
                 .expected("it in net.ipv4.tcp_allowed_congestion_control, or CAP_NET_ADMIN in this network namespace")
                 .hint(format!(
                     "as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic {}\"`",
                     task.algorithm
                 )))
         }
-        Err(error) => return Err(NetError::of("system-call-failed", step(), error)),
+        Err(error) => return Err(Error::of("system-call-failed", step(), error)),
     }
     if task.mss != USUAL_MSS {
         let size = task.mss + TIMESTAMP_OPTION;
@@ -171,7 +171,7 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
         }
         if now >= deadline {
             let found = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs_f64());
-            return Err(NetError::of("no-answer", step(), found)
+            return Err(Error::of("no-answer", step(), found)
                 .expected("a listening receiver that the path leads to")
                 .hint("does the path lose everything, or is the receiver's address not beyond it?"));
         }
@@ -186,7 +186,7 @@ fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Resu
     }
 }
 
-fn explain(step: String, error: &io::Error) -> NetError {
+fn explain(step: String, error: &io::Error) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::ConnectionRefused => "no receiver listens there",
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
@@ -194,7 +194,7 @@ fn explain(step: String, error: &io::Error) -> NetError {
         }
         _ => "",
     };
-    NetError::of("system-call-failed", step, error).hint(hint)
+    Error::of("system-call-failed", step, error).hint(hint)
 }
 
 /// Write until the flow's end. When a finite transfer was acknowledged in full, the answer is that time.
@@ -223,7 +223,7 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
                 Err(error) => {
                     let step = format!("sending of {} to {} at {:.3} s", task.named(), task.peer, now.as_secs_f64());
                     return Err(
-                        NetError::of("system-call-failed", step, error).hint("did the receiver end before the flow?")
+                        Error::of("system-call-failed", step, error).hint("did the receiver end before the flow?")
                     );
                 }
             }

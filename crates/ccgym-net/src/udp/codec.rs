@@ -9,7 +9,7 @@ use prost::Message as _;
 
 use super::datagram::{self, datagram::Kind, Datagram};
 use super::fast::{self, Plain};
-use crate::error::{NetError, Result};
+use crate::error::{Error, Result};
 
 /// Version of the protocol.
 pub const VERSION: u32 = 4;
@@ -31,7 +31,7 @@ impl Token {
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
-            .map_err(|error| NetError::of("system-call-failed", "drawing the token of a flow", error))?;
+            .map_err(|error| Error::of("system-call-failed", "drawing the token of a flow", error))?;
         Ok(Self(u128::from_ne_bytes(bytes)))
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 use super::hello::Connection;
 use super::receiver::{serve, Event, ReceiverResult, ReceiverTask, Served, Service};
 use super::sender::{SenderResult, SenderTask};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::run::plan::{load_policies, PolicyFiles};
 use crate::system::signals::{interruptible, Interruption};
 use crate::Clock;
@@ -77,7 +77,7 @@ pub struct ReceiverJob {
 /// The address that a text names.
 fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
     let wrong =
-        |found: String| NetError::of("text-malformed", option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
+        |found: String| Error::of("text-malformed", option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
     let mut addresses = text.to_socket_addrs().map_err(|error| wrong(format!("{text:?} ({error})")))?;
     addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
 }
@@ -117,7 +117,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     let cca = create_with(&spec.scheme, &spec.params, &resources).map_err(|error| error.within("sender, --scheme"))?;
     if cca.capabilities().knows_path {
         let found = format!("{:?}, which must know the path", spec.scheme);
-        return Err(NetError::of("scheme-unsuitable", "sender, --scheme", found)
+        return Err(Error::of("scheme-unsuitable", "sender, --scheme", found)
             .expected("a scheme that needs no more than its acknowledgements"));
     }
     let context = run.init_context(0, &*cca);
@@ -174,7 +174,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     }
     if finite && !result.finished.is_set() {
         let found = format!("the transfer did not finish within {} s", job.duration.as_secs_f64());
-        return Err(NetError::of("run-stalled", "sender", found)
+        return Err(Error::of("run-stalled", "sender", found)
             .expected("all bytes acknowledged")
             .hint("give it more time by --duration"));
     }
@@ -184,7 +184,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
 /// The run of this flow alone, which has all limits of one.
 pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
-    let mut run: RunSpec = serde_json::from_value(none).map_err(|error| NetError::of("run-failed", "sender", error))?;
+    let mut run: RunSpec = serde_json::from_value(none).map_err(|error| Error::of("run-failed", "sender", error))?;
     run.flows.push(flow.clone());
     run.validate().map_err(|error| error.code_or("description-invalid").within("sender"))?;
     Ok(run)
@@ -258,7 +258,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     let listen = resolve(&job.listen, "receiver, --listen")?;
     let ReceiverJob { flows, once, idle, report_every: report, json, .. } = *job;
     let socket = UdpSocket::bind(listen).map_err(|error| {
-        NetError::of("socket-failed", format!("listening on {listen}"), error)
+        Error::of("socket-failed", format!("listening on {listen}"), error)
             .expected("an address of this machine, and a free port")
             .hint("`ip address` shows the addresses; another receiver may hold the port")
     })?;

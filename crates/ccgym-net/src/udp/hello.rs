@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::codec::{decode, encode, Message, Token, VERSION};
 use super::datagram::{self, datagram::Kind};
 use super::socket::{is_refusal, overhead, prepare, wait};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::Clock;
 
 /// A Hello is at least this long: its answer, with a refusal in words, is not.
@@ -83,7 +83,7 @@ pub(super) fn feedback_host(hello: &datagram::Hello) -> std::result::Result<Opti
 /// Which key of the flow, and why.
 pub fn check(spec: &FlowSpec) -> Result<()> {
     let error = |key: &str, found: String, expected: &str| {
-        NetError::of("out-of-range", format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected)
+        Error::of("out-of-range", format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected)
     };
     if spec.extra_rtt != TimeSpan::ZERO {
         let found = format!("{} ms", spec.extra_rtt.as_millis_f64());
@@ -98,9 +98,9 @@ pub fn check(spec: &FlowSpec) -> Result<()> {
 }
 
 /// Why the receiver at `peer` does not serve the flow, if it says so.
-pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<NetError> {
+pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<Error> {
     let found = || format!("the receiver refuses: {}", printable(&answer.refusal));
-    (!answer.refusal.is_empty()).then(|| NetError::of("receiver-refuses", format!("handshake with {peer}"), found()))
+    (!answer.refusal.is_empty()).then(|| Error::of("receiver-refuses", format!("handshake with {peer}"), found()))
 }
 
 /// A text of a peer, safe for a terminal: characters that are not printable are escaped.
@@ -159,7 +159,7 @@ impl Connection {
             if let Some(answer) = connection.take_answer(&mut refusals)? {
                 if answer.version != VERSION {
                     let found = format!("the receiver speaks version {}", answer.version);
-                    return Err(NetError::of("version-mismatch", step(), found)
+                    return Err(Error::of("version-mismatch", step(), found)
                         .expected(format!("version {VERSION}"))
                         .hint("install the same ccgym at both ends"));
                 }
@@ -180,7 +180,7 @@ impl Connection {
         let plural = if hellos == 1 { "" } else { "s" };
         let found = format!("no answer to {hellos} hello{plural} from {peer} within {:.3} s", deadline.as_secs_f64());
         let found = if refusals > 0 { format!("{found}; {peer} refuses: nothing listens on that port") } else { found };
-        Err(NetError::of("no-answer", step(), found)
+        Err(Error::of("no-answer", step(), found)
             .expected("a receiver that answers")
             .hint(format!("start one there, of the same version: ccgym receiver --listen {peer}")))
     }

@@ -11,7 +11,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{clock_gettime, ClockId};
 
 use super::batch_calls::{GsoBatch, Inbox, Incoming, Outgoing};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::signals::wait_for;
 use crate::system::{get_option, set_option};
 use crate::Clock;
@@ -237,7 +237,7 @@ impl TxBatch {
             Some(Errno::EIO | Errno::EINVAL) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) => {
-                return Err(NetError::of("too-large", format!("sending a datagram of {bytes} bytes"), error)
+                return Err(Error::of("too-large", format!("sending a datagram of {bytes} bytes"), error)
                     .expected("a path whose MTU takes the whole packet")
                     .hint("lower mss: IP and UDP headers come on top of the datagram"))
             }

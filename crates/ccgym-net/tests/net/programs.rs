@@ -6,7 +6,7 @@ use std::process::Child;
 use crate::common::programs::{becoming, PACKET};
 use crate::common::{all_tests, root, tell, Ran, Sandbox};
 use crate::PROGRAM;
-use ccgym_net::error::NetError;
+use ccgym_net::error::Error;
 use ccgym_net::program::End;
 use ccgym_net::run::RunResult;
 use nix::sys::signal::Signal;
@@ -45,12 +45,12 @@ fn result(place: &Sandbox, plan: &Value) -> RunResult {
 }
 
 /// The error of a run, after which nothing is left.
-fn failure(sender: &str, receiver: &str) -> NetError {
+fn failure(sender: &str, receiver: &str) -> Error {
     let place = Sandbox::new();
     let ran = run(&place, &plan(&place, "receiver", sender, receiver));
     assert_eq!(ran.status, Some(2), "{}", ran.err);
     place.assert_clean(&[], "a run that failed");
-    let error: NetError = serde_json::from_str(ran.err.trim()).unwrap_or_else(|_| panic!("{}", ran.err));
+    let error: Error = serde_json::from_str(ran.err.trim()).unwrap_or_else(|_| panic!("{}", ran.err));
     assert!([&error.place, &error.expected, &error.hint].iter().all(|part| !part.is_empty()), "{error:?}");
     error
 }

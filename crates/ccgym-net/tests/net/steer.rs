@@ -16,7 +16,7 @@ use ccgym_net::steer::messages::{
     frame, from_sender, to_sender, Action, Ended, FromSender, Interval, Stop, ToSender, Unframer,
 };
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
-use ccgym_net::NetError;
+use ccgym_net::Error;
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::{create_with, Resources};
@@ -64,7 +64,7 @@ pub fn scenario(duration_ms: u64) -> RunSpec {
     .unwrap()
 }
 
-fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, NetError> {
+fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, Error> {
     let resources = Resources { agent: Some(FlowAgent::new(Arc::new(agent()))), ..Resources::default() };
     create_with(&flow.scheme, &flow.params, &resources)
 }

@@ -12,7 +12,7 @@ use ccgym_core::{Rate, TimeSpan, Timestamp};
 use ccgym_net::shell::PathEmulator;
 use ccgym_net::system::{Endpoints, Placement};
 use ccgym_net::tcp::{available, run_receiver, run_sender, ReceiverResult, ReceiverTask, SenderResult, TcpSenderTask};
-use ccgym_net::{Clock, NetError};
+use ccgym_net::{Clock, Error};
 use ccgym_path::ElementSpec;
 use ccgym_run::spec::SourceSpec;
 
@@ -153,7 +153,7 @@ fn an_unavailable_algorithm_is_told_apart() {
     task.algorithm = "a-name-that-is-much-too-long-for-the-kernel".into();
     assert_eq!(run_sender(task.clone()).unwrap_err().code, "scheme-unavailable");
     task.algorithm = "reno".into();
-    let error: NetError = run_sender(task).unwrap_err();
+    let error: Error = run_sender(task).unwrap_err();
     assert!(error.place.contains("connecting flow 0 (tcp:reno)"), "{error}");
 }
 

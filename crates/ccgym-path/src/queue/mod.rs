@@ -4,7 +4,7 @@
 
 use ccgym_core::packet::Datagram;
 use ccgym_core::units::Timestamp;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use dyn_clone::DynClone;
 
 use crate::link::waiting::Limits;
@@ -108,15 +108,15 @@ pub fn from_spec(spec: &QueueSpec, seed: u64, index: u64) -> Box<dyn QueueDiscip
 ///
 /// # Errors
 /// Parameters that do not fit together.
-pub fn check(spec: &QueueSpec) -> Result<(), SpecError> {
+pub fn check(spec: &QueueSpec) -> Result<(), Error> {
     match spec {
         QueueSpec::Red { min, max, .. } => {
             let expected = "more than min; a usual max is three times min";
-            SpecError::ensure(max > min, "link.queue.max", format_args!("{max} with min {min}"), expected)
+            Error::ensure(max > min, "link.queue.max", format_args!("{max} with min {min}"), expected)
         }
         QueueSpec::Step { threshold, delay, .. } => {
             let expected = "`threshold`, `delay` or both; say above what to mark";
-            SpecError::ensure(threshold.is_some() || delay.is_some(), "link.queue", "step without either", expected)
+            Error::ensure(threshold.is_some() || delay.is_some(), "link.queue", "step without either", expected)
         }
         _ => Ok(()),
     }

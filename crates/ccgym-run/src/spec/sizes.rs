@@ -1,6 +1,6 @@
 //! Distributions of transfer sizes.
 
-use ccgym_core::{schema, SpecError};
+use ccgym_core::{schema, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ impl SizeSpec {
     ///
     /// # Errors
     /// A value is out of range, or values do not fit each other; the place begins with `at`.
-    pub fn validate(&self, at: &str) -> Result<(), SpecError> {
+    pub fn validate(&self, at: &str) -> Result<(), Error> {
         schema::check(at, self)?;
         let (smallest, max) = match *self {
             Self::Constant { bytes } => (bytes, bytes),
@@ -96,18 +96,18 @@ impl SizeSpec {
             Self::Table { ref sizes, ref fractions } => {
                 let found = format!("{} sizes and {} fractions", sizes.len(), fractions.len());
                 let pairs = !sizes.is_empty() && sizes.len() == fractions.len();
-                SpecError::ensure(pairs, at, found, "a fraction for every size")?;
+                Error::ensure(pairs, at, found, "a fraction for every size")?;
                 let found = format!("{sizes:?}");
-                SpecError::ensure(sizes.is_sorted(), &format!("{at}.sizes"), found, "ascending sizes")?;
+                Error::ensure(sizes.is_sorted(), &format!("{at}.sizes"), found, "ascending sizes")?;
                 let whole = fractions.first().is_some_and(|first| *first >= 0.0) && fractions.last() == Some(&1.0);
                 let ascending = whole && fractions.is_sorted();
                 let found = format!("{fractions:?}");
-                SpecError::ensure(ascending, &format!("{at}.fractions"), found, "ascending fractions that end at 1")?;
+                Error::ensure(ascending, &format!("{at}.fractions"), found, "ascending fractions that end at 1")?;
                 (sizes[0], sizes[sizes.len() - 1])
             }
         };
         let ordered = smallest > 0 && smallest <= max && max <= MAX_TRANSFER;
-        SpecError::ensure(ordered, at, format_args!("{smallest} and at most {max} bytes"), "1 byte to 1 TB, in order")
+        Error::ensure(ordered, at, format_args!("{smallest} and at most {max} bytes"), "1 byte to 1 TB, in order")
     }
 
     /// Draw a size of at least one byte; `uniform` returns numbers in [0, 1), of which none, one or two are used.

@@ -1,7 +1,7 @@
 //! Applications of flows, as data.
 
 use ccgym_core::units::{Rate, TimeSpan};
-use ccgym_core::{schema, SpecError};
+use ccgym_core::{schema, Error};
 use ccgym_path::Param;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,18 +62,18 @@ pub enum SourceSpec {
 
 impl SourceSpec {
     /// Check constraints that the schema does not express.
-    pub(super) fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+    pub(super) fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), Error> {
         schema::check(&at("source"), self)?;
         match self {
             SourceSpec::Poisson { size: Some(size), .. } => {
                 size.validate(&at("source.size"))?;
                 let reliable = profile != Profile::Udp;
-                SpecError::ensure(reliable, &at("source.size"), "transfers over udp", "the profile tcp or ns3")
+                Error::ensure(reliable, &at("source.size"), "transfers over udp", "the profile tcp or ns3")
             }
             SourceSpec::Requests(requests) => requests.size.validate(&at("source.size")),
             SourceSpec::Rate { rate, .. } => {
                 let positive = rate.steps().iter().any(|(_, rate)| *rate > Rate::ZERO);
-                SpecError::ensure(positive, &at("source.rate"), 0, "a positive rate")
+                Error::ensure(positive, &at("source.rate"), 0, "a positive rate")
             }
             SourceSpec::Media(media) => media.validate(at, profile),
             _ => Ok(()),
@@ -146,12 +146,12 @@ impl Default for MediaSpec {
 }
 
 impl MediaSpec {
-    fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), SpecError> {
+    fn validate(&self, at: &dyn Fn(&str) -> String, profile: Profile) -> Result<(), Error> {
         let found = format!("{profile:?}").to_lowercase();
-        SpecError::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
+        Error::ensure(profile == Profile::Udp, &at("source"), format!("media over {found}"), "the profile udp")?;
         let ordered = self.min_rate <= self.max_rate && self.max_rate <= MAX_MEDIA_RATE;
         let found = format!("{} bit/s", self.max_rate.0);
-        SpecError::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")
+        Error::ensure(ordered, &at("source.max_rate"), found, "from min_rate to 10 Gbit/s")
     }
 }
 

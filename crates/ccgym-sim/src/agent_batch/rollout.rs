@@ -8,7 +8,7 @@ use ccgym_run::columns::{write_truth, COLUMNS, TRUTH_COLUMNS};
 
 use super::{check, not_reset, AgentBatch, Arrays, Ended, Lane, Widths};
 use crate::actor::Actor;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 
 /// Arrays that a rollout reads and writes: row-major, simulator by simulator. Those of samples have `samples` rows per
 /// simulator; earlier calls wrote the first `taken`.
@@ -78,7 +78,7 @@ impl AgentBatch {
     ///
     /// # Errors
     /// An array of the wrong size, a policy of another size, or a call for a simulator that has ended.
-    pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), SpecError> {
+    pub fn rollout(&mut self, actor: &Actor, arrays: RolloutArrays<'_>) -> Result<(), Error> {
         let (w, m, samples, count, rows) = (self.widths, self.learners, arrays.samples, self.len(), self.rows());
         let decisions = samples + m - 1;
         check("numbers of the policy's action", actor.outputs(), w.action)?;
@@ -156,7 +156,7 @@ impl AgentBatch {
 }
 
 impl Lane {
-    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), SpecError> {
+    fn rollout(&mut self, w: Widths, truths: usize, actor: &Actor, part: Part<'_>) -> Result<(), Error> {
         let (m, samples) = (self.due.len(), part.rewards.len());
         let mut scratch = Vec::new();
         let mut actions = vec![0.0; m * w.action];

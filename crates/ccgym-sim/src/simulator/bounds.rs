@@ -3,7 +3,7 @@
 use super::Simulator;
 use crate::bounds::{before_next_count, Interrupt, MemoryUse, STRIDE};
 use crate::flow::{Flow, Reply};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_run::recorder::Series;
 
 impl Simulator {
@@ -15,7 +15,7 @@ impl Simulator {
     /// Check the limits, and set the number of events until the next check.
     #[cold]
     #[inline(never)]
-    pub(super) fn check_limits(&mut self) -> Result<(), SpecError> {
+    pub(super) fn check_limits(&mut self) -> Result<(), Error> {
         let flows = self.flows.len();
         let goes_on = match self.guard.check(self.now, flows) {
             None => false,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use ccgym_agent::AgentSpec;
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use ccgym_run::columns::{COLUMNS, TRUTH_COLUMNS};
 use ccgym_run::RunSpec;
 use ccgym_sim::agent_batch::{AgentBatch, Arrays, Ended, Now, RolloutArrays};
@@ -64,7 +64,7 @@ impl Store {
         }
     }
 
-    fn step(&mut self, batch: &mut AgentBatch) -> Result<(), SpecError> {
+    fn step(&mut self, batch: &mut AgentBatch) -> Result<(), Error> {
         batch.step(Arrays {
             actions: &self.actions,
             observations: &mut self.observations,

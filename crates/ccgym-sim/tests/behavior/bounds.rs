@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use ccgym_core::congestion_control::Capabilities;
-use ccgym_core::{AckEvent, CongestionControl, Control, InitContext, SpecError, TimeoutEvent, Timestamp};
+use ccgym_core::{AckEvent, CongestionControl, Control, Error, InitContext, TimeoutEvent, Timestamp};
 use ccgym_path::DeliveryTrace;
 use ccgym_run::RunSpec;
 use ccgym_sim::{projected_memory, MemoryUse, Simulator};
@@ -34,7 +34,7 @@ fn link(mbps: u64) -> Value {
     json!({"kind": "link", "schedule": {"kind": "rate", "rate": mbps * 1_000_000}, "queue": {"kind": "infinite"}})
 }
 
-fn refusal(spec: &RunSpec) -> SpecError {
+fn refusal(spec: &RunSpec) -> Error {
     Simulator::new(spec, &|_| None, &create).err().expect("it must be refused")
 }
 

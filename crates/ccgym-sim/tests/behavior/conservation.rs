@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::common::{create, secs, simulator, spec, Net, Seen, Watched};
-use ccgym_core::{CongestionControl, SpecError, Timestamp};
+use ccgym_core::{CongestionControl, Error, Timestamp};
 use ccgym_path::{DeliveryTrace, ElementSpec, QueueSpec};
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_sim::Simulator;
@@ -20,7 +20,7 @@ const SCHEMES: [&str; 7] = ["reno", "cubic", "vegas", "bbr", "copa", "fixed_rate
 fn run_watched(spec: &RunSpec) -> (Simulator, Outcome, Vec<Arc<Mutex<Seen>>>) {
     let trace = Arc::new(DeliveryTrace::from_ms("bursty", vec![1, 1, 2, 3, 5, 8, 8, 8, 13, 21, 21, 34]).unwrap());
     let records = Mutex::new(Vec::new());
-    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, Error> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         records.lock().unwrap().push(Arc::clone(&seen));
         Ok(Box::new(Watched::new(create(f)?, seen)))

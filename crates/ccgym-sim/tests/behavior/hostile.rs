@@ -7,7 +7,7 @@
 
 use crate::common::{create, secs, spec, Seen, Watched, MSS};
 use crate::violations::{judge, About, Finding, Violation};
-use ccgym_core::{CongestionControl, SpecError, Timestamp};
+use ccgym_core::{CongestionControl, Error, Timestamp};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::Role;
 use ccgym_schemes::{registry, SchemeInfo};
@@ -270,7 +270,7 @@ fn troubles() -> Vec<Trouble> {
 /// Return the violations of a run.
 fn violations(trouble: &Trouble, contender: &Contender, profile: &str) -> Vec<Violation> {
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, Error> {
         Ok(Box::new(Watched::new(create(f)?, Arc::clone(&seen))))
     };
     let spec = trouble.spec(contender, profile);

@@ -7,7 +7,7 @@ use ccgym_path::log::{parse_log, LogLine};
 use ccgym_path::trace::DeliveryTrace;
 use ccgym_path::LinkEvent;
 
-use ccgym_net::error::{NetError, Result};
+use ccgym_net::error::{Error, Result};
 use ccgym_net::Clock;
 
 /// The last line of a log's head that is always there.
@@ -22,8 +22,8 @@ const NO_FLOW: u32 = u32::MAX;
 pub fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Vec<LinkEvent>> {
     // The last line may be half written.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-    let (header, lines) = parse_log(&text[..whole])
-        .map_err(|error| NetError::of("log-malformed", "reading the log of mm-link", error))?;
+    let (header, lines) =
+        parse_log(&text[..whole]).map_err(|error| Error::of("log-malformed", "reading the log of mm-link", error))?;
     let init = header.init_ms as f64 - clock.epoch_ms(Timestamp::ZERO);
     let time = |ms: u64| {
         let at = (init + ms as f64) * 1e6;

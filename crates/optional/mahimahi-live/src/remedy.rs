@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use nix::mount::{mount, umount, MsFlags};
 
 use crate::diagnosis::understand;
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 
 /// The path that mahimahi's programs have compiled in.
 pub const IPTABLES: &str = "/usr/sbin/iptables";
@@ -38,7 +38,7 @@ pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let step = || "preparing iptables for mahimahi".to_owned();
     let target = installed(IPTABLES, "iptables", step)?;
     let setpriv = SETPRIV.into_iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
-        NetError::of("program-missing", step(), "no setpriv on this machine").hint("install util-linux 2.31 or later")
+        Error::of("program-missing", step(), "no setpriv on this machine").hint("install util-linux 2.31 or later")
     })?;
     let real = real_place(directory, "iptables", step)?;
     let mut complaints = String::new();
@@ -55,7 +55,7 @@ pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
         umount(&real).context(step)?;
     }
     let remedy = understand("iptables").map_or("", |known| known.remedy);
-    Err(NetError::of("capability-missing", step(), complaints.trim_end())
+    Err(Error::of("capability-missing", step(), complaints.trim_end())
         .expected("a working address translation")
         .hint(remedy))
 }
@@ -74,7 +74,7 @@ pub fn forward_in_every_shell(directory: &Path) -> Result<()> {
 /// Where a program really lies.
 fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     fs::canonicalize(program).map_err(|error| {
-        NetError::of("program-missing", step(), format!("{program}: {error}"))
+        Error::of("program-missing", step(), format!("{program}: {error}"))
             .hint(format!("install {package}, which mahimahi needs"))
     })
 }

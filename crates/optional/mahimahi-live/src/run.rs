@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ccgym_core::units::TimeSpan;
-use ccgym_net::error::{NetError, Result};
+use ccgym_net::error::{Error, Result};
 use ccgym_net::run::{
     carry_flows, encode, needs_packets, Backend, FlowEndpoints, MakeGuests, PathReport, Plan, Prepared, RunResult,
     TraceReport,
@@ -52,7 +52,7 @@ const HANDSHAKE: Duration = Duration::from_secs(15);
 fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     let Settings { shells } = plan.backend.settings()?;
     if !geteuid().is_root() {
-        return Err(NetError::of("capability-missing", "the mahimahi backend", "this process is not root's")
+        return Err(Error::of("capability-missing", "the mahimahi backend", "this process is not root's")
             .expected("root, to watch packets at both ends of the path")
             .hint("run it with sudo; --backend emulated needs no root"));
     }

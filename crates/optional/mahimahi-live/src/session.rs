@@ -30,7 +30,7 @@ use nix::unistd::{pipe2, Pid};
 use super::diagnosis::understand;
 use super::links::{begun_before, read_link_log, trace_start};
 use super::remedy::{forward_in_every_shell, stand_in_for_iptables};
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 use ccgym_net::system::endpoints::BASE_VARIABLE;
 pub use ccgym_net::system::endpoints::INGRESS;
 use ccgym_net::system::supervise::{mount_private, private_place, Group, Isolated, KeptOutput, Launch, User};
@@ -250,7 +250,7 @@ impl Session {
                 Some(start) => return Ok(start),
                 None if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
                 None => {
-                    return Err(NetError::of("log-malformed", "reading the log of mm-link", "no head within a second")
+                    return Err(Error::of("log-malformed", "reading the log of mm-link", "no head within a second")
                         .expected("its base timestamp")
                         .hint("this machine is too busy for a run in real time"));
                 }
@@ -333,9 +333,9 @@ fn ordinary_user() -> User {
 }
 
 /// What mahimahi said, and what it means.
-fn explain(step: &str, found: &str, said: &str) -> NetError {
+fn explain(step: &str, found: &str, said: &str) -> Error {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
-    let error = NetError::of("program-failed", step, found);
+    let error = Error::of("program-failed", step, found);
     match understand(said) {
         Some(known) => error.expected(format!("otherwise than that {}", known.problem)).hint(known.remedy),
         None => error
@@ -352,7 +352,7 @@ fn device_of(address: Ipv4Addr) -> Result<String> {
         found.address.as_ref().and_then(|a| a.as_sockaddr_in().map(nix::sys::socket::SockaddrIn::ip)) == Some(address)
     });
     found.map(|found| found.interface_name).ok_or_else(|| {
-        NetError::of("unknown-device", step(), "no device has it")
+        Error::of("unknown-device", step(), "no device has it")
             .hint("is the outermost shell mahimahi's? Only it may set MAHIMAHI_BASE")
     })
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ccgym_net::error::{NetError, Result};
+use ccgym_net::error::{Error, Result};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use quinn_proto::rustls::client::ClientConfig;
@@ -15,7 +15,7 @@ use quinn_proto::rustls::pki_types::{
 };
 use quinn_proto::rustls::server::{AlwaysResolvesServerRawPublicKeys, ServerConfig};
 use quinn_proto::rustls::sign::CertifiedKey;
-use quinn_proto::rustls::{version, CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
+use quinn_proto::rustls::{self, version, CertificateError, DigitallySignedStruct, PeerIncompatible, SignatureScheme};
 
 /// What precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410 §7).
 const PKCS8_ED25519: [u8; 16] =
@@ -70,8 +70,8 @@ impl Identity {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> NetError {
-    NetError::of("run-failed", "preparing TLS", error)
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::of("run-failed", "preparing TLS", error)
 }
 
 /// Accepts one public key.
@@ -89,11 +89,11 @@ impl ServerCertVerifier for Expected {
         _server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
         _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+    ) -> Result<ServerCertVerified, rustls::Error> {
         if self.key.cert.first().is_some_and(|key| key.as_ref() == end_entity.as_ref()) {
             Ok(ServerCertVerified::assertion())
         } else {
-            Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+            Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
         }
     }
 
@@ -102,8 +102,8 @@ impl ServerCertVerifier for Expected {
         _message: &[u8],
         _cert: &CertificateDer<'_>,
         _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13))
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13))
     }
 
     fn verify_tls13_signature(
@@ -111,7 +111,7 @@ impl ServerCertVerifier for Expected {
         message: &[u8],
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let key = SubjectPublicKeyInfoDer::from(cert.as_ref());
         verify_tls13_signature_with_raw_key(message, &key, dss, &self.provider.signature_verification_algorithms)
     }

@@ -4,36 +4,26 @@ use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
+use ccgym_net::job::report;
 use ccgym_net::quic::{QuicJob, READY};
 use ccgym_net::system::{precise_timers, when_parent_ends};
 use serde_json::{to_value, Value};
 
 use crate::{receiver, sender};
 
-/// Exit status of an explained error, as of every command of ccgym.
-pub const STATUS_ERROR: i32 = 2;
-
 /// Read a job from standard input, do it, and write its result on standard output. Errors go to standard error, as
 /// JSON. The exit status.
 #[must_use]
 pub fn run() -> i32 {
-    match carry_out() {
-        Ok(()) => 0,
-        Err(error) => {
-            let text = serde_json::to_string(&error).unwrap_or_else(|_| error.to_string());
-            // If standard error is closed, the exit status still says it.
-            let _ = writeln!(std::io::stderr(), "{text}");
-            STATUS_ERROR
-        }
-    }
+    carry_out().map_or_else(|error| report(&error, true), |()| 0)
 }
 
 fn carry_out() -> Result<()> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context(|| "reading a job".into())?;
     let job: QuicJob = serde_json::from_str(&line).map_err(|error| {
-        NetError::of("protocol-error", "reading a job of ccgym-quic", error)
+        Error::of("protocol-error", "reading a job of ccgym-quic", error)
             .expected("a line of JSON on standard input, as ccgym writes it")
             .hint("`ccgym evaluate --schemes quic:cubic --backend emulated` starts this program")
     })?;
@@ -46,7 +36,7 @@ fn carry_out() -> Result<()> {
         QuicJob::Sender(job) => to_value(sender::run(job, &halt, ready)?),
         QuicJob::Receiver(job) => to_value(receiver::run(job, &halt, ready)?),
     };
-    let result: Value = result.map_err(|error| NetError::of("run-failed", "writing the result", error))?;
+    let result: Value = result.map_err(|error| Error::of("run-failed", "writing the result", error))?;
     say(&result.to_string()).context(|| "writing the result".into())
 }
 

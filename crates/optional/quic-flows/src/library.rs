@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ccgym_net::error::{NetError, Result};
+use ccgym_net::error::{Error, Result};
 use quinn_proto::congestion::{
     BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
 };
@@ -32,7 +32,7 @@ pub fn find(name: &str) -> Result<Factory> {
     let found = CONTROLLERS.iter().find(|(known, ..)| *known == name);
     found.map(|(.., make)| make()).ok_or_else(|| {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, ..)| *name).collect();
-        NetError::of("unknown-choice", "choosing a congestion controller of QUIC", format!("{name:?}"))
+        Error::of("unknown-choice", "choosing a congestion controller of QUIC", format!("{name:?}"))
             .expected(format!("one of {}", names.join(", ")))
     })
 }

@@ -1,6 +1,7 @@
 //! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --help` says what it takes.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What it is asked by hand is for people.
 
+use ccgym_net::job::STATUS_ERROR;
 use ccgym_quic::library::CONTROLLERS;
 
 const USAGE: &str = "\
@@ -25,7 +26,7 @@ fn main() {
         ["--controllers"] => CONTROLLERS.iter().for_each(|(name, label, _)| println!("{name} {label}")),
         _ => {
             eprintln!("found {arguments:?}, expected one option or none\n\n{USAGE}");
-            std::process::exit(ccgym_quic::job::STATUS_ERROR);
+            std::process::exit(STATUS_ERROR);
         }
     }
 }

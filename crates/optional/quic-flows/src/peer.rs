@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 use ccgym_net::udp::{enlarge, is_refusal};
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
@@ -39,7 +39,7 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     let datagram = packet_bytes.saturating_sub(28);
     let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
     let Some(datagram) = fits else {
-        return Err(NetError::of("out-of-range", "a flow of QUIC", format!("packets of {packet_bytes} bytes"))
+        return Err(Error::of("out-of-range", "a flow of QUIC", format!("packets of {packet_bytes} bytes"))
             .expected("1228 to 65028 bytes: a datagram of QUIC has 1200 at least (RFC 9000 §14)")
             .hint("leave out mss and header: packets then have 1500 bytes"));
     };
@@ -87,7 +87,7 @@ impl Machine {
         config.transport_config(Arc::new(transport));
         let connected = endpoint
             .connect(now, config, receiver, NAME)
-            .map_err(|error| NetError::of("socket-failed", format!("connecting to {receiver}"), error))?;
+            .map_err(|error| Error::of("socket-failed", format!("connecting to {receiver}"), error))?;
         Ok(Self { endpoint, connection: Some(connected) })
     }
 
@@ -165,29 +165,11 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A receiver, which serves the first connection that comes.
+    /// This machine over this socket.
     ///
     /// # Errors
     /// The socket does not work.
-    pub fn listen(socket: UdpSocket, identity: &Identity, transport: TransportConfig) -> Result<Self> {
-        Self::new(socket, Machine::listen(EndpointConfig::default(), identity, transport)?)
-    }
-
-    /// A sender, which connects now.
-    ///
-    /// # Errors
-    /// The socket does not work, or the address cannot be one of a receiver.
-    pub fn connect(
-        socket: UdpSocket,
-        receiver: SocketAddr,
-        identity: &Identity,
-        transport: TransportConfig,
-    ) -> Result<Self> {
-        let settings = EndpointConfig::default();
-        Self::new(socket, Machine::connect(settings, receiver, identity, transport, Instant::now())?)
-    }
-
-    fn new(socket: UdpSocket, machine: Machine) -> Result<Self> {
+    pub fn new(socket: UdpSocket, machine: Machine) -> Result<Self> {
         enlarge(&socket)?;
         Ok(Self { socket, machine, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
     }

@@ -9,10 +9,10 @@ use ccgym_net::quic::QuicReceiverJob;
 use ccgym_net::udp::{overhead, ReceiverResult};
 use ccgym_run::receiver_series::ReceiverSeries;
 use ccgym_run::Received;
-use quinn_proto::{Connection, Dir, Event, StreamEvent, StreamId};
+use quinn_proto::{Connection, Dir, EndpointConfig, Event, StreamEvent, StreamId};
 
 use crate::identity::Identity;
-use crate::peer::{transport, Peer};
+use crate::peer::{transport, Machine, Peer};
 
 /// `halt` is looked at this often.
 const HALT_CHECK: Duration = Duration::from_millis(20);
@@ -28,7 +28,9 @@ pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Re
     let ends = &job.ends;
     let socket = UdpSocket::bind(ends.receiver).context(|| format!("listening at {}", ends.receiver))?;
     let header = u64::from(overhead(&(*ends.receiver.ip()).into()));
-    let mut peer = Peer::listen(socket, &Identity::new(&ends.secret)?, transport(ends.packet_bytes)?)?;
+    let identity = Identity::new(&ends.secret)?;
+    let machine = Machine::listen(EndpointConfig::default(), &identity, transport(ends.packet_bytes)?)?;
+    let mut peer = Peer::new(socket, machine)?;
     ready();
     let mut received = Received::default();
     let mut series = ReceiverSeries::new(ends.step);

@@ -1,22 +1,22 @@
 //! The sending end of a flow: connects when the flow starts, writes as its application says, and samples the connection.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ccgym_core::{SenderStats, TimeSpan, Timestamp};
 use ccgym_net::application::Application;
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 use ccgym_net::quic::QuicSenderJob;
 use ccgym_net::sample_times::SampleTimes;
 use ccgym_net::udp::{overhead, SenderResult};
 use ccgym_run::recorder::FlowSeries;
-use quinn_proto::{Connection, ConnectionStats, Dir, Event, StreamEvent, StreamId};
+use quinn_proto::{Connection, ConnectionStats, Dir, EndpointConfig, Event, StreamEvent, StreamId};
 
 use crate::identity::Identity;
 use crate::library::{find, Watch};
-use crate::peer::{transport, Peer};
+use crate::peer::{transport, Machine, Peer};
 
 /// How long the handshake may take.
 const CONNECT_TIMEOUT: TimeSpan = TimeSpan::from_millis(10_000);
@@ -49,7 +49,9 @@ pub fn run(job: &QuicSenderJob, halt: &AtomicBool, ready: impl FnOnce()) -> Resu
         std::thread::sleep(flow.until(job.start));
     }
     if !over {
-        let mut peer = Peer::connect(socket, SocketAddr::V4(ends.receiver), &identity, transport)?;
+        let settings = EndpointConfig::default();
+        let mut peer =
+            Peer::new(socket, Machine::connect(settings, ends.receiver.into(), &identity, transport, Instant::now())?)?;
         flow.run(&mut peer)?;
     }
     Ok(flow.finish())
@@ -141,9 +143,9 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn failed(&self, found: impl std::fmt::Display) -> NetError {
+    fn failed(&self, found: impl std::fmt::Display) -> Error {
         let at = self.now().as_secs_f64();
-        NetError::of("run-failed", format!("{} to {} at {at:.3} s", name(self.job), self.job.ends.receiver), found)
+        Error::of("run-failed", format!("{} to {} at {at:.3} s", name(self.job), self.job.ends.receiver), found)
             .expected("a receiver of this run that the path leads to")
             .hint("does the path lose everything?")
     }

@@ -20,7 +20,7 @@
 //! | `host` | a scheme inside a controller |
 //! | `departures` | the packets in flight, of which the library tells only bytes |
 //!
-//! Start with [`SchemeFactory`]. May import `ccgym-schemes`, `ccgym-net` for its error, and what these may; no crate imports
+//! Start with [`SchemeFactory`]. May import `ccgym-schemes`, `ccgym-net` for its error and to load policies, and what these may; no crate imports
 //! it.
 #![cfg(target_os = "linux")]
 
@@ -29,15 +29,14 @@ mod host;
 mod offer;
 
 use std::any::Any;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ccgym_core::{CongestionControl, InitContext, Rng, Timestamp};
-use ccgym_net::error::{Context, NetError, Result};
-use ccgym_schemes::learned::Policy;
+use ccgym_net::error::{Error, Result};
+use ccgym_net::run::{load_policies, PolicyFiles};
 use ccgym_schemes::registry::find;
 use ccgym_schemes::{create_with, Resources, SchemeInfo};
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -70,17 +69,10 @@ impl SchemeFactory {
     /// # Errors
     /// The folder holds no policy.
     pub fn policy(folder: &Path) -> Result<Self> {
-        let (onnx, card) = (folder.join("policy.onnx"), folder.join("card.json"));
-        let expected = "a folder with policy.onnx and card.json, as `ccgym export` writes it";
-        let onnx = fs::read(&onnx).context(|| format!("reading {}", onnx.display()));
-        let card = fs::read_to_string(&card).context(|| format!("reading {}", card.display()));
-        let (onnx, card) = (onnx.map_err(|e| e.expected(expected))?, card.map_err(|e| e.expected(expected))?);
-        let place = || format!("loading the policy {}", folder.display());
-        let policy = Policy::load(&onnx, &card).map_err(|error| error.within(place()))?;
-        let name = policy.name().to_owned();
-        let params = Map::from_iter([("policy".to_owned(), Value::from(name.as_str()))]);
-        let policies = [(name, policy)].into();
-        Self::with("learned", &params, &Resources { policies, ..Resources::default() })
+        let name = folder.display().to_string();
+        let files = PolicyFiles { onnx: folder.join("policy.onnx"), card: folder.join("card.json") };
+        let resources = load_policies(&[(name.clone(), files)].into())?;
+        Self::with("learned", &Map::from_iter([("policy".to_owned(), Value::from(name))]), &resources)
     }
 
     /// As [`SchemeFactory::new`], with what the host has loaded.
@@ -91,7 +83,7 @@ impl SchemeFactory {
         let place = || format!("choosing {name:?} as a congestion controller of QUIC");
         let mut scheme = create_with(name, params, resources).map_err(|error| error.within(place()))?;
         if let Err(refusal) = offer(&mut *scheme) {
-            return Err(NetError::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
+            return Err(Error::of("scheme-unsuitable", place(), format!("a scheme that {refusal}"))
                 .expected(format!("one for which {} are enough", refusal.has))
                 .hint("docs/quic.md lists the schemes that quinn can run"));
         }

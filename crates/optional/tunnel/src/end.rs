@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ccgym_core::Timestamp;
-use ccgym_net::error::{NetError, Result};
+use ccgym_net::error::{Error, Result};
 use ccgym_net::run::{
     encode, start_receivers, start_senders, Backend, Ended, FlowEndpoints, MakeGuests, Plan, Prepared,
 };
@@ -80,14 +80,14 @@ fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     let end: TunnelEnd = plan.backend.settings()?;
     let step = || "checking the plan".to_owned();
     let Some(secret) = secret(&end.secret) else {
-        return Err(NetError::of("argument-missing", step(), "the tunnel's secret").expected("32 hexadecimal digits"));
+        return Err(Error::of("argument-missing", step(), "the tunnel's secret").expected("32 hexadecimal digits"));
     };
     let meeting = match (end.listen, end.connect) {
         (Some(at), None) => Meeting::Listen(at, end.status.as_deref()),
         (None, Some(to)) => Meeting::Connect(to),
         _ => {
             return Err(
-                NetError::of("exactly-one", step(), "the tunnel's addresses").expected("either `listen` or `connect`")
+                Error::of("exactly-one", step(), "the tunnel's addresses").expected("either `listen` or `connect`")
             )
         }
     };
@@ -156,11 +156,10 @@ impl This {
         let senders = start_senders(&self.prepared, &self.flow_endpoints(left), run)?;
         if run.has_started() {
             let found = format!("not done within {:.1} s", lead.as_secs_f64());
-            return Err(NetError::of("run-stalled", "setting up the flows", found)
+            return Err(Error::of("run-stalled", "setting up the flows", found)
                 .hint("one of the machines is too busy for a run in real time, or the path loses too much"));
         }
-        let mut ended = Ended::default();
-        ended.take_senders(senders.join()?);
+        let ended = Ended::of(senders.join()?, Vec::new());
         run.sleep_until(Timestamp::ZERO + self.prepared.plan.spec.duration);
         // Acknowledgements of the last packets do not count, but packets that are timed both ways do.
         thread::sleep(round_trip);
@@ -191,9 +190,7 @@ impl This {
         while link.hears(end, |message| zero(&(message, 0)))?.is_some() {
             link.say(Message::Listening)?;
         }
-        let mut ended = Ended::default();
-        ended.take_receivers(receivers.end()?);
-        self.half(link, run, ended)
+        self.half(link, run, Ended::of(Vec::new(), receivers.end()?))
     }
 
     fn half(self, link: Link, run: Clock, ended: Ended) -> Result<HalfResult> {
@@ -207,18 +204,16 @@ impl This {
             device_drops: drops.outgoing + drops.incoming + log.dropped,
             rejected: log.rejected,
             log,
-            senders: ended.senders,
-            receivers: ended.received,
-            said: ended.said,
+            ended,
             limited: self.prepared.fell_behind(),
             system: system_info(&self.endpoint.namespace)?,
         })
     }
 }
 
-fn unanswered(found: &str, round_trip: Duration) -> NetError {
+fn unanswered(found: &str, round_trip: Duration) -> Error {
     let found = format!("{found} (round trip {:.1} ms)", round_trip.as_secs_f64() * 1e3);
-    NetError::of("no-answer", "agreeing on the start of the run", found)
+    Error::of("no-answer", "agreeing on the start of the run", found)
         .expected("an answer of the other end, which did answer before")
         .hint("the other machine says what went wrong there, or the path between them stopped")
 }

@@ -6,11 +6,9 @@ use ccgym_run::recorder::PacketLog;
 use ccgym_run::RunSpec;
 use serde::{Deserialize, Serialize};
 
-use ccgym_net::error::{NetError, Result};
-use ccgym_net::program::ProgramLog;
+use ccgym_net::error::{Error, Result};
 use ccgym_net::run::{needs_packets, run_result, ClockReport, Ended, PathReport, RunResult};
 use ccgym_net::shell::{DirectionReport, EmulatorReport};
-use ccgym_net::udp::{ReceiverResult, SenderResult};
 
 use crate::clocks::{relate, ClockRelation};
 use crate::link::NO_FLOW;
@@ -35,12 +33,8 @@ pub struct HalfResult {
     pub clock: HalfClock,
     /// Every packet there.
     pub log: TunnelLog,
-    /// Of the senders' end.
-    pub senders: Vec<SenderResult>,
-    /// Of the receivers' end.
-    pub receivers: Vec<ReceiverResult>,
-    /// What programs of others said there.
-    pub said: Vec<ProgramLog>,
+    /// What the flows left there.
+    pub ended: Ended,
     /// Packets that the device there lost.
     pub device_drops: u64,
     /// Datagrams that were none of the tunnel's.
@@ -58,8 +52,7 @@ impl HalfResult {
     /// It is something else.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| {
-            NetError::of("protocol-error", "reading half of a result", error)
-                .expected("the half of a run of this version")
+            Error::of("protocol-error", "reading half of a result", error).expected("the half of a run of this version")
         })
     }
 
@@ -82,7 +75,7 @@ impl HalfResult {
         } else {
             return Ok(());
         };
-        Err(NetError::of("run-failed", "reading half of a result", wrong).expected("the half of a run of this version"))
+        Err(Error::of("run-failed", "reading half of a result", wrong).expected("the half of a run of this version"))
     }
 }
 
@@ -125,15 +118,15 @@ pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOp
         |log: PacketLog, drops| DirectionReport { log: logged(log), device_drops: drops, ..DirectionReport::default() };
     let path = EmulatorReport { up: direction(data, 0), down: direction(acks, 0) };
     let ended = Ended {
-        senders: senders.senders,
-        received: receivers.receivers,
-        said: [senders.said, receivers.said].concat(),
+        senders: senders.ended.senders,
+        received: receivers.ended.received,
+        said: [senders.ended.said, receivers.ended.said].concat(),
     };
     let count = spec.flows.len();
     if ended.senders.len() != count || ended.received.len() != count {
         let found = format!("{} senders and {} receivers", ended.senders.len(), ended.received.len());
         return Err(
-            NetError::of("wrong-count", "joining the halves of a result", found).expected(format!("{count} of each"))
+            Error::of("wrong-count", "joining the halves of a result", found).expected(format!("{count} of each"))
         );
     }
     let limited = [("senders", senders.limited), ("receivers", receivers.limited)];
@@ -165,7 +158,7 @@ fn clocks(
     let back = pairs(b, a).chain(b.asked.iter().copied()).chain(a.answered.iter().copied());
     let Some(found) = relate(there, back) else {
         let found = "no packet crossed the tunnel both ways";
-        return Err(NetError::of("path-blocked", "joining the halves of a result", found)
+        return Err(Error::of("path-blocked", "joining the halves of a result", found)
             .expected("packets both ways, by which the clocks of the machines are compared"));
     };
     // From these clocks, which began when their ends did, to wall clocks.
@@ -243,6 +236,7 @@ fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ccgym_net::udp::{ReceiverResult, SenderResult};
 
     fn log(sent: &[u64], arrived: &[(u64, u64)]) -> TunnelLog {
         let count = sent.len();
@@ -285,13 +279,16 @@ mod tests {
         let senders = HalfResult {
             clock: HalfClock { zero: 1000 * ms, epoch_ms: 1e12 },
             log: a_log,
-            senders: vec![SenderResult { name: "cubic".into(), ..SenderResult::default() }],
+            ended: Ended {
+                senders: vec![SenderResult { name: "cubic".into(), ..SenderResult::default() }],
+                ..Ended::default()
+            },
             ..HalfResult::default()
         };
         let receivers = HalfResult {
             clock: HalfClock { zero: 500 * ms, epoch_ms: 1e12 + 500.0 + skew as f64 / 1e6 },
             log: b_log,
-            receivers: vec![ReceiverResult::default()],
+            ended: Ended { received: vec![ReceiverResult::default()], ..Ended::default() },
             ..HalfResult::default()
         };
         (spec, senders, receivers)
@@ -327,7 +324,7 @@ mod tests {
     fn halves_that_do_not_fit_are_refused() {
         let (spec, senders, receivers) = halves(0);
         let mut none = receivers.clone();
-        none.receivers.clear();
+        none.ended.received.clear();
         let error = join(&spec, senders.clone(), none, JoinOptions::default()).unwrap_err();
         assert_eq!(error.code, "wrong-count", "{error}");
         let silent = HalfResult { log: TunnelLog::default(), ..receivers };

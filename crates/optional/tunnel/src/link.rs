@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::{read, write_packet, Content};
 use super::message::{self, Message, Secret};
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 use ccgym_net::shell::flow_of;
 use ccgym_net::shell::offload::Layout;
 use ccgym_net::system::port::{Offload, LARGEST_PACKET};
@@ -126,7 +126,7 @@ impl Link {
             // The thread ended: it says why.
             Err(RecvTimeoutError::Disconnected) => {
                 join(self.incoming.take())?;
-                Err(NetError::of("run-failed", "the tunnel", "it ended"))
+                Err(Error::of("run-failed", "the tunnel", "it ended"))
             }
         }
     }
@@ -155,7 +155,7 @@ impl Link {
         while self.asked.len() < PONGS {
             if Instant::now() > deadline {
                 let found = format!("{} answers of {PONGS}", self.asked.len());
-                return Err(NetError::of("no-answer", "asking the other end of the tunnel for its time", found)
+                return Err(Error::of("no-answer", "asking the other end of the tunnel for its time", found)
                     .expected(format!("that many within {} s", ASKING.as_secs()))
                     .hint("the other machine says what went wrong there, or the path between them loses too much"));
             }
@@ -208,7 +208,7 @@ impl Drop for Link {
 
 fn join(thread: Option<JoinHandle<Result<TunnelLog>>>) -> Result<TunnelLog> {
     let Some(thread) = thread else { return Ok(TunnelLog::default()) };
-    thread.join().unwrap_or_else(|_| Err(NetError::of("run-failed", "the tunnel", "its thread panicked")))
+    thread.join().unwrap_or_else(|_| Err(Error::of("run-failed", "the tunnel", "its thread panicked")))
 }
 
 /// Send a message; what a closed port refused is lost like anything else.

@@ -13,7 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::header::{read, Content};
 use super::link::say;
 use super::message::{self, Message, Secret};
-use ccgym_net::error::{Context, NetError, Result};
+use ccgym_net::error::{Context, Error, Result};
 use ccgym_net::system::set_option;
 use ccgym_net::udp::{is_refusal, prepare};
 use std::os::fd::AsFd;
@@ -79,7 +79,7 @@ fn listen(socket: &UdpSocket, secret: &Secret, status: Option<&Path>) -> Result<
                     format!("{strangers} datagrams of others came")
                 };
                 let place = format!("waiting for the other end of the tunnel at UDP port {port}");
-                return Err(NetError::of("no-answer", place, heard)
+                return Err(Error::of("no-answer", place, heard)
                     .expected(format!("its Hello within {} s", WAITING.as_secs()))
                     .hint(format!("does a firewall here drop datagrams to UDP port {port}?")));
             }
@@ -107,7 +107,7 @@ fn call(socket: &UdpSocket, secret: &Secret, to: SocketAddr) -> Result<()> {
         }
     }
     let found = format!("no answer to {hellos} calls");
-    Err(NetError::of("no-answer", format!("calling the other end of the tunnel at {to}"), found)
+    Err(Error::of("no-answer", format!("calling the other end of the tunnel at {to}"), found)
         .expected("an answer over UDP")
         .hint(format!(
             "let UDP port {} through the firewall there (--tunnel-port chooses it), check the address \

@@ -53,7 +53,7 @@ fn refusal(onnx: &[u8], card: &str) -> String {
 }
 
 /// Format an error as code and place.
-fn coded(error: &SpecError) -> String {
+fn coded(error: &Error) -> String {
     format!("{} at {}", error.code, error.place)
 }
 

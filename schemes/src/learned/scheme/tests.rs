@@ -1,5 +1,5 @@
 use ccgym_core::congestion_control::{FrameEvent, Media, SentEvent, SpuriousLossEvent, Steerable, Steered};
-use ccgym_core::SpecError;
+use ccgym_core::Error;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -10,15 +10,15 @@ use crate::registry::Guest;
 use crate::testing::{ms, MockTransport, MSS};
 
 /// Make a flow over a base scheme, whose decisions come from outside.
-fn over(base: &str) -> Result<Box<dyn CongestionControl>, SpecError> {
+fn over(base: &str) -> Result<Box<dyn CongestionControl>, Error> {
     steering("cwnd", base)
 }
 
-fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, SpecError> {
+fn steering(target: &str, base: &str) -> Result<Box<dyn CongestionControl>, Error> {
     made(target, base, Resources::default())
 }
 
-fn made(target: &str, base: &str, resources: Resources) -> Result<Box<dyn CongestionControl>, SpecError> {
+fn made(target: &str, base: &str, resources: Resources) -> Result<Box<dyn CongestionControl>, Error> {
     let agent = json!({
         "name": "over", "clock": {"kind": "fixed", "interval": 20_000_000},
         "observation": {"features": [{"signal": "loss_fraction", "clip": [0.0, 1.0]}]},
@@ -275,7 +275,7 @@ fn a_gain_is_written_in_recovery_too() {
 
 #[test]
 fn a_base_scheme_without_a_window_of_its_own_is_refused() {
-    let refused = |made: Result<_, SpecError>| match made {
+    let refused = |made: Result<_, Error>| match made {
         Err(error) if error.place == "scheme learned" && error.code == "parameter-invalid" => error.found,
         other => panic!("{:?}", other.err()),
     };

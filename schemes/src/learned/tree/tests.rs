@@ -41,7 +41,7 @@ fn observations_with_nan_or_of_the_wrong_size_are_refused() {
 }
 
 /// Format an error as code and place.
-fn coded(error: &SpecError) -> String {
+fn coded(error: &Error) -> String {
     format!("{} at {}", error.code, error.place)
 }
 
@@ -160,7 +160,7 @@ impl Parts {
         [vec![0x08, 7], opset(b"ai.onnx.ml"), field(7, &graph)].concat()
     }
 
-    fn read(&self) -> Result<Tree, SpecError> {
+    fn read(&self) -> Result<Tree, Error> {
         Tree::read(&self.onnx(), SIZES)
     }
 }

@@ -23,7 +23,7 @@ use nix::sys::wait::{waitid, Id, WaitPidFlag};
 use nix::unistd::{pipe2, read, Pid};
 
 use super::init::{start_under_init, Group, Start, User, ASK, RESUME};
-use crate::error::{Context, NetError, Result};
+use crate::error::{Context, Error, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
 
@@ -97,7 +97,7 @@ impl Isolated {
         match started.recv() {
             Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), stops, keeper: Some(keeper) }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(NetError::of("run-failed", step(), "the thread that starts it panicked")),
+            Err(_) => Err(Error::of("run-failed", step(), "the thread that starts it panicked")),
         }
     }
 
@@ -166,7 +166,7 @@ fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
     let (program, arguments) = launch
         .words
         .split_first()
-        .ok_or_else(|| NetError::of("argument-missing", "starting a program in isolation", "no words"))?;
+        .ok_or_else(|| Error::of("argument-missing", "starting a program in isolation", "no words"))?;
     let mut command = Command::new(program);
     let [stdin, stdout, stderr] = launch.streams;
     command.args(arguments).env_clear().envs(launch.environment).stdin(stdin).stdout(stdout).stderr(stderr);
@@ -187,11 +187,11 @@ fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
     command.spawn().map_err(|error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;
         let code = if missing { "program-missing" } else { "program-unstartable" };
-        NetError::of(code, format!("executing {program}"), error)
+        Error::of(code, format!("executing {program}"), error)
     })
 }
 
-fn needs_root(error: NetError) -> NetError {
+fn needs_root(error: Error) -> Error {
     error.hint("this needs root with CAP_SYS_ADMIN (in a container: --privileged)")
 }
 
@@ -215,7 +215,7 @@ pub fn private_place(needed: &Path) -> Result<&'static Path> {
     };
     places.into_iter().find(free).ok_or_else(|| {
         let found = "none of /boot, /media, /srv, /mnt, /opt will do";
-        NetError::of("folder-missing", "finding a place for private files", found)
+        Error::of("folder-missing", "finding a place for private files", found)
             .hint("make one of these directories; nothing is ever written into it")
     })
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::PROGRAM;
 use ccgym_core::{Rate, TimeSpan};
-use ccgym_net::error::NetError;
+use ccgym_net::error::Error;
 use ccgym_net::shell::{EmulatorSpec, USUAL_PACKET_MEMORY};
 use ccgym_net::system::Namespace;
 use ccgym_net::Clock;
@@ -288,7 +288,7 @@ impl Ran {
 
 /// Check that `printed` ends with one explained error of this code and place; programs get it as JSON, people as text.
 pub fn explained(printed: &str, code: &str, place: &str) {
-    let error = serde_json::from_str::<NetError>(printed.trim_end().rsplit('\n').next().unwrap_or_default());
+    let error = serde_json::from_str::<Error>(printed.trim_end().rsplit('\n').next().unwrap_or_default());
     let text = error.map_or_else(|_| printed.to_owned(), |error| format!("error[{}]: {error}", error.code));
     let said = text.lines().find_map(|line| line.strip_prefix(&format!("error[{code}]: ")));
     assert!(said.is_some_and(|said| said.contains(place)), "no {code} at {place}: {text}");

@@ -18,7 +18,7 @@ use ccgym_core::{Packet, Rng, TimeSpan, Timestamp};
 use ccgym_net::steer::{AgentConnection, LiveGroundTruth, Steering};
 use ccgym_net::udp::codec::{decode, encode_packet, Message, Token};
 use ccgym_net::udp::{serve, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask, Service};
-use ccgym_net::{Clock, NetError};
+use ccgym_net::{Clock, Error};
 use ccgym_run::{FlowSpec, RunSpec};
 use ccgym_schemes::registry::{create_with, Resources};
 use serde_json::json;
@@ -38,7 +38,7 @@ struct World {
     address: SocketAddr,
     clock: Clock,
     halt: Arc<AtomicBool>,
-    thread: JoinHandle<Result<ReceiverResult, NetError>>,
+    thread: JoinHandle<Result<ReceiverResult, Error>>,
 }
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
         self.thread.join().unwrap().unwrap()
     }
 
-    fn open(&self, spec: &FlowSpec, wait: Duration) -> Result<Connection, NetError> {
+    fn open(&self, spec: &FlowSpec, wait: Duration) -> Result<Connection, Error> {
         open(self.address, spec, wait)
     }
 
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-fn open(peer: SocketAddr, spec: &FlowSpec, wait: Duration) -> Result<Connection, NetError> {
+fn open(peer: SocketAddr, spec: &FlowSpec, wait: Duration) -> Result<Connection, Error> {
     Connection::open(UdpSocket::bind((peer.ip(), 0)).unwrap(), peer, spec, 0, wait)
 }
 

@@ -9,9 +9,7 @@ pub mod test_path;
 use std::sync::{Arc, Mutex};
 
 use ccgym_agent::{AgentSpec, FlowAgent};
-use ccgym_core::{
-    forward_hooks, AckEvent, CongestionControl, Control, InitContext, SpecError, TimeoutEvent, Timestamp,
-};
+use ccgym_core::{forward_hooks, AckEvent, CongestionControl, Control, Error, InitContext, TimeoutEvent, Timestamp};
 use ccgym_path::ElementSpec;
 use ccgym_run::{FlowSpec, Outcome, RunSpec};
 use ccgym_schemes::{create_with, Resources};
@@ -38,7 +36,7 @@ pub fn spec(value: Value) -> RunSpec {
     serde_json::from_value(value).unwrap_or_else(|e| panic!("the test's own specification: {e}"))
 }
 
-pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, SpecError> {
+pub fn create(f: &FlowSpec) -> Result<Box<dyn CongestionControl>, Error> {
     ccgym_schemes::create(&f.scheme, &f.params)
 }
 
@@ -358,7 +356,7 @@ impl CongestionControl for Watched {
 /// Run with every scheme wrapped; returns one record per flow.
 pub fn run_watched(spec: &RunSpec) -> (Outcome, Vec<Arc<Mutex<Seen>>>) {
     let records = Mutex::new(Vec::new());
-    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, SpecError> {
+    let factory = |f: &FlowSpec| -> Result<Box<dyn CongestionControl>, Error> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         records.lock().expect("one thread").push(Arc::clone(&seen));
         Ok(Box::new(Watched::new(create(f)?, seen)))
