@@ -1,4 +1,4 @@
-//! The system calls without a safe wrapper: many datagrams at once with what the kernel says about each.
+//! System calls without a safe wrapper: many datagrams at once, with the kernel's control messages for each.
 //!
 //! `nix` has `recvmmsg` and `sendmmsg`, but one set of control messages for all datagrams of a call; here every batch
 //! has its own segment size, and headers are kept between calls.
@@ -11,31 +11,31 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use socket2::{SockAddr, SockAddrStorage};
 
-/// Room for control messages: a time stamp, a segment size and the ECN bits take 72 bytes.
+/// Bytes for control messages: a time stamp, a segment size and the ECN bits take 72.
 const CONTROL: usize = 128;
 
-/// One control buffer, aligned as the kernel writes it.
+/// Buffer for control messages, with the alignment that the kernel expects.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
-/// One datagram, or several of equal size that the kernel kept together.
+/// One datagram, or several of equal size that the kernel coalesced (GRO).
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     /// Payload.
     pub bytes: &'a [u8],
-    /// Bytes of each datagram in it; the last may be shorter.
+    /// Bytes of each datagram in `bytes`; the last may be shorter.
     pub segment: usize,
-    /// The sender.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// `CLOCK_REALTIME` at arrival, nanoseconds; 0 if the kernel did not say.
+    /// `CLOCK_REALTIME` at arrival, nanoseconds; 0 if unknown.
     pub arrived_ns: u64,
-    /// The IP header's traffic class: its low two bits are ECN.
+    /// Traffic class of the IP header: its low two bits are ECN.
     pub class: u8,
 }
 
 impl Incoming<'_> {
-    /// Each datagram; an empty one is one, too.
+    /// Return each datagram, empty ones included.
     pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         let empty = self.bytes.is_empty().then_some(self.bytes);
         self.bytes.chunks(self.segment).chain(empty)
@@ -44,7 +44,7 @@ impl Incoming<'_> {
 
 /// Buffers for many datagrams.
 pub struct Inbox {
-    /// The pointers in `headers` point into this, `_vectors`, `names` and `controls`. Never reallocated.
+    /// Memory that `headers` point to, as to `_vectors`, `names` and `controls`. Never reallocated.
     storage: Box<[u8]>,
     slot: usize,
     headers: Box<[libc::mmsghdr]>,
@@ -54,11 +54,11 @@ pub struct Inbox {
     filled: usize,
 }
 
-// SAFETY: the pointers lead into boxes that the struct owns and that move with it.
+// SAFETY: the pointers point to boxes that the struct owns and that move with it.
 unsafe impl Send for Inbox {}
 
 impl Inbox {
-    /// Room for `count` datagrams of up to `slot` bytes.
+    /// Allocate buffers for `count` datagrams of up to `slot` bytes.
     pub fn new(count: usize, slot: usize) -> Self {
         // SAFETY: this C struct is plain data for which all zeros is a valid value.
         let header: libc::mmsghdr = unsafe { zeroed() };
@@ -81,9 +81,9 @@ impl Inbox {
         Self { storage, slot, headers, _vectors: vectors, names, controls, filled: 0 }
     }
 
-    /// Take what has arrived, without waiting; how many datagrams or batches.
+    /// Receive without waiting. Return the number of datagrams or batches.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        // What was used last time was overwritten by the kernel.
+        // Reset the fields that the kernel overwrote.
         for header in &mut self.headers[..self.filled] {
             header.msg_hdr.msg_flags = 0;
             header.msg_hdr.msg_namelen = size_of::<SockAddrStorage>() as u32;
@@ -107,7 +107,7 @@ impl Inbox {
         Ok(self.filled)
     }
 
-    /// Datagram `index` of the last call.
+    /// Return datagram `index` of the last call.
     pub fn get(&self, index: usize) -> Option<Incoming<'_>> {
         let header = self.headers[..self.filled].get(index)?;
         let start = index * self.slot;
@@ -125,7 +125,7 @@ impl Inbox {
 }
 
 fn read_control(header: &libc::msghdr, control: &Control, into: &mut Incoming<'_>) {
-    // Walk over the bytes that the kernel filled in: a header of length, level and type, then its data, aligned.
+    // Each control message: a header of length, level and type, then its data, aligned.
     const HEADER: usize = size_of::<libc::cmsghdr>();
     let filled = &control.0[..header.msg_controllen.min(CONTROL)];
     let int = |at: usize| filled.get(at..at + 4).and_then(|b| b.try_into().ok()).map(i32::from_ne_bytes);
@@ -153,13 +153,13 @@ fn read_control(header: &libc::msghdr, control: &Control, into: &mut Incoming<'_
 /// Datagrams of equal size (the last may be shorter) to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GsoBatch {
-    /// Where its bytes begin.
+    /// Index of the first byte.
     pub start: usize,
-    /// Where they end.
+    /// Index after the last byte.
     pub end: usize,
     /// Bytes of one datagram.
     pub segment: usize,
-    /// Where to; `None` on a connected socket.
+    /// Destination; `None` on a connected socket.
     pub to: Option<SocketAddr>,
 }
 
@@ -174,11 +174,11 @@ pub struct Outgoing {
     controls: Box<[Control]>,
 }
 
-// SAFETY: the pointers are set anew by each call, and lead into the struct and its arguments.
+// SAFETY: each call sets the pointers; they point into the struct and the arguments of the call.
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// Room for [`MAX_BATCHES`] batches.
+    /// Allocate headers for [`MAX_BATCHES`] batches.
     pub fn new() -> Self {
         // SAFETY: these C structs are plain data for which all zeros is a valid value.
         let (header, vector): (libc::mmsghdr, libc::iovec) = unsafe { (zeroed(), zeroed()) };
@@ -190,7 +190,7 @@ impl Outgoing {
         }
     }
 
-    /// Hand over the first batches, without waiting; how many the kernel took, one or more.
+    /// Send the first batches without waiting. Return the number that the kernel took, one or more.
     pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], batches: &[GsoBatch]) -> io::Result<usize> {
         let count = batches.len().min(MAX_BATCHES);
         self.names.clear();
@@ -225,7 +225,7 @@ impl Outgoing {
     }
 }
 
-/// The control message that says how to cut a batch; its space.
+/// Write the control message with the segment size of a batch. Return its length.
 fn segment_control(control: &mut Control, segment: usize) -> usize {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     control.0[..8].copy_from_slice(&((HEADER + 2) as u64).to_ne_bytes());

@@ -1,6 +1,6 @@
-//! Datagrams to bytes and back: `proto/datagram.proto`, checked for what the types leave open.
+//! Encode and decode datagrams: `proto/datagram.proto`, with checks of value ranges.
 //!
-//! `fast` does the frequent two of them.
+//! `fast` encodes and decodes the two frequent kinds.
 
 use ccgym_core::packet::AckRange;
 use ccgym_core::sender::HANDSHAKE;
@@ -14,20 +14,20 @@ use crate::error::{Error, Result};
 /// Version of the protocol.
 pub const VERSION: u32 = 4;
 
-/// Max bytes of a scheme's name in a Hello …
+/// Max bytes of a scheme's name in a Hello.
 const MAX_SCHEME: usize = 64;
-/// … and of its parameters.
+/// Max bytes of a scheme's parameters in a Hello.
 const MAX_PARAMETERS: usize = 1024;
 
-/// Packet numbers lie below this.
+/// Limit of packet numbers, exclusive.
 pub const NUMBERS: u64 = 1 << 62;
 
-/// 128 random bits that name a flow in each of its datagrams.
+/// 128 random bits that identify a flow in each of its datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub u128);
 
 impl Token {
-    /// A new one, from the kernel's random source.
+    /// Draw a new token from the kernel's random source.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
@@ -42,36 +42,36 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Why a datagram was refused.
+/// Reason to refuse a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is not protobuf of this schema, or has no kind.
+    /// Not protobuf of this schema, or without a kind.
     Malformed,
-    /// A value lies outside its range.
+    /// A value out of its range.
     Range,
 }
 
-/// What a datagram says.
+/// A decoded datagram.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// A flow asks to be served.
+    /// Request of a sender to serve a flow.
     Hello(Box<datagram::Hello>),
-    /// It is, or why not.
+    /// Answer to a Hello; a refusal gives its reason.
     HelloAck(Box<datagram::HelloAck>),
-    /// One packet, the transport's handshake included. Flow and ECN bits are for the caller to fill in.
+    /// One packet, the transport's handshake included. The caller sets flow and ECN bits.
     Data(Packet),
-    /// What arrived. The flow is for the caller to fill in.
+    /// An acknowledgement. The caller sets the flow.
     Ack(Ack),
-    /// What arrived, by the scheme's part at the receiver. The flow is for the caller to fill in.
+    /// Feedback of the scheme's receiver side. The caller sets the flow.
     Feedback(Box<Feedback>),
-    /// The flow is over.
+    /// End of the flow.
     Close(datagram::Close),
 }
 
-/// Read a datagram that came with `overhead` bytes of IP and UDP headers: which flow it is of, and what it says.
+/// Decode a datagram that came with `overhead` bytes of IP and UDP headers: the flow's token and the message.
 ///
 /// # Errors
-/// Why it is refused.
+/// A malformed datagram; a value out of range.
 #[inline]
 pub fn decode(bytes: &[u8], overhead: u32) -> Result<(Token, Message), Refusal> {
     let whole = (bytes.len() as u32).saturating_add(overhead);
@@ -122,7 +122,7 @@ fn decode_generated(bytes: &[u8], whole: u32) -> Result<(Token, Message), Refusa
     Ok((token, message))
 }
 
-/// A packet or an acknowledgement in a datagram of `whole` wire bytes.
+/// Return the packet or acknowledgement of a datagram of `whole` wire bytes.
 #[inline]
 fn message(plain: &Plain, whole: u32) -> Result<Message, Refusal> {
     if plain.is_ack {
@@ -177,12 +177,12 @@ fn feedback(read: datagram::Feedback, whole: u32) -> Result<Feedback, Refusal> {
 pub fn encode(out: &mut Vec<u8>, token: Token, kind: Kind, target: usize) {
     let end = out.len() + target;
     let datagram = Datagram { token_high: (token.0 >> 64) as u64, token_low: token.0 as u64, kind: Some(kind) };
-    // A vector never runs out of room.
+    // Writing to a vector cannot fail.
     let _ = datagram.encode_length_delimited(out);
     out.resize(out.len().max(end), 0);
 }
 
-/// Append the datagram of a packet: as long as its wire bytes less `overhead`, or as its fields need if that is more.
+/// Append the datagram of a packet: its wire bytes less `overhead`, or longer if its fields need more.
 #[inline]
 pub fn encode_packet(out: &mut Vec<u8>, token: Token, packet: &Packet, overhead: u32) {
     let (start, target) = (out.len(), packet.size.saturating_sub(overhead) as usize);

@@ -1,7 +1,7 @@
-//! Proof that a sender receives at the address from which it seems to send.
+//! Proof that a sender receives at its source address.
 //!
-//! The receiver computes a cookie from address, token, time and a secret, and keeps nothing. Only those who get what is
-//! sent to the address can echo it. QUIC's Retry works the same way (RFC 9000, section 8.1.2).
+//! The receiver computes a cookie from address, token, time and a secret, and keeps no state. Only a host that receives at
+//! the address can return it. QUIC's Retry works the same way (RFC 9000, section 8.1.2).
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use ccgym_core::{TimeSpan, Timestamp};
 
 use super::codec::Token;
 
-/// A cookie is valid for one to two of these.
+/// Unit of a cookie's lifetime: it is valid for one to two periods.
 const PERIOD: TimeSpan = TimeSpan::from_millis(10_000);
 
-/// Makes cookies and knows them again.
+/// Makes and checks cookies.
 pub(super) struct Cookies {
-    /// The standard library's SipHash, with a key from the kernel's random source.
+    /// SipHash of the standard library, with a key from the kernel's random source.
     secret: RandomState,
 }
 
@@ -24,12 +24,12 @@ impl Cookies {
         Self { secret: RandomState::new() }
     }
 
-    /// The cookie of a flow that says Hello from `from` at `now`.
+    /// Return the cookie for a Hello from `from` at `now`.
     pub fn make(&self, from: SocketAddr, token: Token, now: Timestamp) -> [u8; 8] {
         self.of_period(from, token, now.0 / PERIOD.0)
     }
 
-    /// Whether `cookie` was made for this address and token, not long before `now`.
+    /// True if `cookie` was made for this address and token in this period or the one before.
     pub fn prove(&self, cookie: &[u8], from: SocketAddr, token: Token, now: Timestamp) -> bool {
         let period = now.0 / PERIOD.0;
         [period, period.saturating_sub(1)].iter().any(|&p| self.of_period(from, token, p) == cookie)

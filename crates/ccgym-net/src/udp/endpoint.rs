@@ -1,4 +1,4 @@
-//! `ccgym sender` and `ccgym receiver`: one flow between two machines, or two processes.
+//! `ccgym sender` and `ccgym receiver`: one flow between two machines or processes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,60 +21,60 @@ use crate::run::plan::{load_policies, PolicyFiles};
 use crate::system::signals::{interruptible, Interruption};
 use crate::Clock;
 
-/// What `ccgym sender` is told (JSON). Times are in nanoseconds.
+/// Job of `ccgym sender` (JSON). Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SenderJob {
-    /// What the flow is called.
+    /// Name of the flow.
     pub name: String,
-    /// The receiver, `ADDRESS:PORT`; the address may be a name.
+    /// Receiver, `ADDRESS:PORT`; the address may be a host name.
     pub to: String,
-    /// The flow as the simulator takes it.
+    /// Flow description, as for the simulator.
     pub flow: FlowSpec,
-    /// Files of the policy that it names.
+    /// Files of its policy.
     #[serde(default)]
     pub policies: BTreeMap<String, PolicyFiles>,
-    /// How long to send.
+    /// Duration of sending.
     pub duration: TimeSpan,
-    /// Seed of what the scheme draws.
+    /// Seed of the scheme's random numbers.
     #[serde(default)]
     pub seed: u64,
-    /// The address to send from; by default that from which the route to the receiver begins.
+    /// Source address; by default that of the route to the receiver.
     #[serde(default)]
     pub bind: Option<std::net::IpAddr>,
-    /// How long connecting may take.
+    /// Max time to connect.
     pub deadline: TimeSpan,
-    /// Spacing of the lines on standard error; 0: none.
+    /// Interval between lines on standard error; 0: none.
     pub report_every: TimeSpan,
-    /// Whether the summary is JSON.
+    /// True: write the summary as JSON.
     #[serde(default)]
     pub json: bool,
 }
 
-/// What `ccgym receiver` is told (JSON). Times are in nanoseconds.
+/// Job of `ccgym receiver` (JSON). Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverJob {
-    /// Where to listen, `ADDRESS:PORT`.
+    /// Address to listen at, `ADDRESS:PORT`.
     pub listen: String,
-    /// Maximum number of flows at a time.
+    /// Max flows at a time.
     pub flows: usize,
-    /// Return when that number of flows that sent data have come and gone.
+    /// Return after this number of flows that sent data have ended.
     #[serde(default)]
     pub once: bool,
-    /// Return after this.
+    /// Return after this time.
     #[serde(default)]
     pub duration: Option<TimeSpan>,
-    /// A flow is over when nothing came for this long.
+    /// Time without arrivals that ends a flow.
     pub idle: TimeSpan,
-    /// Spacing of the lines on standard error; 0: none.
+    /// Interval between lines on standard error; 0: none.
     pub report_every: TimeSpan,
-    /// Whether summaries are JSON.
+    /// True: write summaries as JSON.
     #[serde(default)]
     pub json: bool,
 }
 
-/// The address that a text names.
+/// Resolve `ADDRESS:PORT`.
 fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
     let wrong =
         |found: String| Error::of("text-malformed", option, found).expected("ADDRESS:PORT, as in 127.0.0.1:5001");
@@ -82,7 +82,7 @@ fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
     addresses.next().ok_or_else(|| wrong(format!("{text:?}, which is not an address")))
 }
 
-/// Write to a standard stream, open or closed.
+/// Write to a standard stream; ignore errors, such as a closed stream.
 fn say(stream: &mut dyn Write, text: &str) {
     let _ = stream.write_all(text.as_bytes());
     let _ = stream.flush();
@@ -100,10 +100,10 @@ fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// Send a flow. The exit status.
+/// Send a flow. Return the exit status.
 ///
 /// # Errors
-/// A scheme that cannot be sent, and whatever the flow meets.
+/// A scheme that cannot be sent; errors of the flow.
 pub fn sender(job: SenderJob) -> Result<i32> {
     interruptible(|interruption| send(job, interruption))
 }
@@ -181,7 +181,7 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
     Ok(0)
 }
 
-/// The run of this flow alone, which has all limits of one.
+/// Return a validated run of this flow alone.
 pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     let none = json!({"seed": seed, "duration": 1, "uplink": [], "downlink": [], "flows": []});
     let mut run: RunSpec = serde_json::from_value(none).map_err(|error| Error::of("run-failed", "sender", error))?;
@@ -190,14 +190,14 @@ pub(super) fn alone(flow: &FlowSpec, seed: u64) -> Result<RunSpec> {
     Ok(run)
 }
 
-/// A socket at `address`, or at the address from which the way to `peer` begins.
+/// Bind a socket at `address`, or at the source address of the route to `peer`.
 fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocket> {
     let address = match address {
         Some(address) => address,
         None => {
             let any: SocketAddr = if peer.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
             let step = || format!("finding the way to {peer}");
-            // Nothing is sent by this, and nothing heard: it asks the routing table.
+            // This sends nothing: it reads the routing table.
             let probe = UdpSocket::bind(any).context(step)?;
             probe.connect(peer).context(step)?;
             probe.local_addr().context(step)?.ip()
@@ -206,7 +206,7 @@ fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocke
     UdpSocket::bind((address, 0)).context(|| format!("binding to {address}"))
 }
 
-/// The minimum RTT, if there was one.
+/// Return the minimum RTT, ms, if there is one.
 fn min_rtt_ms(result: &SenderResult) -> Option<f64> {
     (result.min_rtt != TimeSpan::MAX).then(|| result.min_rtt.as_millis_f64())
 }
@@ -237,7 +237,7 @@ fn say_summary(summary: &Value, json: bool, words: impl FnOnce(&mut String)) {
     say(&mut std::io::stdout(), &text);
 }
 
-/// A congestion window in words; schemes that only pace have none.
+/// Format the cwnd in words; schemes that only pace have none.
 fn window(bytes: u64) -> String {
     if bytes == u64::MAX {
         "no window limit".into()
@@ -246,10 +246,10 @@ fn window(bytes: u64) -> String {
     }
 }
 
-/// Receive flows. The exit status.
+/// Receive flows. Return the exit status.
 ///
 /// # Errors
-/// An address that cannot be listened on, and whatever the socket meets.
+/// An address that cannot be listened at; errors of the socket.
 pub fn receiver(job: ReceiverJob) -> Result<i32> {
     interruptible(|interruption| receive(&job, interruption))
 }
@@ -328,7 +328,7 @@ fn receiver_words(flow: &Served) -> String {
     )
 }
 
-/// What did not count, if anything.
+/// Format the numbers of datagrams that did not count, if any.
 fn refused(result: &ReceiverResult) -> String {
     let mut text = String::new();
     if result.rejected > 0 {
@@ -369,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Those of a simulated flow, ns-3's own headers and sums that wrap included.
+    /// Limits of a simulated flow, including ns-3's own headers and sums that wrap.
     #[test]
     fn a_flow_has_the_limits_of_a_simulated_one() {
         for flow in [

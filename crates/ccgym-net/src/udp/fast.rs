@@ -1,21 +1,21 @@
-//! The two datagrams that every packet needs, written and read by hand: the bytes that generated code writes, without its
-//! allocations (`make bench BENCH=udp_loopback`). Reading takes what is written here; all else is left to generated code.
+//! Hand-written code for the two frequent datagrams: the same bytes as generated code, without its
+//! allocations (`make bench BENCH=udp_loopback`). It reads only the form that it writes; generated code reads the rest.
 
 use ccgym_core::packet::MAX_ACK_RANGES;
 
 use super::codec::Token;
 
-/// Keys of the envelope's fields: number and wire type.
+/// Keys of the envelope's fields: field number and wire type.
 const TOKEN_HIGH: u8 = (1 << 3) | 1;
 const TOKEN_LOW: u8 = (2 << 3) | 1;
 const DATA: u8 = (7 << 3) | 2;
 const ACK: u8 = (8 << 3) | 2;
-/// Where the kind's key stands behind the length of the whole and the token, then its length, then its fields.
+/// Offset of the kind's key, after the total length and the token; then the kind's length and fields.
 const KIND: usize = 19;
 const FIELDS: usize = KIND + 2;
-/// An Ack takes 111 bytes at most, so that each length is one byte.
+/// Max bytes of a datagram: an Ack has at most 111, so each length fits in one byte.
 const ROOM: usize = 127;
-/// Number of the ranges in an Ack.
+/// Field number of the ranges in an Ack.
 const RANGES: usize = 4;
 
 /// The fields of a Data or an Ack by their number in `proto/datagram.proto`.
@@ -23,7 +23,7 @@ const RANGES: usize = 4;
 pub(super) struct Plain {
     pub is_ack: bool,
     pub fields: [u64; 8],
-    /// Field 4 of an Ack, of which so many are given.
+    /// Field 4 of an Ack; `range_values` of them are used.
     pub ranges: [u32; 2 * MAX_ACK_RANGES],
     pub range_values: usize,
 }
@@ -71,7 +71,7 @@ pub(super) fn write(out: &mut Vec<u8>, token: Token, plain: &Plain) {
     out.extend_from_slice(&bytes[..used]);
 }
 
-/// Read one of the two; `None` if it is anything else, or not as it is written here.
+/// Decode a Data or an Ack; `None` if it is another kind or not in the form written here.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Option<(Token, Plain)> {
     let length = usize::from(*bytes.first()?);

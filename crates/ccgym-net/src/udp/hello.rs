@@ -1,4 +1,4 @@
-//! What a flow asks of its receiver, and the handshake by which it asks.
+//! A flow's request to its receiver, and the handshake.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,16 +18,16 @@ use super::socket::{is_refusal, overhead, prepare, wait};
 use crate::error::{Context, Error, Result};
 use crate::Clock;
 
-/// A Hello is at least this long: its answer, with a refusal in words, is not.
+/// Min bytes of a Hello: no less than its answer with a refusal.
 const HELLO_BYTES: usize = 240;
-/// Max length of a refusal in bytes.
+/// Max bytes of a refusal.
 pub(super) const REFUSAL_BYTES: usize = 120;
-/// Wait before a Hello is repeated, doubling each time …
+/// Time until the first repetition of a Hello; it doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// … up to this.
+/// Max time until a repetition.
 const LONGEST_WAIT: Duration = Duration::from_millis(1600);
 
-/// The Hello of flow `flow`: what `spec` asks of its receiver.
+/// Encode the Hello of flow `flow` with the settings that `spec` requests of the receiver.
 fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
     let mut message = datagram::Hello {
         version: VERSION,
@@ -43,7 +43,7 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
         parameters: String::new(),
         cookie,
     };
-    // A scheme that the registry does not make has no part at the receiver.
+    // A scheme that the registry does not know has no receiver side.
     if create(&spec.scheme, &spec.params).is_ok_and(|mut cca| cca.receiver_side().is_some()) {
         message.scheme.clone_from(&spec.scheme);
         message.parameters = Value::Object(spec.params.clone()).to_string();
@@ -53,7 +53,7 @@ fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// The receiver that a Hello asks for.
+/// Return the receiver configuration of a Hello.
 pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
     ReceiverConfig {
         policy: AckPolicy { every: hello.ack_every, max_delay: TimeSpan(hello.ack_delay_ns) },
@@ -63,7 +63,7 @@ pub(super) const fn receiver_config(hello: &datagram::Hello) -> ReceiverConfig {
     }
 }
 
-/// The receiver of the scheme that a Hello names, if it names one; what is wrong if there is none.
+/// Make the receiver side of the scheme in a Hello, if it names one; else an error text.
 pub(super) fn feedback_host(hello: &datagram::Hello) -> std::result::Result<Option<Box<FeedbackHost>>, String> {
     if hello.scheme.is_empty() {
         return Ok(None);
@@ -77,10 +77,10 @@ pub(super) fn feedback_host(hello: &datagram::Hello) -> std::result::Result<Opti
     Ok(Some(Box::new(FeedbackHost::new(scheme.receiver(), u64::from(hello.packet_bytes)))))
 }
 
-/// What cannot be had on a real path, of flows that can be simulated ([`ccgym_run::RunSpec::validate`]).
+/// Check for settings that work only in the simulator, on flows that [`ccgym_run::RunSpec::validate`] accepts.
 ///
 /// # Errors
-/// Which key of the flow, and why.
+/// A key of the flow and its reason.
 pub fn check(spec: &FlowSpec) -> Result<()> {
     let error = |key: &str, found: String, expected: &str| {
         Error::of("out-of-range", format!("a flow of scheme {}, {key}", spec.scheme), found).expected(expected)
@@ -97,36 +97,36 @@ pub fn check(spec: &FlowSpec) -> Result<()> {
     Ok(())
 }
 
-/// Why the receiver at `peer` does not serve the flow, if it says so.
+/// Return the refusal of the receiver at `peer`, if the answer has one.
 pub(super) fn refusal(peer: SocketAddr, answer: &datagram::HelloAck) -> Option<Error> {
     let found = || format!("the receiver refuses: {}", printable(&answer.refusal));
     (!answer.refusal.is_empty()).then(|| Error::of("receiver-refuses", format!("handshake with {peer}"), found()))
 }
 
-/// A text of a peer, safe for a terminal: characters that are not printable are escaped.
+/// Escape unprintable characters in a peer's text, so that a terminal can show it.
 pub(super) fn printable(text: &str) -> String {
     let quotes = |c: &char| matches!(c, '"' | '\'' | '\\');
     text.chars().map(|c| if quotes(&c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
 }
 
-/// A flow's socket after the handshake.
+/// Socket of a flow after the handshake.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) socket: UdpSocket,
     pub(super) token: Token,
     /// Bytes of IP and UDP headers.
     pub(super) overhead: u32,
-    /// Datagrams refused so far.
+    /// Number of refused datagrams.
     pub(super) rejected: u64,
     pub(super) peer: SocketAddr,
 }
 
 impl Connection {
-    /// Connect `socket`, which is bound to an address of the path, to the receiver at `peer`, for flow number `flow` of
-    /// its run, which `spec` describes. Repeats the Hello until it is answered or `deadline` is over.
+    /// Connect `socket`, bound to an address of the path, to the receiver at `peer`, for flow number `flow` of the run, which
+    /// `spec` describes. Repeat the Hello until an answer or `deadline`.
     ///
     /// # Errors
-    /// As [`check`]; which step stalled, and why; what the receiver says if it refuses.
+    /// As [`check`]; a failed step with its reason; a refusal of the receiver.
     pub fn open(socket: UdpSocket, peer: SocketAddr, spec: &FlowSpec, flow: u32, deadline: Duration) -> Result<Self> {
         check(spec)?;
         let step = || format!("handshake with {peer}");
@@ -143,7 +143,7 @@ impl Connection {
             if again <= clock.now() {
                 match connection.socket.send(&bytes) {
                     Ok(_) => {}
-                    // The answer to an earlier one.
+                    // The error answers an earlier Hello.
                     Err(e) if is_refusal(&e) => {
                         refusals += 1;
                         let _ = connection.socket.send(&bytes);
@@ -168,7 +168,7 @@ impl Connection {
                 }
                 if !answer.cookie.is_empty() {
                     bytes = hello(spec, flow, token, answer.cookie);
-                    // At once, but only once: a receiver that never stops sending cookies is not asked faster than one that does not answer.
+                    // Send at once, but only once: a receiver that always sends cookies gets no more Hellos than a silent one.
                     if !proven {
                         (proven, again) = (true, clock.now());
                     }
@@ -185,7 +185,7 @@ impl Connection {
             .hint(format!("start one there, of the same version: ccgym receiver --listen {peer}")))
     }
 
-    /// Read what came; the answer to our Hello if it is among it.
+    /// Read arrivals. Return the answer to our Hello if there is one.
     fn take_answer(&mut self, refusals: &mut u32) -> Result<Option<datagram::HelloAck>> {
         let mut room = [0; 2048];
         loop {
@@ -246,7 +246,7 @@ mod tests {
         let sprout = of(r#"{"scheme": "sprout", "params": {"forecast": "ewma"}}"#);
         assert_eq!((sprout.scheme.as_str(), sprout.parameters.as_str()), ("sprout", r#"{"forecast":"ewma"}"#));
         assert!(feedback_host(&sprout).unwrap().is_some());
-        // What a stranger may ask for.
+        // Requests that unknown senders can make.
         for (scheme, parameters) in [("cubic", ""), ("sprotu", ""), ("sprout", "[]"), ("sprout", r#"{"forecast": 3}"#)]
         {
             let hello = datagram::Hello { scheme: scheme.into(), parameters: parameters.into(), ..sprout.clone() };

@@ -1,19 +1,19 @@
-//! Sender and receiver over UDP: the machines of `ccgym-core`, driven by sockets and the machine's clock.
+//! Sender and receiver over UDP: the transport of `ccgym-core`, driven by sockets and the machine's clock.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`datagram`] | the datagrams as code generated from `proto/datagram.proto` |
-//! | [`codec`] | datagrams to bytes and back, and what of them is refused |
-//! | `fast` | the two datagrams that every packet needs, by hand |
+//! | [`datagram`] | datagrams, code generated from `proto/datagram.proto` |
+//! | [`codec`] | encoding and decoding of datagrams, with checks |
+//! | `fast` | hand-written code for the two frequent datagrams |
 //! | `cookie` | proof that a sender receives at its address |
-//! | [`hello`] | what a flow asks of its receiver, and the handshake |
-//! | [`sender`] | one flow's sending end |
-//! | [`receiver`] | one or several flows' receiving end |
+//! | [`hello`] | a flow's request to its receiver, and the handshake |
+//! | [`sender`] | sending endpoint of one flow |
+//! | [`receiver`] | receiving endpoint of one or several flows |
 //! | [`endpoint`] | `ccgym sender` and `ccgym receiver` |
 
 pub mod codec;
 mod cookie;
-/// Generated from `proto/datagram.proto`, which says what the fields mean; `make docs` renews it.
+/// Generated from `proto/datagram.proto`, which documents the fields; `make docs` updates it.
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::module_inception)]
 #[path = "datagram_pb.rs"]

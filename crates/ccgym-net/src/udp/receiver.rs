@@ -1,4 +1,4 @@
-//! The receiving endpoint: the receiver machines of one or several flows behind one socket.
+//! The receiving endpoint: the receivers of one or several flows behind one socket.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -21,80 +21,80 @@ use crate::error::{Context, Result};
 use crate::system::precise_timers;
 use crate::Clock;
 
-/// Max wait, so that a request to halt is seen.
+/// Max wait between checks of `halt`.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
-/// This number of flows may have shaken hands without having sent data; then the oldest is forgotten. They do not count
-/// against the number of flows that is served: that takes data.
+/// Max flows after the handshake without data; beyond it the oldest is removed. They do not count against the max number
+/// of flows: only flows with data do.
 const MAX_WAITING: usize = 64;
-/// A flow with more gaps than this among its segments is refused: each takes 16 bytes and the time to sort it in. A window of
-/// 100,000 packets that loses every tenth has 10,000.
+/// Max gaps among a flow's segments; with more it is refused. Each gap takes 16 bytes and time to sort. A window of
+/// 100,000 packets with a loss of 10% has 10,000.
 pub const MOST_GAPS: usize = 16_384;
 
-/// What a receiver is to do.
+/// Task of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverTask {
     /// The run's clock.
     pub clock: Clock,
-    /// Spacing of the series; zero: none.
+    /// Interval between samples; zero: none.
     pub step: TimeSpan,
-    /// When the run ends: what arrives later does not count, and the receiver returns.
+    /// End of the run: later arrivals do not count, and the receiver returns.
     pub end: Timestamp,
-    /// Set to return now.
+    /// True: return now.
     pub halt: Arc<AtomicBool>,
-    /// Serve this number of flows, then refuse.
+    /// Number of flows to serve; further ones are refused.
     pub flows: usize,
 }
 
-/// What one flow's receiver counted.
+/// Counts of one flow's receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Served {
-    /// Index that the sender gave the flow.
+    /// Index of the flow, set by the sender.
     pub flow: u32,
-    /// Where it came from.
+    /// Address of the sender.
     pub peer: SocketAddr,
     /// Packets and bytes.
     pub received: Received,
-    /// Packets that the sender says it sent; `None` if it never said that it was done.
+    /// Packets that the sender reports as sent; `None` if it did not close the flow.
     pub sent_packets: Option<u64>,
-    /// First and last arrival; [`Timestamp::NEVER`] and zero if there was none.
+    /// First arrival; [`Timestamp::NEVER`] if there was none.
     pub first: Timestamp,
-    /// See `first`.
+    /// Last arrival; zero if there was none.
     pub last: Timestamp,
-    /// Packets that arrived with congestion-experienced.
+    /// Packets that arrived with a congestion-experienced mark.
     pub ce_packets: u64,
-    /// Why the receiver ended it, if it did.
+    /// Reason if the receiver ended the flow.
     pub refused: Option<String>,
 }
 
-/// What a receiver leaves behind.
+/// Result of a receiver.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReceiverResult {
     /// Sum over all flows.
     pub received: Received,
-    /// Wire bytes that had arrived at each multiple of the step, copies included.
+    /// Wire bytes received by each multiple of the step, copies included.
     pub received_bytes: Vec<u64>,
-    /// Payload bytes that had arrived for the first time.
+    /// Payload bytes received by then, without copies.
     pub received_unique_bytes: Vec<u64>,
-    /// Payload bytes that could be read: those without a gap before them.
+    /// Payload bytes received in order by then.
     pub read_bytes: Vec<u64>,
-    /// Datagrams that did not decode, carried another token or came from elsewhere.
+    /// Datagrams that did not decode, carried another token or came from another address.
     pub rejected: u64,
-    /// Datagrams that the kernel dropped since the receiver did not fetch them in time: the machine is too slow.
+    /// Datagrams that the kernel dropped because the receiver read too late: the machine is too slow.
     pub overflowed: u64,
-    /// Each flow that sent data.
+    /// Flows that sent data.
     pub flows: Vec<Served>,
 }
 
-/// How long a receiver serves. What [`run_receiver`] does is the default.
+/// Rules for ending flows and the receiver. The default is that of [`run_receiver`].
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// Return when as many flows as may be served have come and gone.
+    /// Return after the max number of flows have ended.
     pub once: bool,
-    /// A flow that is over makes room for another.
+    /// True: accept a new flow in place of one that ended.
     pub again: bool,
-    /// A flow from which nothing came for this long is over.
+    /// Time without arrivals that ends a flow.
     pub idle: TimeSpan,
-    /// Spacing of the calls to the observer; zero: none.
+    /// Interval between calls of the observer; zero: none.
     pub report: TimeSpan,
 }
 
@@ -104,13 +104,13 @@ impl Default for Service {
     }
 }
 
-/// What an observer of a receiver is told.
+/// Event for an observer of a receiver.
 pub enum Event<'a> {
-    /// A flow begins: its first data has come.
+    /// First data of a flow.
     Began(&'a Served),
-    /// Some time has passed.
+    /// A regular report on all flows with data.
     Goes(Timestamp, &'a [&'a Served]),
-    /// A flow is over.
+    /// End of a flow.
     Ended(&'a Served),
 }
 
@@ -119,7 +119,7 @@ pub fn run_receiver(socket: UdpSocket, task: ReceiverTask) -> Result<ReceiverRes
     serve(socket, task, Service::default(), &mut |_| ())
 }
 
-/// The same, with a say in when to return, and an observer.
+/// Serve flows with rules for the end, and an observer.
 pub fn serve(
     socket: UdpSocket,
     task: ReceiverTask,
@@ -149,19 +149,19 @@ pub fn serve(
     Ok(server.finish())
 }
 
-/// A flow that is served, or will be.
+/// A flow after its Hello.
 struct Flow {
     token: Token,
     header: u32,
     packet_size: u32,
     receiver: Receiver,
-    /// Of schemes that have a half at the receiver.
+    /// Receiver side of the scheme, if it has one.
     half: Option<Box<FeedbackHost>>,
-    /// The machine's clock: no event is earlier.
+    /// Clock of the receiver: no event is earlier.
     now: Timestamp,
-    /// When something last came, further Hellos apart.
+    /// Last arrival, later Hellos not included.
     heard: Timestamp,
-    /// Whether data has come: then it has a place.
+    /// True if data arrived: the flow counts against the max.
     begun: bool,
     over: bool,
     series: ReceiverSeries,
@@ -210,7 +210,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Handle what came `index`-th, at its own time.
+    /// Handle arrival `index` at its own time.
     #[inline]
     fn take_arrival(&mut self, arrivals: &RxBatch, index: usize) {
         let Some((incoming, at)) = arrivals.get(index, Timestamp::ZERO) else { return };
@@ -253,7 +253,7 @@ impl Server<'_> {
         if flow.receiver.segment_gaps() >= MOST_GAPS {
             return self.give_up(i);
         }
-        // What the machine wanted to do before this came.
+        // First run the receiver's timer if it was due before this arrival.
         if flow.next_timeout() <= at {
             flow.fire(at, overhead, &mut self.departures);
         }
@@ -270,7 +270,7 @@ impl Server<'_> {
             }
             _ => flow.receiver.on_data_into(at, &packet, &mut ack),
         };
-        // A packet shorter than its header is all header.
+        // Count at least the header's bytes, even for a shorter packet.
         packet.size = packet.size.max(flow.header);
         flow.served.received.count(&packet, arrival.new, flow.header);
         flow.series.arrived(at, &packet, arrival.new, flow.header, flow.receiver.is_reliable());
@@ -298,7 +298,7 @@ impl Server<'_> {
         due
     }
 
-    /// Flows that are over leave: with places if those are wanted or counted, without at once.
+    /// Remove flows that ended: those with data only if the service needs it, those without always.
     #[cold]
     fn dismiss(&mut self, now: Timestamp) {
         let leave = self.service.again || self.service.once;
@@ -322,7 +322,7 @@ impl Server<'_> {
         }
     }
 
-    /// Places that are taken.
+    /// Return the number of flows that count against the max.
     fn places(&self) -> usize {
         if self.service.again {
             self.flows.iter().filter(|f| f.begun).count()
@@ -331,13 +331,13 @@ impl Server<'_> {
         }
     }
 
-    /// Why no further flow is served.
+    /// Return the reason to refuse further flows, if any.
     fn full(&self) -> Option<String> {
         let (max, plural) = (self.task.flows, if self.task.flows == 1 { "" } else { "s" });
         (self.places() >= max).then(|| format!("it serves {max} flow{plural}, and has as many"))
     }
 
-    /// The first packets of flow `i`: data takes a place. Whether there is one.
+    /// Handle the first packets of flow `i`: data makes it count against the max. False if the max is reached.
     #[cold]
     fn begin(&mut self, i: usize, number: u64) -> bool {
         if let Some(refusal) = self.full() {
@@ -353,7 +353,7 @@ impl Server<'_> {
         true
     }
 
-    /// Flow `i` asks for more than it can have.
+    /// End flow `i` because of too many gaps.
     #[cold]
     fn give_up(&mut self, i: usize) -> bool {
         let why = format!("the flow has {MOST_GAPS} gaps, and no more are kept");
@@ -377,7 +377,7 @@ impl Server<'_> {
         let (mut refusal, mut cookie) = (String::new(), Vec::new());
         if self.find(token, from).is_none() {
             if self.flows.iter().any(|f| f.token == token) {
-                // The token of a flow from elsewhere: the sender should not know it.
+                // The token of a flow from another address: the sender should not know it.
                 return false;
             }
             if hello.version != VERSION {
@@ -389,11 +389,11 @@ impl Server<'_> {
             }
         }
         let taken = refusal.is_empty();
-        // Nothing is amplified: a Hello that is shorter than its answer has none.
+        // No amplification: no answer longer than its Hello.
         self.answer(token, from, refusal, cookie, long) && taken
     }
 
-    /// Answer unless that takes more than `max` bytes; whether it did.
+    /// Answer unless that takes more than `max` bytes. True if it answered.
     fn answer(&mut self, token: Token, to: SocketAddr, refusal: String, cookie: Vec<u8>, max: usize) -> bool {
         let mut answer = datagram::HelloAck {
             version: VERSION,
@@ -414,7 +414,7 @@ impl Server<'_> {
         fits
     }
 
-    /// Be ready for a flow whose address is proved, or say why not.
+    /// Add a flow with a verified address. Errors: a refusal.
     fn admit(&mut self, token: Token, from: SocketAddr, at: Timestamp, hello: &datagram::Hello) -> Result<(), String> {
         if let Some(refusal) = self.full() {
             return Err(refusal);
@@ -480,7 +480,7 @@ impl Server<'_> {
 }
 
 impl Flow {
-    /// The machine's timer has come.
+    /// Run the due timer.
     #[cold]
     fn fire(&mut self, now: Timestamp, overhead: u32, departures: &mut TxBatch) {
         self.now = now.max(self.now);
@@ -501,7 +501,7 @@ impl Flow {
     #[inline]
     fn next_timeout(&self) -> Timestamp {
         match &self.half {
-            // What is over is not sent to.
+            // Send nothing to a sender that closed the flow.
             Some(_) if self.over => Timestamp::NEVER,
             Some(half) => half.next_timeout(),
             None => self.receiver.next_timeout(),
@@ -522,7 +522,7 @@ impl Flow {
 }
 
 impl ReceiverResult {
-    /// Add what a flow received until `end`.
+    /// Add the counts of a flow until `end`.
     fn take(&mut self, flow: &Flow, end: Timestamp) {
         let of = &flow.served.received;
         self.received.packets += of.packets;

@@ -1,13 +1,13 @@
-//! The sending endpoint: the transport machine of the simulator over a socket.
+//! The sending endpoint: the transport of the simulator over a socket.
 //!
-//! The machine lives in the time at which things happened, not in the time at which this process got round to them:
-//! acknowledgements are handled at their arrival in the kernel, timers and pacing releases when they were due, in
-//! that order, and what the window allows then leaves. A process wakes up some tens of microseconds late, and
-//! perhaps after the next release was due: those packets then leave together, and the rate holds. What was due more
-//! than four milliseconds ago (a turn of the scheduler) counts as due then: a stall is not made up for in one burst.
+//! The transport's clock shows the time of each event, not the time at which this process handles it:
+//! acknowledgements are handled at their arrival in the kernel, timers and pacing releases at their due times, in
+//! order of time; then the packets that the window allows are sent. A process wakes up some tens of microseconds late,
+//! maybe after the next release was due: those packets are sent together, and the rate is kept. An event that was due
+//! more than four milliseconds ago (a scheduler's time slice) counts as due then: no burst makes up for a longer stall.
 //!
-//! What the kernel does not take at once waits, and the machine sends nothing more until it has: that wait looks to it
-//! like delay on the path.
+//! Packets that the kernel does not take at once wait, and the transport sends no more until they are gone: this wait
+//! counts as delay on the path.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -33,72 +33,72 @@ use crate::steer::Steering;
 use crate::system::{precise_timers, set_option};
 use crate::Clock;
 
-/// Max wait, so that a request to halt is seen.
+/// Max wait between checks of `halt`.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
-/// Wait for a socket that takes nothing, if it does not report that it does again.
+/// Max wait for a socket that does not report when it is writable again.
 const RETRY: TimeSpan = TimeSpan::from_millis(1);
-/// What is due this soon is waited for awake: going to sleep and back takes as long.
+/// Max wait without sleeping: sleep and wake-up take as long.
 const AWAKE: TimeSpan = TimeSpan::from_micros(5);
-/// What was missed by more is done as if missed by this.
+/// Max age of a due event; an older one counts as this old.
 const CATCH_UP: TimeSpan = TimeSpan::from_millis(4);
 
-/// One flow to run.
+/// Task of a sender: one flow.
 pub struct SenderTask {
     /// Index of the flow.
     pub flow: u32,
-    /// Its description; `start` and `stop` of it are not looked at.
+    /// Description of the flow; `start` and `stop` in it are not used.
     pub spec: FlowSpec,
-    /// Its scheme.
+    /// Scheme of the flow.
     pub cca: Box<dyn CongestionControl>,
-    /// What the scheme is told; the time in it is overwritten.
+    /// Initial context of the scheme; its time is overwritten.
     pub context: InitContext,
     /// The run's clock.
     pub clock: Clock,
-    /// When the flow starts.
+    /// Start of the flow.
     pub start: Timestamp,
-    /// When it stops sending, which ends the task.
+    /// End of sending and of the task.
     pub stop: Timestamp,
-    /// Spacing of the series; zero: none.
+    /// Interval between samples; zero: none.
     pub step: TimeSpan,
-    /// The run's seed, for an application that draws.
+    /// Seed of the run, for an application that draws random numbers.
     pub seed: u64,
-    /// The environment that decides, if the scheme does not.
+    /// Environment that decides, if the scheme does not.
     pub steering: Option<Steering>,
-    /// Set to give up now.
+    /// True: return now.
     pub halt: Arc<AtomicBool>,
 }
 
-/// What a flow's sender did: ours, the kernel's TCP, or QUIC.
+/// Result of a flow's sender: our transport, the kernel's TCP, or QUIC.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SenderResult {
     /// Name of the scheme.
     pub name: String,
-    /// Counters. The kernel does not count what it took for lost: retransmissions stand there.
+    /// Counters. The kernel does not count losses: there they are the retransmissions.
     pub stats: SenderStats,
     /// Minimum RTT; [`TimeSpan::MAX`] if there was none.
     pub min_rtt: TimeSpan,
-    /// When a finite transfer was acknowledged in full; [`Timestamp::NEVER`] if it was not.
+    /// Time at which a finite transfer was acknowledged in full; [`Timestamp::NEVER`] if it was not.
     pub finished: Timestamp,
-    /// The frames of a video encoder; none of other applications.
+    /// Frames of a video encoder; empty for other applications.
     pub frames: Vec<Frame>,
-    /// Samples, one every step since the run's start, from number `first_sample` on.
+    /// Samples, one per step since the run's start, from number `first_sample` on.
     pub series: FlowSeries,
     /// Number of the first sample that is not before the flow's start.
     pub first_sample: usize,
     /// Datagrams that did not decode or carried another token.
     pub rejected: u64,
-    /// Hash over the times and numbers of all acknowledgements, as the simulator's; 0 where the transport is not ours.
+    /// Hash over times and numbers of all acknowledgements, as in the simulator; 0 for other transports.
     pub hash: u64,
-    /// More of the kernel's view, by name, at the times of the series: `ca_state`, `delivery_rate_bps`,
+    /// More data of the kernel, by name, at the times of the series: `ca_state`, `delivery_rate_bps`,
     /// `kernel_pacing_bps`, `rto_ns`, `ssthresh_packets` (infinite if not set), and for BBR `bbr_bw_bps`,
     /// `bbr_min_rtt_ns`, `bbr_pacing_gain`, `bbr_cwnd_gain`.
     pub extra: BTreeMap<String, Vec<f64>>,
-    /// Why this flow cannot run on this machine at all; absent if it ran.
+    /// Reason if this flow cannot run on this machine; absent if it ran.
     pub unavailable: Option<String>,
 }
 
 impl Default for SenderResult {
-    /// A flow that sent nothing.
+    /// Return the result of a flow that sent nothing.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -117,26 +117,26 @@ impl Default for SenderResult {
 }
 
 impl SenderResult {
-    /// A flow that cannot run on this machine.
+    /// Return the result of a flow that cannot run on this machine.
     pub fn unavailable(name: &str, reason: String) -> Self {
         Self { name: name.to_owned(), unavailable: Some(reason), ..Self::default() }
     }
 }
 
-/// A function to call at regular times while a flow runs.
+/// Interval and function to call while a flow runs.
 type Report<'a> = (TimeSpan, &'a mut dyn FnMut(Timestamp, &Sender));
 
 impl Connection {
     /// Run a flow until it stops.
     ///
     /// # Errors
-    /// The socket fails, the path cannot carry the flow's packets, or the environment that steers fails.
+    /// A failing socket or environment; packets too large for the path.
     pub fn run(self, task: SenderTask) -> Result<SenderResult> {
         self.drive(task, None)
     }
 
-    /// Run a flow until it stops or a finite transfer is complete. `report` is called about every `interval`; never if
-    /// that is zero.
+    /// Run a flow until it stops or a finite transfer is complete. Call `report` about every `interval`; never if
+    /// it is zero.
     pub(super) fn run_to_completion(
         self,
         task: SenderTask,
@@ -163,10 +163,10 @@ struct Driver {
     source: Source,
     clock: Clock,
     stop: Timestamp,
-    /// The machine's clock: no event is earlier.
+    /// Clock of the transport: no event is earlier.
     now: Timestamp,
     departures: TxBatch,
-    /// Whether the kernel has taken all that was sent.
+    /// True if the kernel took all packets.
     clear: bool,
     /// ECN bits that the socket sets.
     marking: Ecn,
@@ -241,7 +241,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Handle what came `index`-th, at its own time.
+    /// Handle arrival `index` at its own time.
     #[inline]
     fn take_arrival(&mut self, arrivals: &RxBatch, index: usize) -> Result<()> {
         let Some((incoming, at)) = arrivals.get(index, self.now) else { return Ok(()) };
@@ -256,7 +256,7 @@ impl Driver {
                 Ok((token, Message::Feedback(feedback))) if token == self.connection.token => {
                     self.take_feedback(at, &feedback)?;
                 }
-                // A Hello may be answered more than once; a receiver may refuse what it served before.
+                // A Hello can have several answers; a receiver can refuse a flow later.
                 Ok((token, Message::HelloAck(answer))) if token == self.connection.token => {
                     if let Some(error) = refusal(self.connection.peer, &answer) {
                         return Err(error);
@@ -279,7 +279,7 @@ impl Driver {
         self.take_report(at, newest, |sender| sender.on_feedback(at, feedback))
     }
 
-    /// Something that arrived at `at`, because of packet `trigger`.
+    /// Handle a report that arrived at `at` because of packet `trigger`.
     #[inline]
     fn take_report(&mut self, at: Timestamp, trigger: u64, take: impl FnOnce(&mut Sender)) -> Result<()> {
         self.advance(at)?;
@@ -291,14 +291,14 @@ impl Driver {
             self.finished = at;
         }
         self.ask(at)?;
-        // Before the next acknowledgement of a bunch, as if it had come by itself: that one is to find the window in use.
+        // Send before the next acknowledgement of the batch, as if this one came alone: the next one sees the window in use.
         if self.clear {
             self.collect(at)?;
         }
         Ok(())
     }
 
-    /// Do what was due by `until`, each at its time: timers, pacing releases, the application.
+    /// Run the events due by `until`, each at its time: timers, pacing releases, the application.
     #[inline]
     fn advance(&mut self, until: Timestamp) -> Result<()> {
         while self.clear && !self.departures.is_full() {
@@ -319,7 +319,7 @@ impl Driver {
             }
             let sent = self.collect(at)?;
             if sent == 0 && self.due() <= at {
-                break; // what is due again at once waits for the next turn
+                break; // an event due again at once waits for the next call
             }
         }
         Ok(())
@@ -330,7 +330,7 @@ impl Driver {
         self.sender.next_timeout().min(self.source.next_event())
     }
 
-    /// If the scheme waits for a decision, tell the environment, and go on with the last one meanwhile.
+    /// If the scheme waits for a decision, ask the environment and continue with the last decision.
     #[inline]
     fn ask(&mut self, now: Timestamp) -> Result<()> {
         if self.sender.awaits_decision() {
@@ -342,7 +342,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Send what window and pacing allow now. Whether there may be more to send at once.
+    /// Send the packets that window and pacing allow now. True if more can be sent at once.
     fn send(&mut self, now: Timestamp) -> Result<bool> {
         if !self.clear {
             self.clear = self.departures.flush(self.connection.socket.as_fd())?;
@@ -359,7 +359,7 @@ impl Driver {
         Ok(full && self.clear)
     }
 
-    /// Make datagrams of all that may leave at `at`. How many packets.
+    /// Make datagrams of all packets that may be sent at `at`. Return their number.
     #[inline]
     fn collect(&mut self, at: Timestamp) -> Result<u32> {
         let (token, overhead) = (self.connection.token, self.connection.overhead);
@@ -376,7 +376,7 @@ impl Driver {
         Ok(sent)
     }
 
-    /// What waits leaves with the ECN bits that it has; the rest gets others.
+    /// Send the waiting packets with the old ECN bits; then set the new ones.
     #[cold]
     fn change_marking(&mut self, ecn: Ecn) -> Result<()> {
         self.clear = self.departures.flush(self.connection.socket.as_fd())?;
@@ -385,7 +385,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Wait for an arrival, a timer, or an action; not at all if `busy`.
+    /// Wait for an arrival, a timer, or an action; return at once if `busy`.
     fn wait(&mut self, busy: bool, report: Timestamp) -> Result<()> {
         let now = self.clock.now();
         let due = if busy {
@@ -422,7 +422,7 @@ impl Driver {
         let close = datagram::Close { sent_packets: stats.sent_packets, sent_bytes: stats.sent_bytes };
         let mut bytes = Vec::new();
         encode(&mut bytes, self.connection.token, Kind::Close(close), 0);
-        // A courtesy: the receiver would notice by itself.
+        // Not required: the receiver also detects the end by itself.
         let _ = self.connection.socket.send(&bytes);
         let (series, first_sample) = self.series.finish();
         Ok(SenderResult {
@@ -440,7 +440,7 @@ impl Driver {
     }
 }
 
-/// Set the ECN bits of what the socket sends.
+/// Set the ECN bits of the socket's packets.
 #[cold]
 fn mark(connection: &Connection, ecn: Ecn) -> Result<()> {
     let (level, option) = if connection.peer.is_ipv4() {
@@ -465,7 +465,7 @@ mod tests {
     use super::super::socket::{prepare, RxBatch};
     use super::*;
 
-    /// A connection of `spec` to a receiver that runs until `halt`.
+    /// Connect a flow of `spec` to a receiver that runs until `halt`.
     fn connect(
         spec: &FlowSpec,
         clock: Clock,
@@ -480,7 +480,7 @@ mod tests {
         (Connection::open(socket, peer, spec, 0, Duration::from_secs(1)).unwrap(), thread)
     }
 
-    /// Ten acknowledgements that came together: each finds the window full, as if it had come by itself.
+    /// Ten acknowledgements that arrive together: each one sees a full window, as if it came alone.
     #[test]
     fn each_acknowledgement_of_a_bunch_finds_the_window_in_use() {
         let clock = Clock::start();
@@ -533,7 +533,7 @@ mod tests {
             wait(connection.socket.as_fd(), false, None, &clock, clock.now() + TimeSpan::from_millis(1000)).unwrap();
             assert_eq!(arrivals.receive(connection.socket.as_fd(), &clock).unwrap(), 1);
             let (incoming, at) = arrivals.get(0, Timestamp::ZERO).unwrap();
-            // Kernel time stamps on our clock: the answer came after the packet left, and before we looked.
+            // Kernel time stamps on our clock: the answer arrived after the packet was sent and before we read it.
             assert!(sent <= at && at <= arrivals.now() && incoming.arrived_ns > 0, "{sent:?} {at:?}");
             let Ok((_, Message::Ack(ack))) = decode(incoming.bytes, 28) else { panic!() };
             assert_eq!((ack.trigger, ack.ce_total), (number, number.div_ceil(2) as u32));

@@ -1,4 +1,4 @@
-//! A UDP socket as both endpoints use it: large buffers, arrival times from the kernel, batches of datagrams, waiting.
+//! The UDP socket of both endpoints: large buffers, arrival times from the kernel, batches of datagrams, waiting.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -16,20 +16,20 @@ use crate::system::signals::wait_for;
 use crate::system::{get_option, set_option};
 use crate::Clock;
 
-/// Socket buffers asked for, in bytes: 80 ms at 1 Gbit/s, as the kernel counts.
+/// Bytes of a socket buffer to request: 80 ms at 1 Gbit/s, as the kernel counts.
 const BUFFER: usize = 16 << 20;
-/// A batch of datagrams holds as much as one IP packet could.
+/// Max bytes of a received batch: those of an IP packet.
 const SLOT: usize = 65_536;
-/// Buffers are set apart by an odd number of cache lines, so that they do not share cache sets.
+/// Distance of receive buffers: an odd number of cache lines, so that they do not share cache sets.
 const STRIDE: usize = SLOT + 27 * 64;
-/// Datagrams or batches taken by one call.
+/// Max datagrams or batches per receive call.
 const BATCH: usize = 32;
 /// Max datagrams in a batch: the kernel's limit since Linux 4.18.
 const MAX_SEGMENTS: usize = 64;
-/// Max bytes in a batch: what an IP packet holds.
+/// Max bytes in a batch, so that it fits in an IP packet.
 const MAX_BATCH_BYTES: usize = 65_000;
 
-/// Bytes of the IP and UDP headers before a datagram to or from `ip`.
+/// Return the bytes of the IP and UDP headers of a datagram to or from `ip`.
 pub const fn overhead(ip: &IpAddr) -> u32 {
     if ip.is_ipv4() {
         28
@@ -38,10 +38,10 @@ pub const fn overhead(ip: &IpAddr) -> u32 {
     }
 }
 
-/// Two readings of a clock less far apart than this count as one.
+/// Max time between two clock readings that count as simultaneous.
 const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
 
-/// Make a socket ready for a flow: it never blocks, and has large buffers, beyond the system's limit if we may, else up to
+/// Prepare a socket for a flow: non-blocking, with large buffers, above the system's limit if permitted, else up to
 /// it.
 pub fn enlarge(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
@@ -55,7 +55,7 @@ pub fn enlarge(socket: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
-/// Make a socket ready for our own endpoints. Traffic class and batches are used as far as the kernel has them.
+/// Prepare a socket for our own endpoints. Use traffic class and batches if the kernel supports them.
 pub fn prepare(socket: &UdpSocket) -> Result<()> {
     enlarge(socket)?;
     let step = || "preparing a UDP socket".to_owned();
@@ -67,28 +67,28 @@ pub fn prepare(socket: &UdpSocket) -> Result<()> {
         (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
     };
     set_option(fd, level, class, 1).context(step)?;
-    // A packet must not be fragmented behind the path's back.
+    // The path must see whole packets: no fragments.
     set_option(fd, level, discover, probe).context(step)?;
     // Since Linux 5.0.
     let _ = set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(())
 }
 
-/// Datagrams that the kernel has dropped at a socket: its buffer was full, or a filter refused them.
+/// Return the number of datagrams that the kernel dropped at a socket: its buffer was full, or a filter refused them.
 pub fn kernel_drops(socket: BorrowedFd<'_>) -> u32 {
     const DROPS: usize = 8 * 4;
     let mut info = [0; 64];
-    // Since Linux 4.12; without it nothing is known.
+    // Since Linux 4.12; 0 before it.
     let filled = get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info);
     filled.ok().and_then(|info| info.get(DROPS..)?.first_chunk().copied()).map_or(0, u32::from_ne_bytes)
 }
 
-/// What arrives.
+/// Received datagrams.
 pub struct RxBatch {
     inbox: Inbox,
-    /// The clock after the last call.
+    /// Clock after the last call.
     now: Timestamp,
-    /// `CLOCK_REALTIME` at the same moment.
+    /// `CLOCK_REALTIME` at the same time.
     wall_ns: u64,
 }
 
@@ -99,11 +99,11 @@ impl Default for RxBatch {
 }
 
 impl RxBatch {
-    /// Take what has arrived; how many to [`RxBatch::get`].
+    /// Receive without waiting. Return the number of items for [`RxBatch::get`].
     pub fn receive(&mut self, socket: BorrowedFd<'_>, clock: &Clock) -> Result<usize> {
         let count = match self.inbox.receive(socket) {
             Ok(count) => count,
-            // Nothing; or the peer's machine says that nothing listens there now, which is a loss like any other.
+            // No datagram; or a refusal of the peer's machine because its port is closed, which counts as a loss.
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
             Err(e) if is_refusal(&e) => 0,
             Err(e) => return Err(e).context(|| "receiving datagrams".into()),
@@ -115,7 +115,7 @@ impl RxBatch {
         Ok(count)
     }
 
-    /// Read both clocks at the same moment: again if something came between.
+    /// Read both clocks at the same time; repeat if the thread was interrupted between them.
     fn read_both(&mut self, clock: &Clock) {
         for _ in 0..10 {
             // The clock exists on every Linux; it cannot fail.
@@ -128,22 +128,22 @@ impl RxBatch {
         }
     }
 
-    /// The clock after the last call of [`RxBatch::receive`].
+    /// Return the clock after the last call of [`RxBatch::receive`].
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// What came `index`-th, and when it came, not before `earliest`, which is not later than now.
+    /// Return item `index` with its arrival time, at least `earliest`, which must not be later than now.
     pub fn get(&self, index: usize, earliest: Timestamp) -> Option<(Incoming<'_>, Timestamp)> {
         let incoming = self.inbox.get(index)?;
-        // The kernel stamps by another clock, which may be set while we run: only the age counts.
+        // The kernel stamps with another clock, which can be set at any time: only the age counts.
         let age = if incoming.arrived_ns == 0 { 0 } else { self.wall_ns.saturating_sub(incoming.arrived_ns) };
         let at = self.now - TimeSpan(age);
         Some((incoming, at.max(earliest)))
     }
 }
 
-/// Whether the peer's machine answered that the port is closed, or that there is no way there.
+/// True if the peer's machine answered that the port is closed, or the network that the host is unreachable.
 pub fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error().map(Errno::from_raw),
@@ -151,14 +151,14 @@ pub fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// What leaves: datagrams that wait for one call, neighbors of equal size and address as batches.
+/// Datagrams to send with one call; neighbors of equal size and address form batches.
 pub struct TxBatch {
     bytes: Vec<u8>,
     batches: Vec<GsoBatch>,
     outgoing: Outgoing,
-    /// Batches that the kernel has taken.
+    /// Number of batches that the kernel took.
     sent: usize,
-    /// Whether the kernel cuts batches for this socket.
+    /// True if the kernel segments batches for this socket (GSO).
     cuts: bool,
 }
 
@@ -169,12 +169,12 @@ impl Default for TxBatch {
 }
 
 impl TxBatch {
-    /// Whether something waits.
+    /// True if no datagram waits.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Whether it is time to hand over.
+    /// True if [`TxBatch::flush`] should be called now.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= 1 << 18
     }
@@ -201,15 +201,15 @@ impl TxBatch {
         self.batches.push(GsoBatch { start, end, segment: (end - start).max(1), to });
     }
 
-    /// Hand over all that waits. Whether the kernel took it; else the rest waits until the socket is writable, with
-    /// nothing lost. What the kernel has no memory for, or what a closed port refused, is gone, as on any path.
+    /// Send all waiting datagrams. False: the kernel did not take all; the rest waits until the socket is writable,
+    /// without losses. Datagrams without kernel memory, or refused by a closed port, are lost, as on any path.
     pub fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<bool> {
         while self.sent < self.batches.len() {
             match self.outgoing.send(socket, &self.bytes, &self.batches[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The answer to an earlier datagram; asking clears it.
+                // The error answers an earlier datagram; reading it clears it.
                 Err(e) if is_refusal(&e) => self.retry_once(socket),
                 Err(e) => self.cope(e)?,
             }
@@ -220,7 +220,7 @@ impl TxBatch {
         Ok(true)
     }
 
-    /// After a refusal: once more, then on with the next.
+    /// Send a batch again after a refusal, then skip it.
     fn retry_once(&mut self, socket: BorrowedFd<'_>) {
         let one = &self.batches[self.sent..=self.sent];
         let _ = self.outgoing.send(socket, &self.bytes, one);
@@ -233,7 +233,7 @@ impl TxBatch {
         let bytes = batch.end - batch.start;
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ENOBUFS | Errno::ENOMEM) => self.sent += 1,
-            // No batches on this device (it cannot check-sum) or in this kernel.
+            // No batches on this device (it cannot compute checksums) or in this kernel.
             Some(Errno::EIO | Errno::EINVAL) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) if bytes > batch.segment => self.uncouple(),
             Some(Errno::EMSGSIZE) => {
@@ -246,7 +246,7 @@ impl TxBatch {
         Ok(())
     }
 
-    /// Send one by one from here on.
+    /// Send single datagrams from now on.
     pub fn uncouple(&mut self) {
         self.cuts = false;
         let mut single = Vec::new();
@@ -260,7 +260,7 @@ impl TxBatch {
     }
 }
 
-/// Wait until `socket` is readable (writable too, if `write`), `other` is readable, or `due`. Whether `other` is.
+/// Wait until `socket` is readable (writable too, if `write`), `other` is readable, or `due`. True if `other` is.
 pub(super) fn wait(
     socket: BorrowedFd<'_>,
     write: bool,

@@ -40,13 +40,13 @@ fn a_packet_has_its_wire_bytes_exactly() {
             } else {
                 assert!(shortest.is_none(), "{size} bytes became {whole} though {shortest:?} are possible");
             }
-            // A longer datagram carries the size that the sender counts; a handshake carries none.
+            // A longer datagram includes the size that the sender counts; a handshake does not.
             let size = if number == HANDSHAKE { whole } else { size };
             assert_eq!(decode(&out, OVERHEAD), Ok((TOKEN, Message::Data(Packet { size, ..p }))));
         }
         assert!(shortest.unwrap() < 110, "{shortest:?}");
     }
-    // TCP's SYN and ns-3's, to a byte.
+    // SYN of TCP and of ns-3, with exact sizes.
     for size in [60, 57] {
         assert_eq!(bytes_of(&packet(HANDSHAKE, size)).len() as u32 + OVERHEAD, size);
     }
@@ -76,7 +76,7 @@ fn acknowledgements_come_back() {
     }
 }
 
-/// As much as may be in one, and nothing at all; with and without padding.
+/// Feedback with max content and without any; with and without padding.
 #[test]
 fn feedback_comes_back() {
     let mut full = Feedback { sent: Timestamp(1 << 50), ce_total: u32::MAX, size: 0, ..Feedback::default() };
@@ -153,7 +153,7 @@ fn what_is_out_of_range_is_refused() {
         feedback(&[9, 2, 1], &[], 0),
         feedback(&[0; 130], &[], 0),
         feedback(&[9; 2000], &[], 0),
-        // Below zero, before the clock's start, after its own departure, too large, too many, an odd one.
+        // Below zero, before the clock's start, after its own departure, too large, too many, an odd number.
         feedback(&some, &[19, 0], 0),
         feedback(&some, &[0, 51], 0),
         feedback(&some, &[0, 20, 0, 31], 0),
@@ -176,8 +176,8 @@ fn what_is_out_of_range_is_refused() {
     }
 }
 
-/// As a fuzzer would: random bytes, and valid datagrams with bytes changed, cut, doubled or put elsewhere. What is
-/// accepted is sent again as the same.
+/// Fuzzing: random bytes, and valid datagrams with bytes changed, cut, doubled or moved. Accepted ones
+/// must encode to the same again.
 #[test]
 fn a_million_inputs_are_decoded_or_refused() {
     const COUNT: u32 = 1_000_000;
@@ -224,7 +224,7 @@ fn a_million_inputs_are_decoded_or_refused() {
             _ => continue,
         }
         let again = decode(&out, OVERHEAD).unwrap();
-        // Generated code writes the same, apart from halves of tokens that are zero.
+        // Generated code writes the same bytes, except for halves of tokens that are zero.
         if (token.0 >> 64) as u64 != 0 && token.0 as u64 != 0 {
             let read = Datagram::decode_length_delimited(&out[..]).unwrap();
             assert_eq!(read.encode_length_delimited_to_vec(), out[..=out[0].into()]);
