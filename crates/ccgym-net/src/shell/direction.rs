@@ -1,4 +1,4 @@
-//! One direction of the path: the thread that reads packets at one end and releases them at the other.
+//! One direction of the path: a thread that reads packets at one end and releases them at the other.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,21 +22,21 @@ use crate::system::act_on_time;
 use crate::system::port::Port;
 use crate::system::signals::wait_for;
 
-/// Packets read in a row before those that are due have their turn.
+/// Max packets read before due packets are released.
 const READ_AT_ONCE: usize = 32;
-/// If more packets than this leave in a millisecond (770 Mbit/s), releases are coalesced: neighbors leave as one, and
-/// not at every single packet's time. A receiver's network card would hand them over together too, and the machine has
-/// to keep up. Below, each leaves by itself, at its own time.
+/// Packets per millisecond (770 Mbit/s) above which releases are coalesced: neighbors are sent as one, not at the time of
+/// each packet. A receiver's network card would coalesce them too, and the machine must be fast enough. Below it, each
+/// packet is sent at its own time.
 const COALESCE_ABOVE: usize = 64;
-/// Coalesced releases are this far apart, in nanoseconds.
+/// Interval of coalesced releases, nanoseconds.
 const COALESCE_INTERVAL: u64 = 50_000;
-/// Flow of a packet that belongs to none.
+/// Flow index of a packet without flow.
 const NO_FLOW: u32 = u32::MAX;
 
-/// Whether packets leave so fast that their releases are coalesced.
+/// Decides if packets are sent so fast that their releases are coalesced.
 #[derive(Clone, Copy, Default)]
 struct Coalescing {
-    /// Begin of the millisecond, and how many have left in it.
+    /// Start of the millisecond; `left` counts the packets sent in it.
     since: Timestamp,
     left: usize,
     active: bool,
@@ -44,7 +44,7 @@ struct Coalescing {
 }
 
 impl Coalescing {
-    /// `due` packets leave now.
+    /// Count `due` packets that are sent now.
     fn count(&mut self, now: Timestamp, due: usize) {
         let elapsed = now.since(self.since).0;
         if elapsed >= 1_000_000 {
@@ -56,7 +56,7 @@ impl Coalescing {
         self.released = now;
     }
 
-    /// When to release what is due at `due`.
+    /// Return the release time of packets due at `due`.
     fn release_time(&self, due: Timestamp) -> Timestamp {
         if self.active {
             due.max(self.released.saturating_add(TimeSpan(COALESCE_INTERVAL)))
@@ -66,24 +66,24 @@ impl Coalescing {
     }
 }
 
-/// When both directions end.
+/// End of both directions.
 pub(super) struct End {
     at: AtomicU64,
     event: EventFd,
 }
 
 impl End {
-    /// Not yet known.
+    /// Make an end that is not yet set.
     pub(super) fn open() -> Result<Self> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
             .context(|| "making an event descriptor".into())?;
         Ok(Self { at: AtomicU64::new(Timestamp::NEVER.0), event })
     }
 
-    /// End at `at`, or now if that has passed.
+    /// End at `at`, or now if `at` has passed.
     pub(super) fn set(&self, at: Timestamp) {
         self.at.store(at.0, Relaxed);
-        // The counter cannot overflow: this is called once or twice.
+        // The counter cannot overflow: there are only one or two calls.
         let _ = self.event.write(1);
     }
 
@@ -92,37 +92,37 @@ impl End {
     }
 }
 
-/// What a packet under way is known by.
+/// Identity of a packet under way.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
-    /// The packet as it was read.
+    /// Handle of the packet in the store.
     stored: u32,
     /// Its line in the log.
     record: u32,
-    /// Which segment of it.
+    /// Index of the segment in the packet.
     index: u16,
 }
 
-/// One direction, before and while it runs.
+/// One direction of the path.
 pub(super) struct Direction {
     pub(super) from: Arc<Port>,
     pub(super) to: Arc<Port>,
     pub(super) pipeline: Pipeline<Segment>,
     pub(super) clock: Clock,
-    /// Number of flows; 0 if all packets are of flow 0.
+    /// Number of flows; 0: all packets are of flow 0.
     pub(super) flows: u32,
-    /// Whether packets go to the receivers.
+    /// True if packets travel to the receivers.
     pub(super) uplink: bool,
     pub(super) log: Option<PacketLog>,
-    /// Spacing of the samples; zero for none.
+    /// Interval between samples; zero: none.
     pub(super) step: TimeSpan,
-    /// Packets in the bottleneck, for other threads.
+    /// Packets in the bottleneck, published for other threads.
     pub(super) backlog: Arc<AtomicU64>,
     pub(super) end: Arc<End>,
     pub(super) work: Work,
 }
 
-/// What a running direction keeps.
+/// State of a running direction.
 pub(super) struct Work {
     store: Store,
     out: Vec<Exit<Segment>>,
@@ -135,7 +135,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Nothing yet; packets under way may take this number of bytes.
+    /// Make an empty state; `packet_memory`: max bytes of packets under way.
     pub(super) fn new(packet_memory: usize) -> Self {
         let (out, queue, samples, release, coalescing, lost, refused) = Default::default();
         Self { store: Store::new(packet_memory), out, queue, samples, release, coalescing, lost, refused }
@@ -143,7 +143,7 @@ impl Work {
 }
 
 impl Direction {
-    /// Until the end; then what was recorded. If this direction fails, the other ends too.
+    /// Run until the end and return the records. If this direction fails, the other ends too.
     pub(super) fn run(self) -> Result<DirectionReport> {
         act_on_time();
         let end = Arc::clone(&self.end);
@@ -168,18 +168,18 @@ impl Direction {
         }
     }
 
-    /// Until a packet comes, one is due, or the end.
+    /// Wait for a packet, a due release, or the end.
     fn wait(&self, end: Timestamp) -> Result<()> {
         let due = self.work.coalescing.release_time(self.pipeline.next_event()).min(end);
         let timeout = self.clock.timeout(due);
         let readable = PollFlags::POLLIN;
         let mut fds = [PollFd::new(self.from.fd(), readable), PollFd::new(self.end.event.as_fd(), readable)];
-        // Once the end is known, the timeout sees to it.
+        // Once the end is set, the timeout covers it.
         let watched = if end.is_set() { 1 } else { 2 };
         wait_for(&mut fds[..watched], timeout, "packets")
     }
 
-    /// Read what has arrived; whether there may be more.
+    /// Read arrivals. True if more may be waiting.
     fn read(&mut self) -> Result<bool> {
         for _ in 0..READ_AT_ONCE {
             let received = self.from.receive(self.work.store.scratch()).context(|| "reading from a device".into())?;
@@ -189,7 +189,7 @@ impl Direction {
             if !self.clock.has_started() {
                 let ecn = ecn_of(packet);
                 let part = layout.part(packet, &offload, 0, layout.count(), ecn);
-                // Before the start nothing counts.
+                // Packets before the start are not counted.
                 let _ = send(&self.to, &part)?;
                 continue;
             }
@@ -209,7 +209,7 @@ impl Direction {
                 };
                 match stored {
                     Some(stored) => self.pipeline.enter(now, flow, size, ecn, Segment { stored, record, index }),
-                    // In the log it came and never left.
+                    // Logged as an arrival without departure.
                     None => self.work.refused += 1,
                 }
             }
@@ -217,7 +217,7 @@ impl Direction {
         Ok(true)
     }
 
-    /// Flow of a packet with these ports.
+    /// Return the flow of a packet with these ports.
     fn flow(&self, ports: Option<(u16, u16)>) -> u32 {
         if self.flows == 0 {
             return 0;
@@ -225,7 +225,7 @@ impl Direction {
         flow_of(ports, self.uplink, self.flows).unwrap_or(NO_FLOW)
     }
 
-    /// Let out what is due.
+    /// Release due packets.
     fn release(&mut self) -> Result<()> {
         let out = std::mem::take(&mut self.work.out);
         self.work.coalescing.count(self.clock.now(), out.len());
@@ -259,7 +259,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Write `count` neighboring segments from `first` on, and note when they left.
+    /// Write `count` neighboring segments from `first` on, and record their departure.
     fn send(&mut self, exits: &[Exit<Segment>], first: Segment, count: usize, ecn: ccgym_core::Ecn) -> Result<()> {
         let Some(stored) = self.work.store.get(first.stored) else { return Ok(()) };
         let part = stored.layout.part(stored.bytes(), &stored.offload, first.index, count as u16, ecn);
@@ -280,7 +280,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Take the samples that are due before or at `now`. Nothing has entered since, so that late is not wrong.
+    /// Take the samples that are due by `now`. No packet has entered since then, so late samples are correct.
     fn sample_before(&mut self, now: Timestamp) {
         if self.step == TimeSpan::ZERO {
             return;
@@ -300,7 +300,7 @@ impl Direction {
         }
     }
 
-    /// Let others know how many packets wait.
+    /// Publish the number of waiting packets to other threads.
     fn publish(&mut self) {
         if self.pipeline.chain().bottleneck.is_some() && self.clock.has_started() {
             let (packets, _) = self.pipeline.backlog(self.clock.now());
@@ -329,7 +329,7 @@ impl Direction {
     }
 }
 
-/// Write a packet; false if it was lost. A packet that the kernel does not want is lost, too.
+/// Write a packet. False if it was lost; one that the kernel rejects is lost, too.
 fn send(to: &Port, part: &Part<'_>) -> Result<bool> {
     match to.send(&part.offload, part.headers(), part.payload) {
         Ok(sent) => Ok(sent),

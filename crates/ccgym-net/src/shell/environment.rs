@@ -1,4 +1,4 @@
-//! The environment of what runs at the ends of a path.
+//! Environment variables of the programs at the ends of a path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,16 +9,16 @@ use nix::unistd::User;
 
 use crate::system::endpoints::BASE_VARIABLE as BASE;
 
-/// Labels of the shells around, the outermost first.
+/// Labels of the enclosing shells, the outermost first.
 pub const PREFIX: &str = "MAHIMAHI_SHELL_PREFIX";
-/// bash runs this before its first prompt; it then shows where the user is.
+/// A command that bash runs before its first prompt, so that the prompt shows the labels.
 const PROMPT: (&str, &str) = ("PROMPT_COMMAND", "PS1=\"${MAHIMAHI_SHELL_PREFIX}${PS1}\" PROMPT_COMMAND=");
 
-/// Variables as they are in this process.
+/// Environment variables of this process.
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// The environment that this process was started with. What Python sets for itself afterward, such as `LC_CTYPE` in the
-/// C locale, is not for others.
+/// Return the environment with which this process was started, without variables that Python sets later, such as
+/// `LC_CTYPE` in the C locale.
 pub fn inherited() -> Variables {
     let Ok(text) = fs::read("/proc/self/environ") else { return std::env::vars_os().collect() };
     let split = |entry: &[u8]| {
@@ -28,9 +28,9 @@ pub fn inherited() -> Variables {
     text.split(|&byte| byte == 0).filter_map(split).collect()
 }
 
-/// The environment at one end: as it was before, with mahimahi's variables.
+/// Return the environment at one end: the inherited one with mahimahi's variables.
 ///
-/// `label` is that of this path, for the end inside; the other end has none.
+/// `label`: that of this path, for the inside end; `None` for the other.
 pub fn at_end(inherited: Variables, base: Ipv4Addr, label: Option<&str>, user: Option<&User>) -> Variables {
     let mut variables = inherited;
     set(&mut variables, BASE, base.to_string().into());
@@ -55,7 +55,7 @@ fn set(variables: &mut Variables, name: &str, value: OsString) {
     variables.push((name.into(), value));
 }
 
-/// What runs when no command is given: the user's shell.
+/// Return the default command: the user's shell.
 pub fn user_shell(user: Option<&User>) -> String {
     match user {
         Some(user) => user.shell.to_string_lossy().into_owned(),

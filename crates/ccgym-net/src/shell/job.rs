@@ -1,4 +1,4 @@
-//! What `ccgym shell` is told: the path, what runs at its ends, and what to write down.
+//! Job of `ccgym shell`: the path, the programs at its ends, and the logs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,64 +14,64 @@ use crate::system::Placement;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellJob {
-    /// The path, a `ShellPath`. It may come from a file of the user's, so it is read in a step of its own.
+    /// The path, a `ShellPath`. It can come from a user's file, so it is parsed in a separate step.
     pub path: Value,
-    /// What errors call the path: a file name, for example.
+    /// Name of the path in errors, such as a file name.
     pub origin: String,
-    /// Files of the traces that the path names.
+    /// Trace files of the path.
     #[serde(default)]
     pub traces: BTreeMap<String, PathBuf>,
-    /// Put before the prompt, as mahimahi does: `[delay 51 ms] [link] `.
+    /// Prefix of the prompt, as in mahimahi: `[delay 51 ms] [link] `.
     pub label: String,
-    /// What runs inside; if empty, the user's shell.
+    /// Command inside; if empty, the user's shell.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Seed of losses and everything else that is random; by default a new one each time.
+    /// Seed of all random numbers; by default a new one each time.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Memory for the packets under way in each direction, bytes.
+    /// Max memory for packets under way in each direction, bytes.
     pub packet_memory: usize,
-    /// What runs at the other end.
+    /// Command at the other end.
     #[serde(default)]
     pub outside: Option<OutsideJob>,
-    /// Where the other end is: by default this machine where that is allowed.
+    /// Location of the other end: by default this machine if permitted.
     #[serde(default)]
     pub placement: Option<Placement>,
-    /// The user that the programs run as.
+    /// User that runs the programs.
     #[serde(default)]
     pub user: Option<String>,
-    /// Links that mahimahi's logs are written of.
+    /// Links with a mahimahi log.
     #[serde(default)]
     pub link_logs: Vec<LinkLogJob>,
-    /// Log of the packets of the uplink.
+    /// Packet log of the uplink.
     #[serde(default)]
     pub datalink_log: Option<PathBuf>,
-    /// Log of the packets of the downlink.
+    /// Packet log of the downlink.
     #[serde(default)]
     pub acklink_log: Option<PathBuf>,
-    /// Flows to tell apart in them, by port; 0 if all is one.
+    /// Number of flows in these logs, by port; 0: all packets are one flow.
     #[serde(default)]
     pub flows: u32,
-    /// Whether to say at the end how it went, on standard error.
+    /// True: write a summary to standard error at the end.
     #[serde(default)]
     pub summary: bool,
-    /// Groups of traces. The shell ends as soon as all traces of a group have been played once.
+    /// Groups of traces. The shell ends when all traces of one group have been played once.
     #[serde(default)]
     pub ends_with: Vec<Vec<String>>,
 }
 
-/// The elements of a path, in the order in which packets meet them.
+/// Elements of a path, in the order in which packets cross them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellPath {
-    /// What a packet from the command crosses.
+    /// Elements for packets from the command.
     pub uplink: Vec<ElementSpec>,
-    /// What a packet to the command crosses.
+    /// Elements for packets to the command.
     pub downlink: Vec<ElementSpec>,
 }
 
 impl ShellPath {
-    /// The elements of one direction.
+    /// Return the elements of one direction.
     pub fn elements(&self, direction: Direction) -> &[ElementSpec] {
         match direction {
             Direction::Uplink => &self.uplink,
@@ -84,37 +84,37 @@ impl ShellPath {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutsideJob {
-    /// Words for `/bin/sh`.
+    /// Command line for `/bin/sh`.
     pub command: String,
-    /// Where its output goes; by default to standard error.
+    /// File for its output; by default standard error.
     #[serde(default)]
     pub log: Option<PathBuf>,
-    /// The TCP or UDP port that it opens; the path starts then.
+    /// TCP or UDP port that it opens; the path starts then.
     #[serde(default)]
     pub port: Option<u16>,
 }
 
-/// Which way packets go.
+/// Direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From the command outwards.
+    /// From the command to the outside.
     Uplink,
-    /// To the command.
+    /// From the outside to the command.
     Downlink,
 }
 
-/// mahimahi's log of one direction of a link.
+/// Mahimahi log of one direction of a link.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkLogJob {
-    /// Which direction.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// Which element of that direction the link is.
+    /// Index of the link among the elements of that direction.
     pub element: usize,
-    /// Where the log goes.
+    /// Path of the log.
     pub file: PathBuf,
-    /// The command line that its header quotes.
+    /// Command line in its header.
     pub command_line: String,
     /// Labels of the shells around the link; empty if there are none.
     #[serde(default)]
@@ -125,7 +125,7 @@ impl ShellJob {
     /// Read the path.
     ///
     /// # Errors
-    /// An element that cannot be, or a log of something that is not a link.
+    /// An invalid element; a log of an element that is not a link.
     pub fn elements(&self) -> Result<ShellPath> {
         let step = || format!("reading {}", self.origin);
         let path: ShellPath = serde_json::from_value(self.path.clone()).map_err(|error| {

@@ -1,6 +1,6 @@
 //! Log files of a path: mahimahi's link log, and the log of a tunnel over it that Pantheon's analysis reads.
 //!
-//! Text, written fast: half a minute at 80 Mbit/s has half a million lines. A file appears whole or not at all.
+//! The text is written fast: half a minute at 80 Mbit/s has half a million lines. A file appears only when complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use nix::unistd::linkat;
 
 use crate::error::{Context, Error, Result};
 
-/// Write mahimahi's link log; `comments` are further lines of the header.
+/// Write mahimahi's link log; `comments`: further lines of the header.
 pub fn write_link_log(
     out: &mut impl Write,
     header: &LogHeader,
@@ -29,9 +29,9 @@ pub fn write_link_log(
     write_events(out, header.base_ms, events)
 }
 
-/// A file that appears under its name when it is complete.
+/// A file that gets its name when it is complete.
 ///
-/// Until then it has no name at all, where the file system can do that: it vanishes with the process, however that dies.
+/// Until then it has no name, if the file system supports that: it disappears if the process ends, for any reason.
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
@@ -40,19 +40,19 @@ pub struct LogFile {
 
 #[derive(Debug)]
 enum Target {
-    /// A file without name in the right directory.
+    /// A file without name in the target's directory.
     Nameless(File),
-    /// The file system knows no such files: a temporary name in the same folder, when it is written.
+    /// Without support for such files: a temporary name in the same directory, at the time of writing.
     Later,
     /// A device or pipe.
     Direct(File),
 }
 
 impl LogFile {
-    /// Make sure that the file can be written.
+    /// Open the file, to detect errors early.
     pub fn create(path: &Path) -> Result<Self> {
         let step = || format!("making the log {}", path.display());
-        // Through links, so that the file behind is replaced.
+        // Follow links, so that their target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(known) if known.is_dir() => {
@@ -103,7 +103,7 @@ impl LogFile {
                 let now = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
                 let name = |to: &Path| linkat(AT_FDCWD, &now, AT_FDCWD, to, AtFlags::AT_SYMLINK_FOLLOW);
                 if name(&self.path).is_err() {
-                    // There is an old one: replace it at once.
+                    // Replace an existing file atomically.
                     name(&temporary())?;
                     replace(&temporary(), &self.path)?;
                 }

@@ -1,4 +1,4 @@
-//! The emulated path in real time: packets read at one end, released at the other when the path says so; and
+//! The emulated path in real time: packets are read at one end and released at the other at the path's times; and
 //! `ccgym shell`, a command behind such a path.
 
 mod direction;
@@ -23,9 +23,9 @@ pub use store::USUAL_LIMIT as USUAL_PACKET_MEMORY;
 /// Port of the first flow's receiver, of UDP or TCP.
 pub const FIRST_PORT: u16 = 5001;
 
-/// Flow of a packet with these ports (source, destination) on its way to the receivers, or (`uplink` false) back: one end
-/// of flow i has port `FIRST_PORT` + i, as a rule the receiver; the sender, where that is the one which listens. Other
-/// ports are from far above these.
+/// Return the flow of a packet with these ports (source, destination) to the receivers, or (`uplink` false) from them: one end
+/// of flow i has port `FIRST_PORT` + i, usually the receiver; the sender, if it is the one that listens. Other ports are far
+/// above these.
 #[must_use]
 pub fn flow_of(ports: Option<(u16, u16)>, uplink: bool, flows: u32) -> Option<u32> {
     let (source, destination) = ports?;

@@ -1,50 +1,50 @@
-//! Packets of several segments: what of the wire's packets they hold, and how to send a part of them on.
+//! Packets of several segments: their layout, and how to forward a part of them.
 //!
-//! The kernel hands out TCP data in packets of up to 64 KB with one header, which a network card would cut. The path
-//! sees each segment as a packet of its own; segments that are due together may leave together again, under a header
-//! made for them.
+//! The kernel delivers TCP data in packets of up to 64 KB with one header, which a network card would segment. The path
+//! sees each segment as a packet of its own; segments that are due together can be sent together again, with a new
+//! header.
 
 use ccgym_core::Ecn;
 
 use crate::system::port::{Offload, Segmentation};
 
-/// Max length of IPv4 and TCP headers.
+/// Max bytes of IPv4 and TCP headers.
 const LONGEST_HEADERS: usize = 120;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Flags of TCP in the second byte of its flags field: only the last segment ends the stream or pushes.
+/// TCP flags in the second byte of the flags field that only the last segment has.
 const FIN_PSH: u8 = 0x09;
-/// Only the first segment says that the window was reduced.
+/// TCP flag that only the first segment has: cwnd reduced.
 const CWR: u8 = 0x80;
 
-/// Where in a packet what lies, and how it divides into segments.
+/// Offsets of headers in a packet, and its division into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// IP protocol; `None` if this is not a whole IPv4 packet of TCP or UDP.
     transport: Option<u8>,
-    /// Length of the IP header.
+    /// Bytes of the IP header.
     ip: u16,
-    /// Length of all headers.
+    /// Bytes of all headers.
     headers: u16,
     /// Payload bytes of each segment but the last.
     segment: u32,
-    /// Payload bytes in all.
+    /// Payload bytes in total.
     payload: u32,
     count: u16,
 }
 
-/// Part of a packet, ready to be written.
+/// Part of a packet, ready to write.
 pub struct Part<'a> {
     headers: [u8; LONGEST_HEADERS],
     length: usize,
     /// Payload.
     pub payload: &'a [u8],
-    /// How it is to be cut, what is still to be computed.
+    /// Segmentation and checksum that are still to do.
     pub offload: Offload,
 }
 
 impl Part<'_> {
-    /// IP and transport header.
+    /// Return the IP and transport headers.
     #[must_use]
     pub fn headers(&self) -> &[u8] {
         &self.headers[..self.length]
@@ -52,7 +52,7 @@ impl Part<'_> {
 }
 
 impl Layout {
-    /// Look at a packet's headers. Whatever is not understood counts as one segment without ports.
+    /// Parse a packet's headers. Unknown packets count as one segment without ports.
     #[must_use]
     pub fn of(packet: &[u8], offload: &Offload) -> Self {
         let opaque = |headers: usize| Self {
@@ -78,20 +78,20 @@ impl Layout {
         }
     }
 
-    /// Number of segments: packets on the wire.
+    /// Return the number of segments: packets on the wire.
     #[must_use]
     pub const fn count(&self) -> u16 {
         self.count
     }
 
-    /// Wire bytes of segment `i`, from the IP header on.
+    /// Return the wire bytes of segment `i`, including the IP header.
     #[must_use]
     pub fn size(&self, i: u16) -> u32 {
         let before = u32::from(i) * self.segment;
         u32::from(self.headers) + self.segment.min(self.payload.saturating_sub(before))
     }
 
-    /// Source and destination port.
+    /// Return source and destination port.
     #[must_use]
     pub fn ports(&self, packet: &[u8]) -> Option<(u16, u16)> {
         self.transport?;
@@ -100,7 +100,7 @@ impl Layout {
         Some((u16::from_be_bytes([bytes[0], bytes[1]]), u16::from_be_bytes([bytes[2], bytes[3]])))
     }
 
-    /// Segments `first..first + count` of `packet` as one packet, with the ECN bits that they have now.
+    /// Make one packet of segments `first..first + count` of `packet`, with these ECN bits.
     #[must_use]
     pub fn part<'a>(&self, packet: &'a [u8], offload: &Offload, first: u16, count: u16, ecn: Ecn) -> Part<'a> {
         let headers = usize::from(self.headers).min(packet.len());
@@ -127,7 +127,7 @@ impl Layout {
         part
     }
 
-    /// Headers of a part whose payload begins `from` bytes into the packet's.
+    /// Rewrite the headers of a part whose payload starts `from` bytes into the packet's.
     fn rewrite(&self, part: &mut Part<'_>, first: u16, from: u32, last: bool) {
         let (ip_length, total) = (usize::from(self.ip), part.length + part.payload.len());
         let (ip, transport) = part.headers[..part.length].split_at_mut(ip_length);
@@ -150,17 +150,17 @@ impl Layout {
             transport[4..6].copy_from_slice(&length.to_be_bytes());
             6
         };
-        // The sum over the pseudo-header; the rest is added where it is needed.
+        // Sum of the pseudo-header only; checksum offload adds the rest.
         let sum = sum_words(&ip[12..20]) + u32::from(ip[9]) + u32::from(length);
         transport[checksum_at..checksum_at + 2].copy_from_slice(&fold(sum).to_be_bytes());
         part.offload.checksum = Some((self.ip, checksum_at as u16));
     }
 }
 
-/// Lengths of the IP header and of all headers of a whole IPv4 packet of TCP or UDP.
+/// Return the bytes of the IP header and of all headers of a whole IPv4 packet of TCP or UDP.
 fn header_lengths(packet: &[u8]) -> Option<(usize, usize)> {
     let (&version, &protocol) = (packet.first()?, packet.get(9)?);
-    // Version 4, and neither a fragment nor followed by more.
+    // Check for version 4 and no fragments.
     let fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff;
     if version >> 4 != 4 || fragment != 0 {
         return None;
@@ -175,7 +175,7 @@ fn header_lengths(packet: &[u8]) -> Option<(usize, usize)> {
     (ip >= 20 && transport >= fixed && ip + transport <= packet.len()).then_some((ip, ip + transport))
 }
 
-/// ECN bits of an IPv4 packet.
+/// Return the ECN bits of an IPv4 packet.
 #[must_use]
 pub fn ecn_of(packet: &[u8]) -> Ecn {
     match packet {
@@ -203,7 +203,7 @@ const fn fold(sum: u32) -> u16 {
 mod tests {
     use super::*;
 
-    /// A packet with `payload` bytes, TCP flags CWR, ACK, PSH and FIN.
+    /// Make a packet with `payload` bytes, TCP flags CWR, ACK, PSH and FIN.
     fn packet(protocol: u8, payload: usize) -> Vec<u8> {
         let transport = if protocol == TCP { 32 } else { 8 };
         let mut bytes = vec![0; 20 + transport + payload];
@@ -264,7 +264,7 @@ mod tests {
         let part = layout.part(&bytes, &tcp(), 1, 2, Ecn::Ect0);
         assert_eq!((part.payload, part.offload), (&bytes[52 + 1448..], tcp()));
         assert_eq!(part.headers()[33], 0x10 | FIN_PSH);
-        // All of it is what came.
+        // The whole is equal to the packet received.
         let whole = layout.part(&bytes, &tcp(), 0, 3, Ecn::Ect0);
         assert_eq!((whole.headers(), whole.payload, whole.offload), (&bytes[..52], &bytes[52..], tcp()));
     }

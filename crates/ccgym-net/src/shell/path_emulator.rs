@@ -15,27 +15,27 @@ use crate::error::{Context, Error, Result};
 use crate::system::port::{Drops, Port};
 use crate::system::Endpoints;
 
-/// What a path consists of, and what is recorded of it.
+/// Elements of a path, and settings of its records.
 pub struct EmulatorSpec {
-    /// From inside to outside.
+    /// Elements from inside to outside.
     pub up: Chain,
-    /// From outside to inside.
+    /// Elements from outside to inside.
     pub down: Chain,
-    /// Time on the path. Before zero packets are passed on at once, unseen by the elements and the logs.
+    /// Clock of the path. Before time zero, packets bypass the elements and the logs.
     pub clock: Clock,
-    /// Number of flows: ports from [`super::FIRST_PORT`] on. 0: all packets are of flow 0, whatever their ports.
+    /// Number of flows: ports from [`super::FIRST_PORT`] on. 0: all packets are of flow 0, with any ports.
     pub flows: u32,
-    /// Record each packet of a flow.
+    /// True: record each packet of a flow.
     pub packets: bool,
-    /// Record the events of the links of each direction.
+    /// True: record the events of the links of each direction.
     pub link_events: bool,
-    /// Spacing of the samples of the queues; zero for none.
+    /// Interval between samples of the queues; zero: none.
     pub step: TimeSpan,
-    /// Memory that packets under way may take in each direction, bytes; what comes when it is full is dropped.
+    /// Max memory for packets under way in each direction, bytes; further arrivals are dropped.
     pub packet_memory: usize,
 }
 
-/// A path in operation. Dropping it ends it.
+/// A running path. Drop ends it.
 pub struct PathEmulator {
     inside: Arc<Port>,
     outside: Arc<Port>,
@@ -49,7 +49,7 @@ impl PathEmulator {
     /// Connect both ends.
     ///
     /// # Errors
-    /// If the threads cannot be started, or the devices' counters not be read.
+    /// Threads that cannot be started; counters of the devices that cannot be read.
     pub fn start(ends: &Endpoints, spec: EmulatorSpec) -> Result<Self> {
         let (inside, outside) = (Arc::clone(&ends.inside.port), Arc::clone(&ends.outside.port));
         let lost_before = [inside.drops()?, outside.drops()?];
@@ -82,20 +82,20 @@ impl PathEmulator {
         Ok(emulator)
     }
 
-    /// Packets that wait in the uplink's bottleneck: kept up to date by the path.
+    /// Return the number of packets in the uplink's bottleneck, which the path updates.
     pub fn backlog(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.backlog)
     }
 
-    /// Whether both directions still work; one that met an error has ended, and [`PathEmulator::stop`] says which.
+    /// True if both directions run; one that failed has ended, and [`PathEmulator::stop`] returns its error.
     pub fn is_running(&self) -> bool {
         self.threads.iter().all(|thread| !thread.is_finished())
     }
 
-    /// Go on until `at`, if that is still to come, and end there. What happened later is not reported, but counters
-    /// are exact only if this is called before `at`: use [`PathEmulator::end_at`] to announce it.
+    /// Run until `at`, or stop now if `at` has passed. Later events are not reported, but counters
+    /// are exact only if this is called before `at`: use [`PathEmulator::end_at`] to set it early.
     pub fn stop(mut self, at: Timestamp) -> Result<EmulatorReport> {
-        // A direction that failed has ended the other: that is not to be put off.
+        // A direction that failed has ended the other: do not move the end.
         if self.is_running() {
             self.end.set(at);
         }
@@ -119,7 +119,7 @@ impl PathEmulator {
         Ok(EmulatorReport { up, down })
     }
 
-    /// End both directions at `at` by themselves; [`PathEmulator::stop`] then collects the report.
+    /// Set `at` as the end of both directions; [`PathEmulator::stop`] then collects the report.
     pub fn end_at(&self, at: Timestamp) {
         self.end.set(at);
     }
@@ -129,7 +129,7 @@ impl Drop for PathEmulator {
     fn drop(&mut self) {
         self.end.set(Timestamp::ZERO);
         for thread in self.threads.drain(..) {
-            // An error has no reader any more.
+            // Errors can no longer be reported.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a session writes down: which logs it was asked for, and their content once it is over.
+//! The logs and the summary of a session.
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use crate::clock::{monotonic_ns, Clock};
 use crate::error::{Error, Result};
 use ccgym_core::units::Timestamp;
 
-/// The logs of a session, opened before it starts, so that a name that cannot be is found at once.
+/// Logs of a session, opened before it starts, so that an invalid name is found early.
 pub(super) struct Records {
     links: Vec<LinkLog>,
     tunnels: Vec<(Direction, LogFile)>,
-    /// `CLOCK_MONOTONIC` when the session began: mahimahi's logs count from there.
+    /// `CLOCK_MONOTONIC` at the start of the session: time zero of mahimahi's logs.
     began_ns: u64,
     seed: u64,
     summary: bool,
@@ -59,17 +59,17 @@ impl Records {
         Ok(records)
     }
 
-    /// Whether events of links are needed.
+    /// True if events of links are needed.
     pub fn link_events(&self) -> bool {
         !self.links.is_empty() || !self.tunnels.is_empty()
     }
 
-    /// Whether each packet is needed.
+    /// True if each packet is needed.
     pub fn packets(&self) -> bool {
         !self.tunnels.is_empty()
     }
 
-    /// Write everything. The answer is the summary, if it was asked for.
+    /// Write all logs. Return the summary, if the job wants one.
     pub fn write(self, report: &EmulatorReport, clock: &Clock) -> Result<Option<String>> {
         let limited = report.limited();
         let mut comments = vec![format!("seed: {}", self.seed)];
@@ -114,7 +114,7 @@ fn header(log: &LinkLogJob, link: &ElementSpec) -> LogHeader {
     }
 }
 
-/// A link's queue as mahimahi's logs name it: `droptail [packets=94]`.
+/// Describe a link's queue as in mahimahi's logs: `droptail [packets=94]`.
 fn describe_queue(link: &ElementSpec) -> String {
     let ElementSpec::Link { queue, .. } = link else { return String::new() };
     let kind = ccgym_core::schema::kind(queue);
@@ -125,7 +125,7 @@ fn describe_queue(link: &ElementSpec) -> String {
     format!("{kind} [{}]", limits.collect::<Vec<_>>().join(", "))
 }
 
-/// One line for people, and for scripts that look for `emulator-limited`.
+/// Format the summary: one line for people, and for scripts that search for `emulator-limited`.
 fn summary(report: &EmulatorReport, seed: u64, limited: Option<String>) -> String {
     let direction = |name: &str, side: &DirectionReport| {
         let entered = side.counters.first().map_or(0, |(_, counters)| counters.arrived) + side.refused;

@@ -1,23 +1,23 @@
-//! How late packets were released.
+//! Delays of packets' releases.
 
 use ccgym_run::episode::DurationHistogram;
 
-/// Releases later than this count against the machine.
+/// Max delay of a release that is not late, nanoseconds.
 const LATE_NS: u64 = 1_000_000;
-/// Errors of release times: how long after its due time each packet left, in nanoseconds.
+/// Delays of releases after their due times, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ReleaseErrors {
     errors: DurationHistogram,
-    /// Releases so far.
+    /// Number of releases.
     pub count: u64,
-    /// Releases that were more than a millisecond late.
+    /// Releases more than a millisecond late.
     pub late: u64,
-    /// Largest error in nanoseconds.
+    /// Max delay, nanoseconds.
     pub max: u64,
 }
 
 impl ReleaseErrors {
-    /// A packet left this many nanoseconds after it was due.
+    /// Record a release this many nanoseconds after its due time.
     pub fn record(&mut self, error_ns: u64) {
         self.errors.add(error_ns);
         self.count += 1;
@@ -25,7 +25,7 @@ impl ReleaseErrors {
         self.max = self.max.max(error_ns);
     }
 
-    /// The error in nanoseconds that a share `p` of the releases does not exceed; zero if there were none.
+    /// Return quantile `p` of the delays, nanoseconds; zero if there were no releases.
     pub fn quantile(&self, p: f64) -> u64 {
         self.errors.percentile(p).map_or(0, |error| (error as u64).min(self.max))
     }

@@ -1,46 +1,46 @@
-//! What the path did, and whether the machine held its schedule.
+//! Report of a path, including whether the machine was fast enough.
 
 use ccgym_path::{Counters, LinkEvent};
 use ccgym_run::recorder::{LinkSeries, PacketLog};
 
 use super::release::ReleaseErrors;
 
-/// Share of late releases that a run may have.
+/// Max share of late releases in a run.
 const TOLERATED: f64 = 0.01;
-/// A release later than this counts by itself: a flow that gets no acknowledgement stops sending, so few packets are
-/// late in the longest stalls, and 20 ms overflow the short queues of fast paths.
+/// Max delay of a single release: a flow without acknowledgements stops sending, so few packets are late in the longest
+/// stalls, and 20 ms overflow the short queues of fast paths.
 const STILL_NS: u64 = 20_000_000;
 
-/// What one direction did.
+/// Report of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionReport {
-    /// Each packet of a flow: when it arrived and when it really left.
+    /// Arrival and actual departure of each packet of a flow.
     pub log: Option<PacketLog>,
-    /// Events of each element, at the times at which it meant them to happen; none of elements that are not links.
+    /// Events of each element, at its scheduled times; only links have some.
     pub events: Vec<Vec<LinkEvent>>,
     /// Counters of the elements by kind.
     pub counters: Vec<(String, Counters)>,
-    /// Which element the first link is.
+    /// Index of the first link among the elements.
     pub bottleneck: Option<usize>,
     /// Samples of the first link; sample k was taken at (k + 1) × step.
     pub queue: LinkSeries,
-    /// How late packets were released.
+    /// Delays of releases.
     pub release: ReleaseErrors,
-    /// Packets that the devices lost: those of the path are in the counters.
+    /// Packets lost in the devices; those lost in the path are in the counters.
     pub device_drops: u64,
-    /// Packets dropped because those under way filled `packet_memory` of the emulator; not in the counters either.
+    /// Packets dropped because packets under way filled the emulator's `packet_memory`; not in the counters either.
     pub refused: u64,
 }
 
 impl DirectionReport {
-    /// Events of element number `index`.
+    /// Return the events of element number `index`.
     #[must_use]
     pub fn events(&self, index: Option<usize>) -> &[LinkEvent] {
         index.and_then(|index| self.events.get(index)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What both directions did.
+/// Report of both directions.
 #[derive(Clone, Debug, Default)]
 pub struct EmulatorReport {
     /// From inside to outside.
@@ -50,7 +50,7 @@ pub struct EmulatorReport {
 }
 
 impl EmulatorReport {
-    /// Why the machine could not hold the schedule, if it could not: packets lost in devices or for want of memory, more
+    /// Return the reason if the machine could not keep the schedule: packets lost in devices or because memory was full, more
     /// than 1 % of the packets of a direction released more than a millisecond late, or one more than 20 ms.
     #[must_use]
     pub fn limited(&self) -> Option<String> {

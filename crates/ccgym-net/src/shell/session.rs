@@ -26,14 +26,14 @@ use crate::system::signals::Signals;
 use crate::system::supervise::{self, Group, Launch};
 use crate::system::{become_capable, is_listened_on, sudo_caller, Capability, Endpoints, Namespace, Placement};
 
-/// How long the command outside may take until it listens.
+/// Max time until the command outside listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Run a shell, and return the exit status of its command.
 ///
 /// # Errors
-/// A path that cannot be, a machine that allows none, a command that cannot be started, a log that cannot be written.
-/// What the command itself does is not an error.
+/// An invalid path, missing rights on the machine, a command that cannot be started, a log that cannot be written.
+/// A failure of the command itself is not an error.
 pub fn run(job: &ShellJob) -> Result<i32> {
     let path = job.elements()?;
     let seed = match job.seed {
@@ -48,7 +48,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
             Error { place, ..error.code_or("description-invalid") }
         })
     };
-    // The streams of random numbers are those of the simulator.
+    // Random streams as in the simulator.
     let (up, down) = (chain(&path.uplink, "uplink", 0)?, chain(&path.downlink, "downlink", 1 << 32)?);
     let records = Records::open(job, &path, seed)?;
     let outside_log = match job.outside.as_ref().and_then(|outside| outside.log.as_ref()) {
@@ -98,7 +98,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     let group = if terminal { Group::Foreground } else { Group::Ours };
     let inherit = [Stdio::inherit(), Stdio::inherit(), Stdio::inherit()];
     let command = launch(words, Some(&job.label), &ends.inside.namespace, inherit, group);
-    // It is alone in its namespace; let it ping without being root there.
+    // Permit ping without root: no other program is in this namespace.
     let setting = "/proc/sys/net/ipv4/ping_group_range";
     let allow = || fs::write(setting, "0 2147483647").or_else(|_| fs::write(setting, "0 0"));
     let _ = ends.inside.namespace.run(allow)?;
@@ -137,7 +137,7 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     )?;
     let end = ends_at(&job.ends_with, &traces);
     let outcome = watch.until_ended(command, &clock, end, &|| emulator.is_running());
-    // If the path broke, that is why the command was ended.
+    // A failure of the path ended the command: return that error first.
     let report = emulator.stop(clock.now())?;
     let status = outcome?;
     if let Some(line) = records.write(&report, &clock)? {
@@ -155,17 +155,17 @@ pub fn run(job: &ShellJob) -> Result<i32> {
     Ok(status)
 }
 
-/// For people; an error of writing is ignored.
+/// Write to standard error; ignore errors.
 fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 fn random() -> Result<u64> {
-    // Short enough to be typed again.
+    // Short enough to type again.
     getrandom::u64().map(|seed| seed >> 32).map_err(|error| Error::of("system-call-failed", "drawing a seed", error))
 }
 
-/// When the shell ends by itself: as soon as all traces of one group have been played.
+/// Return the end of the shell: the time when all traces of one group have been played.
 fn ends_at(groups: &[Vec<String>], traces: &BTreeMap<String, Arc<DeliveryTrace>>) -> Timestamp {
     let end = |group: &Vec<String>| {
         let periods = group.iter().filter_map(|name| traces.get(name)).map(|trace| trace.period());
@@ -184,7 +184,7 @@ fn find_user(name: &str) -> Result<User> {
         .ok_or_else(|| Error::of("unknown-name", step(), "there is none").expected("a login name"))
 }
 
-/// Who called `sudo`: programs that ordinary users start should not be root's only because the path is.
+/// Return the user who called `sudo`: programs should not run as root only because the path needs root.
 fn find_sudo_caller() -> Result<Option<User>> {
     let Some((uid, gid)) = sudo_caller() else { return Ok(None) };
     let step = || format!("looking for user {uid}, who called sudo");
@@ -196,7 +196,7 @@ fn find_sudo_caller() -> Result<Option<User>> {
     Ok(Some(User { gid, ..user }))
 }
 
-/// All groups of a user.
+/// Return all groups of a user.
 fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
     let step = || format!("looking for the groups of {}", user.name);
     let name = CString::new(user.name.as_str()).map_err(|error| Error::of("run-failed", step(), error))?;
@@ -219,7 +219,7 @@ fn place(wanted: Option<Placement>, capability: Capability, user: bool) -> Resul
     }
 }
 
-/// Wait until a program listens at the other end; the answer is the status if the session is over before.
+/// Wait until a program listens at the other end. Return the status if the session ends before.
 fn wait_for_port(watch: &mut Watch<'_>, outside: &Namespace, port: u16) -> Result<Option<i32>> {
     let deadline = Instant::now() + PATIENCE;
     loop {

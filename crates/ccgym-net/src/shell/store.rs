@@ -1,71 +1,71 @@
-//! Packets under way, as they were read, until the last of their segments has left or was dropped.
+//! Packets under way, stored until the last of their segments was sent or dropped.
 
 use super::offload::Layout;
 use crate::system::port::{Offload, LARGEST_PACKET};
 
-/// Room of the buffers. Small packets are copied out of the buffer in which they were read, so that many of them can be
-/// under way; one that nearly fills it keeps it.
+/// Sizes of the buffers. Small packets are copied to smaller buffers, so that many of them can be under way; one that
+/// nearly fills the read buffer stays in it.
 const SIZES: [usize; 3] = [2048, 16_384, LARGEST_PACKET];
-/// Free buffers kept of each size, so that memory is not asked for in the middle of a run.
+/// Max free buffers to keep of each size, so that a running path rarely allocates memory.
 const SPARE: [usize; 3] = [4096, 256, 64];
-/// Memory that the path needs for each segment under way, in addition to the packet itself.
+/// Bytes of memory for each segment under way, in addition to the packet itself.
 const NOTED: usize = 128;
-/// What a path holds in each direction unless it is told otherwise: 237,000 packets of 1500 bytes, which are 0.28 s at
-/// 10 Gbit/s and 4 minutes at 12 Mbit/s.
+/// Default limit of a path in each direction: 237,000 packets of 1500 bytes, which are 0.28 s at 10 Gbit/s and 4 minutes
+/// at 12 Mbit/s.
 pub const USUAL_LIMIT: usize = 512 << 20;
 
-/// A packet as it was read.
+/// A stored packet.
 #[derive(Debug)]
 pub struct Stored {
     bytes: Vec<u8>,
     length: usize,
-    /// What the kernel left undone.
+    /// Segmentation and checksum that the kernel left to do.
     pub offload: Offload,
-    /// Its headers and segments.
+    /// Layout of its headers and segments.
     pub layout: Layout,
     /// Segments still under way.
     pending: u32,
 }
 
 impl Stored {
-    /// From the IP header on.
+    /// Return the packet, from the IP header on.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// All packets under way in one direction, in a bounded amount of memory.
+/// All packets under way in one direction, in limited memory.
 #[derive(Debug)]
 pub struct Store {
-    /// Bytes of memory that packets under way take, and the max that they may take.
+    /// Bytes of memory used by packets under way; `limit`: their max.
     held: usize,
     limit: usize,
     slots: Vec<Option<Stored>>,
     free: Vec<u32>,
     spare: [Vec<Vec<u8>>; 3],
-    /// Where the next packet is read.
+    /// Buffer for the next packet.
     scratch: Vec<u8>,
 }
 
 impl Store {
-    /// An empty one, for packets that take up to `limit` bytes of memory.
+    /// Make an empty store with `limit` bytes of memory.
     pub fn new(limit: usize) -> Self {
         let (slots, free, spare) = Default::default();
         Self { held: 0, limit, slots, free, spare, scratch: vec![0; LARGEST_PACKET] }
     }
 
-    /// Memory for a packet of this length in this number of segments: its buffer, and what the path notes of each segment.
+    /// Return the memory for a packet of this size class and number of segments: its buffer and the records of its segments.
     fn cost(class: usize, segments: u16) -> usize {
         SIZES[class] + size_of::<Stored>() + usize::from(segments) * NOTED
     }
 
-    /// Where the next packet is to be read.
+    /// Return the buffer for the next packet.
     pub fn scratch(&mut self) -> &mut [u8] {
         &mut self.scratch
     }
 
-    /// Keep the packet that was read into the scratch buffer until all `layout.count()` segments are settled; none if
-    /// there is no room.
+    /// Store the packet in the scratch buffer until all `layout.count()` segments are settled; `None` if the memory
+    /// is full.
     pub fn keep(&mut self, length: usize, offload: Offload, layout: Layout) -> Option<u32> {
         let class = SIZES.iter().position(|&size| length <= size).unwrap_or(SIZES.len() - 1);
         let held = self.held + Self::cost(class, layout.count());
@@ -92,19 +92,19 @@ impl Store {
         })
     }
 
-    /// A packet that is kept.
+    /// Return a stored packet.
     pub fn get(&self, handle: u32) -> Option<&Stored> {
         self.slots.get(handle as usize)?.as_ref()
     }
 
-    /// One more segment of a packet is under way: a copy.
+    /// Count one more segment of a packet as under way: a copy.
     pub fn retain(&mut self, handle: u32) {
         if let Some(Some(stored)) = self.slots.get_mut(handle as usize) {
             stored.pending += 1;
         }
     }
 
-    /// This number of segments of a packet have left or were dropped.
+    /// Count this number of segments of a packet as sent or dropped.
     pub fn settle(&mut self, handle: u32, segments: u32) {
         let Some(slot) = self.slots.get_mut(handle as usize) else { return };
         let Some(stored) = slot else { return };

@@ -1,4 +1,4 @@
-//! Watching over the command: signals that reach us, its stops and its end, the terminal.
+//! Supervision of the command: signals to this process, the command's stops and end, the terminal.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,28 +14,28 @@ use crate::error::{Error, Result};
 use crate::system::signals::{readable, Signals};
 use crate::system::supervise::{Isolated, Launch};
 
-/// Read here instead of ending the process: what is passed on, what the terminal does, and SIGTTOU, so that we may take
-/// the terminal back from the background.
+/// Signals read here instead of ending the process: those to forward, those of the terminal, and SIGTTOU, so that this
+/// process can get the terminal back from the background.
 pub(super) const TAKEN: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCONT, Signal::SIGTTOU];
-/// A command that survives SIGTERM or SIGHUP is ended after this.
+/// Time after SIGTERM or SIGHUP until a command that still runs is ended.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long programs have between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often it is checked that the path works.
+/// Interval between checks of the path.
 const CHECK: Duration = Duration::from_secs(1);
-/// `si_code` of signals that the kernel sends, as for Ctrl-C: the command has got them itself.
+/// `si_code` of signals from the kernel, as for Ctrl-C: the command received them too.
 const FROM_KERNEL: i32 = 0x80;
 
-/// The programs at both ends, and what reaches us meanwhile.
+/// Programs at both ends, and signals to this process.
 pub(super) struct Watch<'a> {
     command: Option<Isolated>,
     peer: Option<Isolated>,
     signals: &'a Signals,
     terminal: bool,
-    /// When the command is ended, since it would not go.
+    /// Time to end a command that ignores a signal.
     deadline: Option<Instant>,
-    /// A signal that ended the session before the command had started.
+    /// Exit status of a signal that ended the session.
     stopped_by: Option<i32>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Watch<'a> {
         Self { command: None, peer, signals, terminal, deadline: None, stopped_by: None }
     }
 
-    /// For a while; a status if a signal ended the session.
+    /// Wait for `time`. Return a status if a signal ended the session.
     pub fn pause(&mut self, time: Duration) -> Result<Option<i32>> {
         self.next(time);
         match self.peer.as_ref().and_then(|peer| peer.wait(Duration::ZERO)) {
@@ -56,8 +56,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Start the command and wait for its end, or for `once`, or until the path no longer works. Everything that the
-    /// command started is gone then.
+    /// Start the command and wait for its end, or for `once`, or until the path fails. Then end all that the command
+    /// started.
     pub fn until_ended(
         mut self,
         command: Launch,
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
             let _ = program.wait(GRACE);
         }
         let terminal = self.terminal;
-        // Kills the rest.
+        // Kill the remaining processes.
         drop(self);
         if terminal {
             let _ = tcsetpgrp(io::stdin(), getpgrp());
@@ -109,10 +109,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Wait for the command to stop or end, or for a signal, within `time`, and handle the signals. Whether it was the
-    /// command.
+    /// Wait up to `time` for the command to stop or end, or for a signal, and handle signals. True if the command did
+    /// one of these.
     fn next(&mut self, time: Duration) -> bool {
-        // Rounded up: waking a moment too early would spin.
+        // Round up: a timeout that is too short would spin.
         let wait = PollTimeout::try_from(time + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
         let signals = self.signals.fd.as_fd();
         let [signal, command] =
@@ -130,7 +130,7 @@ impl<'a> Watch<'a> {
             Ok(Signal::SIGCONT) => self.resume(),
             Ok(signal @ (Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)) => {
                 self.stopped_by = Some(128 + number);
-                // The terminal tells its whole foreground group, the command included unless that has its own.
+                // The terminal sends signals to its foreground group, with the command unless that has its own group.
                 if code != FROM_KERNEL || self.terminal || signal == Signal::SIGHUP {
                     self.tell(signal);
                 }
@@ -142,16 +142,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The command was stopped from the terminal: stop too, so that the shell around us gets the terminal.
+    /// Stop after the terminal stopped the command, so that the shell around this process gets the terminal.
     fn suspend(&self, command: &Isolated) {
         let group = getpgrp();
         if tcgetpgrp(io::stdin()) == Ok(group) {
-            // It wanted the terminal from the background, and meanwhile we were put into the foreground.
+            // The command needed the terminal from the background; this process is now in the foreground.
             return command.resume();
         }
         let _ = tcsetpgrp(io::stdin(), group);
         let _ = killpg(group, Signal::SIGTSTP);
-        // The kernel stops no group that no process could continue. Otherwise SIGCONT tells when to go on.
+        // The kernel does not stop an orphaned group: resume at once. Otherwise SIGCONT resumes later.
         let parent = getppid();
         if getsid(Some(parent)) != getsid(None) || getpgid(Some(parent)) == Ok(group) {
             command.resume();
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Start a program at an end of the path.
+/// Start a program at one end of the path.
 pub(super) fn start(launch: Launch) -> Result<Isolated> {
     let step = format!("starting {:?}", launch.words.first().map_or("", String::as_str));
     Isolated::start(launch).map_err(|error| {
