@@ -1,5 +1,5 @@
-//! Backends: what packets travel through. This crate has the emulated path; further ones are crates of `crates/optional`,
-//! which the process that does a job puts into its [`Host`].
+//! Backends: the paths that packets travel through. This crate has the emulated path; more are crates of `crates/optional`,
+//! which the process of a job puts into its [`Host`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,36 +10,36 @@ use super::EMULATED;
 use crate::doctor::Finding;
 use crate::error::{Error, Result};
 
-/// A way to carry out a plan.
+/// A kind of path that can carry out plans.
 pub struct Backend {
-    /// Its name in plans, see [`BackendSpec::kind`].
+    /// Name in plans, see [`BackendSpec::kind`].
     pub kind: &'static str,
-    /// Whether it runs in a user namespace, which a process that is not root's enters before.
+    /// True if it runs in a user namespace, which a process without root enters before.
     pub in_user_namespace: bool,
-    /// Carries out a plan; the result, by [`encode`](super::encode).
+    /// Carries out a plan and returns the result of [`encode`](super::encode).
     pub carry_out: fn(Plan, MakeGuests<'_>) -> Result<Vec<u8>>,
-    /// What the doctor says of it. It is asked before the process enters a user namespace.
+    /// Checks of the doctor, called before the process enters a user namespace.
     pub examine: fn() -> Vec<Finding>,
 }
 
-/// What the process of a job has: its schemes and its backends.
+/// Schemes and backends of the process of a job.
 pub struct Host<'a> {
-    /// Makes the schemes that the process brings along.
+    /// Makes the process's own schemes.
     pub make_guests: MakeGuests<'a>,
-    /// The backends that it can run.
+    /// Available backends.
     pub backends: &'a [Backend],
 }
 
 impl Host<'static> {
-    /// This crate alone: the emulated path, and no schemes of its own.
+    /// This crate alone: the emulated path and no own schemes.
     pub const ALONE: Self = Self { make_guests: &no_guests, backends: &[EMULATED] };
 }
 
 impl Host<'_> {
-    /// The backend of this kind.
+    /// Return the backend of this kind.
     ///
     /// # Errors
-    /// This process has none.
+    /// No such backend in this process.
     pub fn backend(&self, kind: &str) -> Result<&Backend> {
         self.backends.iter().find(|backend| backend.kind == kind).ok_or_else(|| {
             let kinds: Vec<_> = self.backends.iter().map(|backend| backend.kind).collect();
@@ -50,10 +50,10 @@ impl Host<'_> {
     }
 }
 
-/// What the packets of a plan travel through.
+/// The backend of a plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BackendSpec {
-    /// Which [`Backend`].
+    /// Name of the [`Backend`].
     pub kind: String,
     #[serde(flatten)]
     settings: Map<String, Value>,
@@ -66,10 +66,10 @@ impl Default for BackendSpec {
 }
 
 impl BackendSpec {
-    /// What the plan says to the backend, in the backend's own form.
+    /// Parse the backend's settings in the plan.
     ///
     /// # Errors
-    /// It has another form.
+    /// Settings of another form.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_value(Value::Object(self.settings.clone()))
             .map_err(|error| Error::of("protocol-error", format!("reading the backend {}", self.kind), error))

@@ -1,4 +1,4 @@
-//! A run over our own path.
+//! A run over the emulated path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::shell::{EmulatorSpec, PathEmulator, USUAL_PACKET_MEMORY};
 use crate::system::{Endpoints, IdleSpinner, Placement};
 
-/// Our own path, in this process.
+/// The emulated path, in this process.
 pub const EMULATED: Backend = Backend {
     kind: "emulated",
     in_user_namespace: true,
@@ -23,19 +23,19 @@ pub const EMULATED: Backend = Backend {
     examine: Vec::new,
 };
 
-/// How long before time zero everything is set up; longer where a machine proves too slow for that.
+/// Time from setup to time zero; the next one is tried if a machine is too slow.
 const LEADS: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(1000), Duration::from_millis(4000)];
 
-/// How long a handshake may take: it crosses no queue and no delay.
+/// Max time of a handshake: it crosses no queue and no delay.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Carry out a plan. Without root's rights it needs [`become_capable`](crate::system::become_capable) before.
+/// Carry out a plan. A process without root must call [`become_capable`](crate::system::become_capable) before.
 pub(crate) fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     let prepared = Arc::new(Prepared::load(plan, make_guests)?);
     prepared.plan.retry_with_longer_leads(LEADS, |lead| attempt(&prepared, lead))
 }
 
-/// Set up within `lead` and run; `None` if setting up took longer.
+/// Set up within `lead` and run; `None` if the setup took longer.
 fn attempt(prepared: &Arc<Prepared>, lead: Duration) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
     let traces = |name: &str| prepared.traces.get(name).cloned();

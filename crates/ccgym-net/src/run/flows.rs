@@ -1,7 +1,7 @@
-//! The flows of a run: a receiver thread for each outside the path, and a sender thread inside.
+//! The flows of a run: a receiver thread for each flow outside the path, and a sender thread inside.
 //!
-//! Senders meet their receivers before the run's time zero, so that no handshake of ours shows in the run; a kernel's
-//! TCP and QUIC connect when their flow starts, as they do anywhere.
+//! Our handshakes are done before the run's time zero, so that none is part of the run; kernel TCP
+//! and QUIC connect at the start of their flow, as usual.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -28,47 +28,47 @@ use crate::system::{system_info, Namespace};
 use crate::tcp::{self, TcpSenderTask};
 use crate::udp::{run_receiver, Connection, ReceiverResult, ReceiverTask, SenderResult, SenderTask};
 
-/// How long a receiver may take to listen.
+/// Max time until a receiver listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where the ends of the flows are.
+/// Namespaces and addresses of the flows' ends.
 #[derive(Clone)]
 pub struct FlowEndpoints {
-    /// The senders' namespace.
+    /// Namespace of the senders.
     pub inside: Arc<Namespace>,
-    /// The receivers' namespace.
+    /// Namespace of the receivers.
     pub outside: Arc<Namespace>,
-    /// The receivers' address.
+    /// Address of the receivers.
     pub address: Ipv4Addr,
-    /// The senders' address, where receivers can reach it.
+    /// Address of the senders, if receivers can reach it.
     pub inside_address: Option<Ipv4Addr>,
-    /// How long a handshake may take.
+    /// Max time of a handshake.
     pub handshake: Duration,
-    /// Packets in the bottleneck, where this process counts them.
+    /// Packets in the bottleneck, if this process counts them.
     pub backlog: Option<Arc<AtomicU64>>,
 }
 
-/// What an end of a flow left; and what it said, if it was a program of others.
+/// Result of one end of a flow, with its output if it was an external program.
 pub type Left<T> = (T, Option<String>);
 
-/// What all flows left, in order of their index.
+/// Results of all flows, by index.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ended {
-    /// The senders.
+    /// Results of the senders.
     pub senders: Vec<SenderResult>,
-    /// The receivers.
+    /// Results of the receivers.
     pub received: Vec<ReceiverResult>,
-    /// What programs of others said.
+    /// Output of external programs.
     pub said: Vec<ProgramLog>,
 }
 
-/// Run all flows over a path. They begin to send at the times that the plan says, counted by `clock`. At the end of the run
-/// `stop_path` ends the path, gets that time, and tells of the path; the rest of the report is added here. Where an
-/// environment decides, the run is over as soon as the flows are. `None` if `clock` reached zero before each sender had
-/// met its receiver.
+/// Run all flows over a path; they start to send at the plan's times on `clock`. At the end of the run, `stop_path` gets
+/// the time, ends the path and returns its report; the rest of the report is added here. If an environment decides,
+/// the run ends with the flows. `None` if `clock` reached zero before all handshakes were
+/// done.
 ///
 /// # Errors
-/// A socket cannot be had, a handshake stalled, a scheme cannot be made, a flow failed.
+/// No socket, a handshake that stalled, an invalid scheme, a flow that failed.
 pub fn carry_flows(
     prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
@@ -94,7 +94,7 @@ pub fn carry_flows(
 }
 
 impl Ended {
-    /// What all senders and all receivers left; none of those that ran elsewhere.
+    /// Collect the results of all senders and receivers; those of other machines are not included.
     pub fn of(senders: Vec<Left<SenderResult>>, receivers: Vec<Left<ReceiverResult>>) -> Self {
         let mut said = Vec::new();
         let (senders, received) = (take(End::Sender, senders, &mut said), take(End::Receiver, receivers, &mut said));
@@ -110,10 +110,10 @@ fn take<T>(end: End, left: Vec<Left<T>>, all_said: &mut Vec<ProgramLog>) -> Vec<
     left.into_iter().enumerate().map(keep).collect()
 }
 
-/// A sender per flow; each has met its receiver. They begin to send at the times that the plan says.
+/// Start a sender per flow, and wait for all handshakes. Senders start to send at the plan's times.
 ///
 /// # Errors
-/// A handshake stalled, a scheme cannot be made.
+/// A handshake that stalled, an invalid scheme.
 pub fn start_senders(
     prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
@@ -127,15 +127,15 @@ pub fn start_senders(
         let (flow, truth) = (FlowThread::new(prepared, endpoints, index, clock, &senders.halt), truth.clone());
         senders.start(move |ready| flow.send(cca, truth, ready))?;
     }
-    // Each handshake and each program has its own deadline; this one only catches a bug.
+    // Each handshake and program has its own deadline; this one only detects bugs.
     senders.wait_until_ready(endpoints.handshake + LISTEN_TIMEOUT)?;
     Ok(senders)
 }
 
-/// A receiver per flow; all of them listen. What they count is binned by `clock`.
+/// Start a receiver per flow, and wait until all listen. Their series use `clock`.
 ///
 /// # Errors
-/// A socket cannot be had.
+/// No socket.
 pub fn start_receivers(
     prepared: &Arc<Prepared>,
     endpoints: &FlowEndpoints,
@@ -150,17 +150,17 @@ pub fn start_receivers(
     Ok(receivers)
 }
 
-/// What the thread of a sender or a receiver needs.
+/// Data of the thread of a sender or receiver.
 struct FlowThread {
     prepared: Arc<Prepared>,
     endpoints: FlowEndpoints,
     index: usize,
     clock: Clock,
     halt: Arc<AtomicBool>,
-    /// When the run ends, and when the flow stops.
+    /// End of the run; `stop`: end of the flow.
     end: Timestamp,
     stop: Timestamp,
-    /// Where the receiver listens.
+    /// Address of the receiver.
     receiver: SocketAddrV4,
 }
 
@@ -191,7 +191,7 @@ impl FlowThread {
         let received = match self.prepared.carrier(self.index) {
             Carrier::Program(program) => match self.program_task(program, End::Receiver) {
                 Some(task) => return Ok((ReceiverResult::default(), Some(program::carry_out(&task, ready)?))),
-                // One that cannot run here.
+                // The program cannot run here.
                 None => ReceiverResult::default(),
             },
             Carrier::Kernel(_) => {
@@ -213,7 +213,7 @@ impl FlowThread {
         Ok((received, None))
     }
 
-    /// `cca`: the scheme, if our endpoints carry the flow.
+    /// Send the flow. `cca`: the scheme, if our endpoints carry it.
     fn send(
         self,
         cca: Option<Box<dyn CongestionControl>>,
@@ -242,7 +242,7 @@ impl FlowThread {
         Ok((sent, None))
     }
 
-    /// What both ends need if QUIC carries the flow.
+    /// Return the data that both ends of a QUIC flow need.
     fn quic_ends(&self) -> Ends {
         Ends {
             flow: self.index as u32,
@@ -254,7 +254,7 @@ impl FlowThread {
         }
     }
 
-    /// One end of a flow that programs of others carry, if they can here.
+    /// Make the task of one end of a flow of external programs, if they can run here.
     fn program_task(&self, program: ProgramSpec, end: End) -> Option<ProgramTask> {
         let FlowEndpoints { inside, outside, address, inside_address, .. } = &self.endpoints;
         Some(ProgramTask {
@@ -268,7 +268,7 @@ impl FlowThread {
             clock: self.clock,
             start: self.flow().start,
             stop: self.stop,
-            // A receiver may still get what is under way.
+            // A receiver still receives packets under way.
             until: if end == End::Sender { self.stop } else { self.end },
             halt: self.halt.clone(),
         })
@@ -288,7 +288,7 @@ impl FlowThread {
         let connection = Connection::open(socket, peer, flow, index, self.endpoints.handshake)?;
         let context = spec.init_context(self.index, &*cca);
         ready();
-        // The clock reads zero before the run begins, too.
+        // The clock also reads zero before the run starts.
         self.clock.sleep_until(Timestamp::ZERO);
         connection.run(SenderTask {
             flow: index,
@@ -305,7 +305,7 @@ impl FlowThread {
         })
     }
 
-    /// The environment that decides for the flow, if its scheme is decided for from outside.
+    /// Connect to the environment if it decides for the flow's scheme.
     fn steering(&self, cca: &dyn CongestionControl, truth: LiveGroundTruth) -> Result<Option<Steering>> {
         if !cca.interval_driven().is_some_and(|scheme| scheme.decided_outside()) {
             return Ok(None);

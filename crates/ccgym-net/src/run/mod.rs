@@ -1,7 +1,7 @@
-//! A whole run in real time: the description that the simulator takes, to the [`ccgym_run::Outcome`] that the simulator leaves.
+//! A whole run in real time: from a description, as for the simulator, to an [`ccgym_run::Outcome`], as of the simulator.
 //!
-//! One process hosts a run: both pipelines of the path, all senders and receivers are its threads. When it ends, however
-//! it ends, its devices and namespaces go with it.
+//! One process hosts a run: both directions of the path, all senders and receivers are its threads. When it ends, for any
+//! reason, its devices and namespaces are removed.
 
 mod backend;
 mod emulated;
@@ -28,14 +28,14 @@ use crate::error::{Context, Error, Result};
 use crate::shell::FIRST_PORT;
 use crate::system::{become_capable, when_parent_ends};
 
-/// Exit status after the parent has ended.
+/// Exit status if the parent has ended.
 const PARENT_ENDED: i32 = 129;
 
-/// Do a run as a job: carry out its plan and write the result where the plan says. The process ends with its standard
-/// input. The exit status.
+/// Carry out a plan as a job and write the result to the plan's file. The process ends when its standard input
+/// closes. Return the exit status.
 ///
 /// # Errors
-/// As the plan's backend; a plan without a place for its result, or one that a real path cannot carry out.
+/// As the plan's backend; a plan without a result file, or one that a real path cannot carry out.
 pub fn carry_out(plan: Plan, host: &Host<'_>) -> Result<i32> {
     let backend = host.backend(&plan.backend.kind)?;
     plan.check()?;
@@ -44,30 +44,30 @@ pub fn carry_out(plan: Plan, host: &Host<'_>) -> Result<i32> {
             Error::of("argument-missing", "run", "a plan without the place of its result").expected("the key `result`")
         );
     };
-    // A user namespace can only be entered while there are no threads, and the watchdog is one.
+    // Enter the user namespace before the watchdog starts: it permits only one thread.
     if backend.in_user_namespace {
         become_capable()?;
     }
-    // With this process all threads, devices and namespaces end.
+    // All threads, devices and namespaces end with this process.
     when_parent_ends(|| std::process::exit(PARENT_ENDED))?;
     let result = (backend.carry_out)(plan, host.make_guests)?;
     fs::write(&path, result).context(|| format!("writing the result {}", path.display()))?;
     Ok(0)
 }
 
-/// Where the receiver of flow `index` listens, UDP or TCP.
+/// Return the port of the receiver of flow `index`, UDP or TCP.
 const fn port(index: usize) -> u16 {
     FIRST_PORT + index as u16
 }
 
-/// Max flows of a run: what the ports allow, and far more than a machine carries.
+/// Max flows of a run: limited by the ports, and far above the capacity of a machine.
 const MAX_FLOWS: usize = 1000;
 
-/// Prefix of the names of schemes that are the kernel's.
+/// Prefix of the names of the kernel's schemes.
 const KERNEL_PREFIX: &str = "tcp:";
 
-/// Prefix of the names of schemes that are those of a QUIC library.
+/// Prefix of the names of the QUIC library's schemes.
 const QUIC_PREFIX: &str = "quic:";
 
-/// Prefix of the names of schemes that are programs of others.
+/// Prefix of the names of external programs' schemes.
 const PROGRAM_PREFIX: &str = "program:";

@@ -1,4 +1,4 @@
-//! The result of a run, from what senders, receivers and the path counted.
+//! The result of a run, from the counts of senders, receivers and the path.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::error::Result;
 use crate::shell::{DirectionReport, EmulatorReport};
 use crate::udp::{ReceiverResult, SenderResult};
 
-/// The result of a run from all its parts. `report` tells about the path; what endpoints tell is added here. Samples of
-/// the path may be fewer than the run's.
+/// Assemble the result of a run. `report` describes the path; the endpoints' part is added here. The path can have
+/// fewer samples than the run.
 ///
 /// # Errors
-/// A program of others sent nothing.
+/// An external program that sent nothing.
 pub fn run_result(
     spec: &RunSpec,
     mut path: EmulatorReport,
@@ -84,7 +84,7 @@ fn link(name: &str, direction: &mut DirectionReport) -> LinkOutcome {
     }
 }
 
-/// The further columns of each flow, as long as the common ones.
+/// Return the extra columns of each flow, stretched to the run's length.
 fn extra(spec: &RunSpec, flows: &[SenderResult]) -> Vec<BTreeMap<String, Vec<f64>>> {
     let count = spec.duration.0.checked_div(spec.record.series.0).unwrap_or(0) as usize;
     let stretch = |column: &Vec<f64>, first: usize| {
@@ -132,7 +132,7 @@ fn columns(flow: &SenderResult, receiver: &ReceiverResult, count: usize) -> Flow
     }
 }
 
-/// A column of `count` cells: zeros before sample number `first`, the last value after the last sample.
+/// Return a column of `count` cells: zeros before sample number `first`, the last value after the last sample.
 fn stretched(column: &[u64], first: usize, count: usize) -> Vec<u64> {
     let mut cells = vec![0; first.min(count)];
     cells.extend(column.iter().take(count - cells.len()));

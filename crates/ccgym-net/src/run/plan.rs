@@ -1,4 +1,4 @@
-//! What to run, and where; read from a file and made ready.
+//! The plan of a run and its backend, read from a file and prepared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,59 +22,59 @@ use crate::program::ProgramSpec;
 use crate::quic::Quic;
 use crate::udp::check;
 
-/// See [`Plan::patience`].
+/// Factor of [`Plan::patience`] for external programs.
 const PROGRAMS_TAKE: u32 = 4;
 
 /// Files of an exported policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyFiles {
-    /// The network.
+    /// The ONNX network.
     pub onnx: PathBuf,
-    /// Its card.
+    /// The card of the network.
     pub card: PathBuf,
 }
 
-/// A run, as data (JSON).
+/// Plan of a run (JSON).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The run as the simulator takes it.
+    /// Description of the run, as for the simulator.
     pub spec: RunSpec,
-    /// Files of the traces that it names.
+    /// Trace files by name.
     #[serde(default)]
     pub traces: BTreeMap<String, PathBuf>,
-    /// Files of the policies that its flows name.
+    /// Policy files by name.
     #[serde(default)]
     pub policies: BTreeMap<String, PolicyFiles>,
-    /// Schemes that this process brings along, by the names that flows give; what each is, it knows.
+    /// Schemes of this process by the names that flows use, with data that only the process interprets.
     #[serde(default)]
     pub guests: BTreeMap<String, Value>,
-    /// The agent of flows that are decided for from outside.
+    /// Agent of flows for which an environment decides.
     #[serde(default)]
     pub agent: Option<Value>,
-    /// The program `ccgym-quic`, if there is one.
+    /// The program `ccgym-quic`, if installed.
     #[serde(default)]
     pub quic: Option<PathBuf>,
-    /// The programs of flows that are such, by the index of the flow.
+    /// Programs of flows that external programs carry, by flow index.
     #[serde(default)]
     pub programs: BTreeMap<usize, ProgramSpec>,
-    /// The Unix socket of the environment that decides for learning flows.
+    /// Unix socket of the environment that decides for learning flows.
     #[serde(default)]
     pub control: Option<PathBuf>,
-    /// What packets travel through.
+    /// The path's backend.
     #[serde(default)]
     pub backend: BackendSpec,
-    /// Where the result goes.
+    /// File for the result.
     #[serde(default)]
     pub result: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Refuse what real paths cannot do.
+    /// Check for settings that real paths do not support.
     ///
     /// # Errors
-    /// The first such thing.
+    /// The first unsupported setting.
     pub(super) fn check(&self) -> Result<()> {
         let step = || "checking the plan".to_owned();
         self.spec.validate().map_err(|error| error.code_or("description-invalid").within(step()))?;
@@ -119,7 +119,7 @@ impl Plan {
         Ok(())
     }
 
-    /// How many times as long as usual setting up the flows may take: programs of others take their time to listen.
+    /// Return the factor on the time to set up the flows: external programs need time until they listen.
     #[must_use]
     pub fn patience(&self) -> u32 {
         if self.programs.is_empty() {
@@ -132,7 +132,7 @@ impl Plan {
     /// Try to set up a run within each of these times; `attempt` returns `None` if it took longer.
     ///
     /// # Errors
-    /// That of `attempt`; the last time was too short.
+    /// As `attempt`; a setup longer than the last time.
     pub fn retry_with_longer_leads(
         &self,
         leads: [Duration; 3],
@@ -150,39 +150,39 @@ impl Plan {
     }
 }
 
-/// Makes the schemes that a process brings along, of what the plan says of each; what is wrong with them.
+/// Makes the process's own schemes from the plan's data; or returns an error text.
 pub type MakeGuests<'a> = &'a dyn Fn(&BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String>;
 
-/// For a process that brings no schemes along.
+/// Make no schemes, for a process without own ones.
 ///
 /// # Errors
-/// There are some.
+/// A plan with such schemes.
 pub fn no_guests(asked: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Arc<dyn Guest>>, String> {
     asked.keys().next().map_or_else(|| Ok(BTreeMap::new()), |name| Err(format!("{name:?}, which this program lacks")))
 }
 
-/// A plan with everything loaded that it names.
+/// A plan with its files loaded.
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
     /// Traces by name.
     pub traces: BTreeMap<String, Arc<DeliveryTrace>>,
-    /// What schemes are made of.
+    /// Agent, policies and own schemes.
     pub resources: Resources,
-    /// What carries flows of QUIC.
+    /// Program and secret of QUIC flows.
     pub quic: Quic,
 }
 
-/// What carries a flow.
+/// Transport of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// Our own endpoints.
     Ours,
     /// The kernel's TCP, with this congestion control.
     Kernel(String),
-    /// QUIC, with this congestion control of the library's.
+    /// QUIC, with this congestion control of the library.
     Quic(String),
-    /// Programs of others.
+    /// External programs.
     Program(ProgramSpec),
 }
 
@@ -198,12 +198,12 @@ impl Prepared {
         Ok(Self { plan, traces, resources, quic })
     }
 
-    /// The flows of the run.
+    /// Return the flows of the run.
     pub fn flows(&self) -> &[FlowSpec] {
         &self.plan.spec.flows
     }
 
-    /// What carries flow `index`.
+    /// Return the transport of flow `index`.
     pub fn carrier(&self, index: usize) -> Carrier {
         let scheme = self.flows()[index].scheme.as_str();
         if let Some(algorithm) = scheme.strip_prefix(KERNEL_PREFIX) {
@@ -217,15 +217,15 @@ impl Prepared {
         }
     }
 
-    /// Why a guest could not keep up with real time, if one could not.
+    /// Return the reason if a guest was slower than real time.
     pub fn fell_behind(&self) -> Option<String> {
         self.resources.guests.values().find_map(|guest| guest.fell_behind())
     }
 
-    /// The scheme of flow `index`.
+    /// Make the scheme of flow `index`.
     ///
     /// # Errors
-    /// There is none of that name, or not with these parameters.
+    /// An unknown scheme, or parameters that it does not accept.
     pub fn scheme(&self, index: usize) -> Result<Box<dyn CongestionControl>> {
         let flow = &self.flows()[index];
         ccgym_schemes::create_with(&flow.scheme, &flow.params, &self.resources)

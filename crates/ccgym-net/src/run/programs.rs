@@ -1,4 +1,4 @@
-//! Flows of programs of others: what they sent and received is counted on the path, since they do not tell.
+//! Flows of external programs: the path counts their packets, since they do not report counts.
 
 use ccgym_core::Timestamp;
 use ccgym_run::{Received, RunSpec};
@@ -9,22 +9,22 @@ use crate::error::Result;
 use crate::program::{sent_nothing, ProgramLog};
 use crate::shell::EmulatorReport;
 
-/// The flows that are such, by index.
+/// Return the indices of flows of external programs.
 fn flows(spec: &RunSpec) -> impl Iterator<Item = usize> + '_ {
     (0..spec.flows.len()).filter(|&index| spec.flows[index].scheme.starts_with(PROGRAM_PREFIX))
 }
 
-/// Whether the path is to note each packet: the run records them, or flows are counted there.
+/// True if the path must log each packet: for the run's record, or to count such flows.
 #[must_use]
 pub fn needs_packets(spec: &RunSpec) -> bool {
     spec.record.packets || flows(spec).next().is_some()
 }
 
-/// Fill in what the path tells of such flows; what the programs said. What arrived twice is counted twice, and all that
-/// is not a header of the flow's profile as payload.
+/// Fill in the path's counts of such flows and return the programs' output. Copies of packets count twice; all bytes but
+/// those of the profile's header count as payload.
 ///
 /// # Errors
-/// One of them sent nothing.
+/// A program that sent nothing.
 pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut Ended) -> Result<Vec<ProgramLog>> {
     let end = (Timestamp::ZERO + spec.duration).0;
     let samples = |events: &[(u64, u64)]| cumulative(events, spec.record.series.0, end);
@@ -56,7 +56,7 @@ pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut End
             Received { packets: arrived.len() as u64, bytes: sum(&arrived), unique_bytes: sum(&payload) };
         receiver.received_bytes = samples(&arrived);
         receiver.received_unique_bytes = samples(&payload);
-        // Its own order is not known.
+        // The order of its data is unknown.
         receiver.read_bytes = receiver.received_unique_bytes.clone();
     }
     path.up.log = Some(log).filter(|_| spec.record.packets);
@@ -66,7 +66,7 @@ pub(super) fn measure(spec: &RunSpec, path: &mut EmulatorReport, ended: &mut End
     Ok(std::mem::take(&mut ended.said))
 }
 
-/// The sum of all up to each multiple of `step`; none if that is zero. Events are in order of time.
+/// Return the sums up to each multiple of `step`; none if that is zero. Events must be in order of time.
 fn cumulative(events: &[(u64, u64)], step: u64, end: u64) -> Vec<u64> {
     let (mut next, mut sum) = (0, 0);
     let until = |k: u64| {

@@ -1,4 +1,4 @@
-//! What a run in real time leaves behind.
+//! The result of a run in real time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,16 +11,16 @@ use crate::error::{Context, Error, Result};
 use crate::program::ProgramLog;
 use crate::shell::ReleaseErrors;
 
-/// How late packets left the path, nanoseconds after they should have.
+/// Delays of packets' releases after their due times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseSummary {
-    /// Packets.
+    /// Number of packets.
     pub count: u64,
-    /// Median.
+    /// Median, nanoseconds.
     pub p50_ns: u64,
-    /// 99th percentile.
+    /// 99th percentile, nanoseconds.
     pub p99_ns: u64,
-    /// Largest.
+    /// Max, nanoseconds.
     pub max_ns: u64,
 }
 
@@ -30,65 +30,65 @@ impl From<&ReleaseErrors> for ReleaseSummary {
     }
 }
 
-/// What there is to know about the path itself.
+/// Report on the path itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
-    /// The kind of backend, such as `emulated`.
+    /// Kind of the backend, such as `emulated`.
     pub backend: String,
-    /// How late data left the path; absent where another program releases it.
+    /// Release delays of data; absent if another program releases it.
     pub uplink_release: Option<ReleaseSummary>,
-    /// The same for acknowledgements.
+    /// Release delays of acknowledgements.
     pub downlink_release: Option<ReleaseSummary>,
-    /// Packets that devices dropped before the path saw them, or captures missed.
+    /// Packets that devices dropped before the path, or that captures missed.
     pub device_drops: u64,
-    /// Why the machine could not hold the schedule; absent if it could.
+    /// Reason if the machine could not keep the schedule; else absent.
     pub limited: Option<String>,
-    /// Flows that could not run here, and why.
+    /// Flows that could not run here, with reasons.
     pub unavailable: Vec<(usize, String)>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Milliseconds since the Unix epoch at the start of the flows.
+    /// Start of the flows, milliseconds since the Unix epoch.
     pub started_epoch_ms: f64,
-    /// Datagrams that endpoints refused: damaged, or of no known flow.
+    /// Datagrams that endpoints refused: damaged, or of an unknown flow.
     pub rejected_datagrams: u64,
-    /// Kernel and settings where flows ran, one line each.
+    /// Kernel and settings of the machines of the flows, one line each.
     pub system: Vec<String>,
-    /// What programs of others said.
+    /// Output of external programs.
     pub programs: Vec<ProgramLog>,
-    /// Of a run between two machines: how their clocks relate.
+    /// Relation of the clocks of two machines.
     pub clocks: Option<ClockReport>,
-    /// Of a run over links of mahimahi: when their traces began.
+    /// Start of the traces of mahimahi's links.
     pub traces: Option<TraceReport>,
 }
 
-/// How the traces of mahimahi's links were aligned with the flows, by what the links logged.
+/// Alignment of the traces of mahimahi's links with the flows, from the links' logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceReport {
-    /// How long before the flows the links began to play, ms: so much of a period was put before their traces.
+    /// Time from the start of the links to the start of the flows, ms: that part of a period was put before their traces.
     pub lead_ms: u64,
-    /// How far the trace of each link is ahead of the flows nevertheless, ms: uplink and downlink, the outermost link first.
+    /// Remaining lead of each link's trace over the flows, ms: uplink and downlink, the outermost link first.
     pub ahead_ms: Vec<[i64; 2]>,
 }
 
-/// How the clocks of two machines were related, so that their logs could be merged.
+/// Relation of the clocks of two machines, used to merge their logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockReport {
-    /// The receivers' wall clock minus the senders' at the start of the run, as it was applied, ms.
+    /// The receivers' wall clock minus the senders' at the start of the run, as applied, ms.
     pub offset_ms: f64,
-    /// By how much the receivers' clock is faster, millionths.
+    /// Relative drift of the receivers' clock, positive if it is faster, millionths.
     pub drift_ppm: f64,
-    /// What the packets tell of the offset is right up to this, ms: half of the minimum round trip.
+    /// Max error of the packets' estimate of the offset, ms: half of the min RTT.
     pub bound_ms: f64,
-    /// Where the offset is from: `in-band`, the packets; or `ntp`, a time server.
+    /// Source of the offset: `in-band`, the packets; or `ntp`, a time server.
     pub applied: String,
-    /// What the time server said the offset was, ms, also where it cannot be right.
+    /// Offset from the time server, ms, even if it is impossible.
     pub ntp_offset_ms: Option<f64>,
 }
 
-/// What a run left, in the form that its parent reads.
+/// Serialize the result of a run for the parent process.
 ///
 /// # Errors
-/// It has no such form.
+/// A value that cannot be serialized.
 pub fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
     postcard::to_stdvec(result).map_err(|error| Error::of("protocol-error", "writing the result", error))
 }
@@ -96,22 +96,22 @@ pub fn encode(result: &impl Serialize) -> Result<Vec<u8>> {
 /// Outcome and report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
-    /// As the simulator's.
+    /// Outcome, as of the simulator.
     pub outcome: Outcome,
-    /// What a real path adds.
+    /// Additional report of a real path.
     pub report: PathReport,
-    /// When flows stop, nanoseconds; by flow.
+    /// Ends of the flows, nanoseconds; by flow.
     pub stops: Vec<Option<u64>>,
-    /// Further columns of each flow's series by name: what the kernel tells of its own algorithms. Not a number where
-    /// there is no sample.
+    /// Extra columns of each flow's series by name: the kernel's data on its own algorithms. NaN without a
+    /// sample.
     pub extra: Vec<BTreeMap<String, Vec<f64>>>,
 }
 
 impl RunResult {
-    /// Read what a run wrote.
+    /// Read the result of a run.
     ///
     /// # Errors
-    /// It cannot be read, or is something else.
+    /// A file that cannot be read or has another form.
     pub fn read(path: &Path) -> Result<Self> {
         let step = || format!("reading the result {}", path.display());
         postcard::from_bytes(&fs::read(path).context(step)?)

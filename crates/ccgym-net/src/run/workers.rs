@@ -1,4 +1,4 @@
-//! The threads of a run that get ready together and end together: its receivers, and its senders.
+//! The threads of a run that start together and end together: its receivers, and its senders.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::error::{Context, Error, Result};
 
-/// Threads of one kind, by the index of their flow. Dropped, they are told to end.
+/// Threads of one kind, by flow index. Drop makes them end.
 pub struct Workers<T> {
-    /// What errors call them, such as `receiver`.
+    /// Name in errors, such as `receiver`.
     name: &'static str,
-    /// Set to end all.
+    /// True: all threads end.
     pub(super) halt: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<T>>>,
     ready: Vec<Receiver<Result<()>>>,
@@ -23,7 +23,7 @@ impl<T: Send + 'static> Workers<T> {
         Self { name, halt: Arc::default(), threads: Vec::new(), ready: Vec::new() }
     }
 
-    /// Start the next thread. `work` gets a function to call once it is ready.
+    /// Start the next thread. `work` gets a function to call when it is ready.
     pub(super) fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
         let name = format!("{} {}", self.name, self.threads.len());
         let (tell, told) = sync_channel(1);
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Workers<T> {
         Ok(())
     }
 
-    /// Wait until each thread is ready, or has ended without need to be.
+    /// Wait until each thread is ready or has ended without error.
     pub(super) fn wait_until_ready(&self, patience: Duration) -> Result<()> {
         for (index, ready) in self.ready.iter().enumerate() {
             match ready.recv_timeout(patience) {
@@ -49,19 +49,19 @@ impl<T: Send + 'static> Workers<T> {
         Ok(())
     }
 
-    /// Tell all to end, and wait until they have.
+    /// Make all threads end, and wait for them.
     ///
     /// # Errors
-    /// The first that one of them ended with.
+    /// The first error of a thread.
     pub fn end(self) -> Result<Vec<T>> {
         self.halt.store(true, Ordering::Relaxed);
         self.join()
     }
 
-    /// Wait for the end of all.
+    /// Wait for the end of all threads.
     ///
     /// # Errors
-    /// The first that one of them ended with.
+    /// The first error of a thread.
     pub fn join(mut self) -> Result<Vec<T>> {
         let threads = std::mem::take(&mut self.threads);
         let panicked = |index| Error::of("run-failed", format!("{} {index}", self.name), "its thread panicked");
