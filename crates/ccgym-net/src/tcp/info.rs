@@ -1,24 +1,24 @@
-//! What the kernel tells of a connection: `TCP_INFO` and the state of BBR.
+//! The kernel's data on a connection: `TCP_INFO` and the state of BBR.
 //!
-//! Fields are read by their offset in `linux/tcp.h`, whose structure only ever grew; what an older kernel does not
-//! tell is zero.
+//! Fields are read by their offset in `linux/tcp.h`, whose structure only grows; fields that an older kernel does not
+//! have are zero.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::system::get_option;
 
-/// `TCP_CC_INFO`.
+/// Socket option `TCP_CC_INFO`.
 const TCP_CC_INFO: i32 = 26;
-/// More than any kernel's structure has.
+/// Bytes of the buffer: more than any kernel's structure.
 const ROOM: usize = 512;
-/// TCP timestamps are in use (`TCPI_OPT_TIMESTAMPS`).
+/// Option flag of TCP timestamps (`TCPI_OPT_TIMESTAMPS`).
 const OPTION_TIMESTAMPS: u8 = 1;
 
-/// Declares the structure and how it is read: each field's offset stands behind it.
+/// Declares the structure and its reader: the offset of each field follows the field.
 macro_rules! tcp_info {
     ($($(#[$doc:meta])* $name:ident: $type:ident @ $offset:literal,)*) => {
-        /// `struct tcp_info`, as far as it is used here.
+        /// The used part of `struct tcp_info`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct TcpInfo {
             $($(#[$doc])* pub $name: $type,)*
@@ -33,49 +33,49 @@ macro_rules! tcp_info {
 }
 
 tcp_info! {
-    /// State of the congestion machinery: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    /// Congestion state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     ca_state: u8 @ 1,
-    /// Options of TCP in use: see [`TcpInfo::header`].
+    /// TCP options in use: see [`TcpInfo::header`].
     options: u8 @ 5,
-    /// Retransmission timeout in µs.
+    /// Retransmission timeout, µs.
     rto_us: u32 @ 8,
     /// Payload bytes of a full segment.
     snd_mss: u32 @ 16,
-    /// Segments in flight or lost and not sent again.
+    /// Segments in flight, or lost and not yet retransmitted.
     unacked: u32 @ 24,
     /// Of these, segments selectively acknowledged.
     sacked: u32 @ 28,
-    /// Of these, segments thought lost.
+    /// Of these, segments considered lost.
     lost: u32 @ 32,
-    /// Segments sent again and in flight.
+    /// Retransmitted segments in flight.
     retrans: u32 @ 36,
-    /// Smoothed RTT in µs.
+    /// Smoothed RTT, µs.
     rtt_us: u32 @ 68,
     /// Slow-start threshold in segments; `0x7fff_ffff` if not set.
     snd_ssthresh: u32 @ 76,
     /// cwnd in segments.
     snd_cwnd: u32 @ 80,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     total_retrans: u32 @ 100,
-    /// Pacing rate in bytes per second; all ones if none.
+    /// Pacing rate, bytes/s; all ones if none.
     pacing_rate: u64 @ 104,
     /// Payload bytes acknowledged in order so far.
     bytes_acked: u64 @ 120,
-    /// Bytes that the application wrote and that were never sent.
+    /// Bytes that the application wrote and the kernel has not yet sent.
     notsent_bytes: u32 @ 144,
-    /// Minimum RTT of the kernel's window (300 s) in µs; all ones if there is none.
+    /// Min RTT of the kernel's window (300 s), µs; all ones if none.
     min_rtt_us: u32 @ 148,
     /// Data segments received so far, copies included.
     data_segs_in: u32 @ 152,
     /// Data segments sent so far, copies included.
     data_segs_out: u32 @ 156,
-    /// Delivery rate in bytes per second.
+    /// Delivery rate, bytes/s.
     delivery_rate: u64 @ 160,
     /// Segments delivered so far.
     delivered: u32 @ 192,
     /// Payload bytes sent so far, copies included.
     bytes_sent: u64 @ 200,
-    /// Segments that the receiver reported to have had twice.
+    /// Segments that the receiver reported as received twice.
     dsack_dups: u32 @ 216,
     /// Retransmission timeouts so far (kernel 6.7).
     total_rto: u16 @ 240,
@@ -84,9 +84,9 @@ tcp_info! {
 /// The state of BBR (`struct tcp_bbr_info`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BbrInfo {
-    /// Bottleneck bandwidth in bytes per second.
+    /// Bottleneck bandwidth, bytes/s.
     pub bandwidth: u64,
-    /// Minimum RTT of its window (10 s) in µs.
+    /// Min RTT of BBR's window (10 s), µs.
     pub min_rtt_us: u32,
     /// Gain on the pacing rate.
     pub pacing_gain: f64,
@@ -94,32 +94,32 @@ pub struct BbrInfo {
     pub cwnd_gain: f64,
 }
 
-/// The bytes at an offset, zero beyond the end.
+/// Return the bytes at an offset; zeros beyond the end.
 fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     bytes.get(offset..offset + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
 }
 
 impl TcpInfo {
-    /// Ask the kernel.
+    /// Read the kernel's data.
     ///
     /// # Errors
-    /// If the descriptor is not of a TCP socket.
+    /// A descriptor that is not a TCP socket.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut buffer = [0; ROOM];
         get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer).map(Self::read)
     }
 
-    /// Segments in flight, as the kernel counts them.
+    /// Return the segments in flight, as the kernel counts them.
     pub const fn in_flight(&self) -> u32 {
         (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    /// Whether everything that was written has been acknowledged.
+    /// True if all written data is acknowledged.
     pub const fn all_acknowledged(&self) -> bool {
         self.unacked == 0 && self.notsent_bytes == 0
     }
 
-    /// Bytes of a segment that are not payload, from the IP header on.
+    /// Return the bytes of a segment before the payload, including the IP header.
     pub const fn header(&self) -> u32 {
         if self.options & OPTION_TIMESTAMPS != 0 {
             52
@@ -130,7 +130,7 @@ impl TcpInfo {
 }
 
 impl BbrInfo {
-    /// Ask the kernel; `None` unless the socket's congestion control answers as BBR does.
+    /// Read the kernel's data; `None` if the socket's congestion control is not BBR.
     pub fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let mut buffer = [0; ROOM];
         Self::read(get_option(socket, libc::IPPROTO_TCP, TCP_CC_INFO, &mut buffer).ok()?)
@@ -138,7 +138,7 @@ impl BbrInfo {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let u32 = |offset| u32::from_ne_bytes(at(bytes, offset));
-        // Vegas and DCTCP answer too, with 16 bytes; later versions of BBR put more behind.
+        // Vegas and DCTCP return data too, but 16 bytes; later versions of BBR append more fields.
         (bytes.len() >= 20).then(|| Self {
             bandwidth: (u64::from(u32(4)) << 32) | u64::from(u32(0)),
             min_rtt_us: u32(8),

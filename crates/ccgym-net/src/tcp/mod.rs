@@ -1,4 +1,4 @@
-//! The kernel's own TCP as a flow: its congestion control by name, its view of itself as series.
+//! The kernel's TCP as a flow: congestion control by name, and series of the kernel's data.
 
 mod info;
 mod receiver;
@@ -17,7 +17,7 @@ pub use sender::{run_sender, TcpSenderTask};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Congestion controls that this kernel has, sorted. Root has the module of BBR loaded if there is one.
+/// Return the available congestion controls, sorted. Root first loads the module of BBR if it exists.
 pub fn available() -> Vec<String> {
     static LOADED: OnceLock<()> = OnceLock::new();
     let known = loaded();
@@ -35,11 +35,11 @@ fn loaded() -> Vec<String> {
     names
 }
 
-/// Load the module of a congestion control, if this is root's process and there is one.
+/// Load the module of a congestion control, if this process is root and the module exists.
 fn load(name: &str) {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if plain && geteuid().is_root() {
-        // The kernel looks itself, too. Not every machine has modules, or modprobe.
+        // The kernel also tries to load it. Some machines have no modules or no modprobe: ignore errors.
         let quiet = || Stdio::null();
         let mut modprobe = Command::new("modprobe");
         let _ = modprobe.args(["-q", &format!("tcp_{name}")]).stdin(quiet()).stdout(quiet()).stderr(quiet()).status();

@@ -1,4 +1,4 @@
-//! A receiver of kernel TCP: accepts one connection, discards what comes, and counts it.
+//! A receiver of kernel TCP: accepts one connection, discards its data and counts it.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -17,19 +17,19 @@ use crate::error::{Context, Error, Result};
 use crate::system::signals::wait_for;
 use crate::udp::{ReceiverResult, ReceiverTask};
 
-/// `halt` is looked at this often.
+/// Max time between checks of `halt`.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
-/// Max bytes read at a time. The kernel discards it without copying, so this memory is never touched.
+/// Max bytes per read. The kernel discards them without copying, so this memory is never used.
 const CHUNK: usize = 4 << 20;
 
 /// Serve one connection until it ends, or until `end`.
 ///
-/// Payload counts when the application can read it, that is in order. The kernel does not say how much payload came
-/// twice, so the wire bytes lack it; and where a device hands it many segments as one it counts that one, so that there
-/// are then as many packets as the payload makes.
-///
+/// Payload counts when the application can read it, in order. The kernel does not report copies of
+/// payload, so wire bytes do not include them. If a device coalesces segments, the kernel counts them as one:
+/// then the number of packets is computed from the
+/// payload.
 /// # Errors
-/// If the socket does not work. A missing connection and an abort by the sender are not errors.
+/// A socket error. A missing connection and an abort by the sender are not errors.
 pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<ReceiverResult> {
     let mut counts = ReceiverResult::default();
     if let Some(stream) = accept(&listener, &task)? {
@@ -55,7 +55,7 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
         match listener.accept() {
             Ok((stream, _)) => return Ok(Some(stream)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // The peer gave up between its handshake and now.
+            // The peer closed between its handshake and this call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
             Err(error) => return Err(Error::of("system-call-failed", step(), error)),
         }
@@ -95,9 +95,9 @@ fn wait(fd: BorrowedFd<'_>, task: &ReceiverTask, until: Timestamp) -> Result<()>
     wait_for(&mut fds, Some(timeout), "a TCP flow")
 }
 
-/// Ask the kernel for the packets.
+/// Read the number of packets from the kernel.
 fn look(counts: &mut ReceiverResult, socket: BorrowedFd<'_>) {
-    // A connection that was reset still answers; if it did not, the last answer would stand.
+    // A reset connection still returns data; on an error, keep the last data.
     if let Ok(info) = TcpInfo::of(socket) {
         let received = &mut counts.received;
         let min_packets = received.unique_bytes.div_ceil(u64::from(info.snd_mss.max(1)));
@@ -106,7 +106,7 @@ fn look(counts: &mut ReceiverResult, socket: BorrowedFd<'_>) {
     }
 }
 
-/// The counts hold for all samples before number `index` that are not there yet.
+/// Fill all missing samples before number `index` with the current counts.
 fn fill(counts: &mut ReceiverResult, index: usize) {
     if counts.received_bytes.len() < index {
         counts.received_bytes.resize(index, counts.received.bytes);

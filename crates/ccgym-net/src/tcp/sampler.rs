@@ -1,4 +1,4 @@
-//! The kernel's view of a connection over time: series, counters, and the recovery episodes between them.
+//! The kernel's data on a connection over time: series, counters, and recovery episodes.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -11,12 +11,12 @@ use crate::error::{Context, Result};
 use crate::sample_times::SampleTimes;
 use crate::udp::SenderResult;
 
-/// The kernel does not report recovery episodes, so it is asked this often whether it is in one.
+/// Interval between reads that detect recovery episodes: the kernel does not report them.
 const OBSERVE_EVERY: TimeSpan = TimeSpan::from_millis(10);
-/// `ca_state` from fast recovery on (3 recovery, 4 loss).
+/// First `ca_state` of fast recovery (3 recovery, 4 loss).
 const RECOVERY: u8 = 3;
 
-/// Asks the kernel, and keeps what it says.
+/// Reads the kernel's data on a connection and stores it.
 pub(super) struct Sampler {
     times: SampleTimes,
     header: u64,
@@ -32,8 +32,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// `header`: bytes of a segment in addition to its payload. The first sample is the first multiple of `step` from `start`
-    /// on.
+    /// Make a sampler. `header`: bytes of a segment in addition to its payload. The first sample is the first multiple of `step`
+    /// from `start` on.
     pub(super) fn new(algorithm: &str, header: u32, step: TimeSpan, start: Timestamp) -> Self {
         Self {
             times: SampleTimes::new(step, start),
@@ -50,12 +50,12 @@ impl Sampler {
         }
     }
 
-    /// When [`Sampler::advance`] has something to do.
+    /// Return the next time to call [`Sampler::advance`].
     pub(super) fn next_event(&self) -> Timestamp {
         self.times.next().min(self.next_look)
     }
 
-    /// Take the samples that are due; there is no connection before `socket` is given.
+    /// Take the due samples; without `socket` there is no connection yet.
     pub(super) fn advance(&mut self, now: Timestamp, socket: Option<BorrowedFd<'_>>) -> Result<()> {
         if now < self.next_event() {
             return Ok(());
@@ -70,7 +70,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Ask the kernel now.
+    /// Read the kernel's data now.
     pub(super) fn look(&mut self, now: Timestamp, socket: BorrowedFd<'_>) -> Result<TcpInfo> {
         self.last = TcpInfo::of(socket).context(|| "reading TCP_INFO".into())?;
         self.last_bbr = if self.bbr { BbrInfo::of(socket) } else { None };
@@ -103,7 +103,7 @@ impl Sampler {
         let info = self.last;
         let none_if_unset = |rate: u64| if rate == u64::MAX { 0 } else { rate.saturating_mul(8) };
         let series = &mut self.series;
-        // Others than BBR have a pacing rate too, but do not use it unless the device's queue paces.
+        // Other schemes than BBR have a pacing rate too, but do not use it unless the device's queue paces.
         series.pacing_bps.push(if self.bbr { none_if_unset(info.pacing_rate) } else { 0 });
         series.srtt_ns.push(u64::from(info.rtt_us) * 1000);
         series.sent_packets.push(u64::from(info.data_segs_out));
@@ -133,7 +133,7 @@ impl Sampler {
         }
     }
 
-    /// The result of the flow `name`, with the counters as the kernel gave them last.
+    /// Return the result of the flow `name`, with the kernel's last counters.
     pub(super) fn finish(self, name: String, finished: Timestamp) -> SenderResult {
         let info = self.last;
         let stats = SenderStats {
@@ -141,7 +141,7 @@ impl Sampler {
             sent_bytes: self.sent_bytes(),
             acked_packets: u64::from(info.delivered),
             acked_bytes: self.acked_bytes(),
-            // The kernel does not count what it thought lost, but it sent all of it again.
+            // The kernel does not count losses, but it retransmitted all packets that it considered lost.
             lost_packets: u64::from(info.total_retrans),
             spurious_losses: u64::from(info.dsack_dups),
             retransmissions: u64::from(info.total_retrans),

@@ -1,4 +1,4 @@
-//! A sender of kernel TCP: writes as its application says, and samples what the kernel makes of it.
+//! A sender of kernel TCP: writes the data of its application and samples the kernel's state.
 
 use std::io::{self, Write};
 use std::net::{SocketAddrV4, TcpStream};
@@ -22,48 +22,48 @@ use crate::error::{Context, Error, Result};
 use crate::system::signals::wait_for;
 use crate::udp::SenderResult;
 
-/// How long the handshake may take.
+/// Max time of the handshake.
 const CONNECT_TIMEOUT: TimeSpan = TimeSpan::from_millis(10_000);
-/// `halt` is looked at this often.
+/// Max time between checks of `halt`.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
-/// While the rest of a finite transfer is under way, the kernel is asked this often whether it has arrived.
+/// Interval between checks if a finite transfer is acknowledged in full.
 const COMPLETION_EVERY: TimeSpan = TimeSpan::from_millis(1);
-/// Handed to the kernel at a time.
+/// Max bytes per write.
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
-/// Max bytes that an application that may stop leaves unsent in the kernel.
+/// Max unsent bytes in the kernel, for an application that can stop.
 const MAX_UNSENT: u32 = 128 << 10;
-/// Bytes of TCP's timestamp option, which the kernel counts in the segment size that is asked for.
+/// Bytes of TCP's timestamp option, which the kernel includes in a requested segment size.
 const TIMESTAMP_OPTION: u32 = 12;
-/// Payload of a full segment on a path with an MTU of 1500 bytes.
+/// Payload bytes of a full segment at an MTU of 1500 bytes.
 const USUAL_MSS: u32 = 1448;
 
-/// One flow over the kernel's TCP. The thread that runs it is in the right namespace already.
+/// Task of one flow over the kernel's TCP. Its thread is already in the right namespace.
 #[derive(Clone, Debug)]
 pub struct TcpSenderTask {
-    /// Number of the flow.
+    /// Index of the flow.
     pub flow: u32,
     /// Name of the congestion control, as in `tcp_available_congestion_control`.
     pub algorithm: String,
     /// The receiver.
     pub peer: SocketAddrV4,
-    /// What the application does.
+    /// Application of the flow.
     pub source: SourceSpec,
-    /// Seed of its periods.
+    /// Seed of the application's periods.
     pub seed: u64,
     /// Payload bytes of a full segment.
     pub mss: u32,
-    /// Its other bytes, from the IP header on.
+    /// Other bytes of a segment, including the IP header.
     pub header: u32,
     /// The run's clock.
     pub clock: Clock,
-    /// When to connect.
+    /// Time of the connection's start.
     pub start: Timestamp,
-    /// When to abort the connection.
+    /// Time of the abort.
     pub stop: Timestamp,
-    /// Spacing of the series; zero: none.
+    /// Interval between samples; zero: none.
     pub step: TimeSpan,
-    /// Give up now.
+    /// True: return now.
     pub halt: Arc<AtomicBool>,
 }
 
@@ -79,11 +79,11 @@ impl TcpSenderTask {
 
 /// Run a flow: connect at `start`, write until `stop`, then abort with a reset, so that nothing more is sent.
 ///
-/// A flow that got no connection until `stop` has sent nothing, which is not an error.
+/// A flow without a connection until `stop` has sent nothing, which is not an error.
 ///
 /// # Errors
-/// A congestion control that the kernel does not have or does not allow; a refused
-/// connection, or none within ten seconds; a connection that breaks.
+/// A congestion control that the kernel does not have or does not permit; a refused
+/// connection, or none within ten seconds; a broken connection.
 pub fn run_sender(task: TcpSenderTask) -> Result<SenderResult> {
     let socket = open(&task)?;
     let mut sampler = Sampler::new(&task.algorithm, task.header, task.step, task.start);
@@ -96,7 +96,7 @@ pub fn run_sender(task: TcpSenderTask) -> Result<SenderResult> {
     Ok(sampler.finish(format!("tcp:{}", task.algorithm), finished))
 }
 
-/// A socket that will use the congestion control.
+/// Open a socket with the congestion control.
 fn open(task: &TcpSenderTask) -> Result<Socket> {
     let step = || format!("opening a socket for {}", task.named());
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).context(step)?;
@@ -110,7 +110,7 @@ fn open(task: &TcpSenderTask) -> Result<Socket> {
     let step = || format!("choosing congestion control {} for flow {}", task.algorithm, task.flow);
     match chosen {
         Ok(()) => {}
-        // A name that is too long for the kernel is not one of its own either.
+        // EINVAL: the name is too long for the kernel.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) || error.raw_os_error() == Some(libc::EINVAL) => {
             return Err(Error::of("scheme-unavailable", step(), "this kernel does not have it")
                 .expected(format!("one of {}", available().join(", ")))
@@ -137,7 +137,7 @@ fn is<T>(result: &io::Result<T>, errno: Errno) -> bool {
     result.as_ref().is_err_and(|error| error.raw_os_error() == Some(errno as i32))
 }
 
-/// Wait until `until`, sampling meanwhile. False if halted.
+/// Wait until `until` and take samples. False if halted.
 fn wait(task: &TcpSenderTask, sampler: &mut Sampler, socket: Option<BorrowedFd<'_>>, until: Timestamp) -> Result<bool> {
     loop {
         let now = task.clock.now();
@@ -156,7 +156,7 @@ fn wait(task: &TcpSenderTask, sampler: &mut Sampler, socket: Option<BorrowedFd<'
     }
 }
 
-/// Shake hands. False if the flow's time was over before.
+/// Connect. False if the flow ended before.
 fn connect(task: &TcpSenderTask, socket: &Socket, sampler: &mut Sampler) -> Result<bool> {
     let step = || format!("connecting {} to {}", task.named(), task.peer);
     match socket.connect(&SockAddr::from(task.peer)) {
@@ -197,11 +197,11 @@ fn explain(step: String, error: &io::Error) -> Error {
     Error::of("system-call-failed", step, error).hint(hint)
 }
 
-/// Write until the flow's end. When a finite transfer was acknowledged in full, the answer is that time.
+/// Write until the flow's end. Return the time at which a finite transfer was acknowledged in full.
 fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> Result<Timestamp> {
     let mut source = Application::new(&task.source, task.mss, task.start, task.seed, task.flow);
     if source.keeps_little_waiting() {
-        // Without it an application that stops has still written seconds ahead. Only that suffers if it fails.
+        // Otherwise the kernel would still send for seconds after the application stops. An error is harmless.
         let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(MAX_UNSENT);
     }
     let mut finished = Timestamp::NEVER;
@@ -244,11 +244,11 @@ fn send(task: &TcpSenderTask, mut stream: &TcpStream, sampler: &mut Sampler) -> 
     }
 }
 
-/// Wait for the socket or the time.
+/// Wait for the socket or the time. True if the socket is ready.
 fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until: Timestamp) -> Result<bool> {
     let timeout = task.clock.timeout(until).unwrap_or_else(|| TimeSpec::from_duration(Duration::from_millis(50)));
     if interest.is_empty() {
-        // A socket that broke would report it at once, and again and again.
+        // Do not poll: a broken socket would return at once each time.
         std::thread::sleep(Duration::from(timeout));
         return Ok(false);
     }
@@ -257,8 +257,8 @@ fn poll(task: &TcpSenderTask, socket: BorrowedFd<'_>, interest: PollFlags, until
     Ok(fds[0].any().unwrap_or(false))
 }
 
-/// Drop the connection with a reset; what the kernel still holds is never sent.
+/// Abort the connection with a reset; the kernel drops unsent data.
 fn abort(stream: TcpStream) {
-    // If it fails the kernel sends on for a while: the run is over anyway.
+    // On an error the kernel continues to send for a while, but the run is over.
     let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
 }
