@@ -16,47 +16,47 @@ use super::episode_tracker::{EpisodeTracker, LiveGroundTruth};
 use super::messages::{frame, from_sender, to_sender, Action, Ended, FromSender, Hello, ToSender, Unframer, VERSION};
 use crate::error::{Context, Error, Result};
 
-/// How long the end of a flow waits for an environment that does not read.
+/// Max wait for an environment that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A learning flow, as its environment is told of it.
+/// Data of a learning flow for its environment.
 pub struct AgentConnection<'a> {
     /// Index of the flow.
     pub flow: u32,
     /// Its agent.
     pub agent: &'a AgentSpec,
-    /// What is known of its path.
+    /// Ground truth about its path.
     pub truth: LiveGroundTruth,
-    /// Set when the environment wants no more of the flow, or is gone: the flow then ends.
+    /// Set when the environment stops the flow or disconnects: the flow then ends.
     pub halt: Arc<AtomicBool>,
 }
 
-/// An environment that decides for one flow (scheme `learned` without a policy, which says `decided_outside`), behind a
+/// Connection to an environment that decides for one flow (scheme `learned` without a policy: `decided_outside`), over a
 /// Unix stream socket (`proto/control.proto`).
 ///
-/// The sender asks after each event whether its scheme awaits a decision. If so it calls
-/// [`Steering::interval_closed`], then `sender.hold_decision()`, and goes on under its last decision. Nothing here waits
-/// for the environment while the flow runs. What it does not read in time stays in the socket; when that is full, the
-/// newest interval waits here for room, and those before it are never told.
+/// After each event the sender checks if its scheme awaits a decision. If so it calls
+/// [`Steering::interval_closed`], then `sender.hold_decision()`, and continues with its last decision. Nothing here waits
+/// for the environment while the flow runs. Unread intervals stay in the socket; when that is full, the
+/// newest interval waits here for space, and older ones are dropped.
 pub struct Steering {
     stream: UnixStream,
     account: EpisodeTracker,
     halt: Arc<AtomicBool>,
     incoming: Unframer,
-    /// What is being written, from `written` on.
+    /// Bytes to write, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
-    /// The newest interval, while there is no room for it.
+    /// The newest interval, while the socket is full.
     waiting: Vec<u8>,
-    /// Whether the environment has said that it is enough, or has gone.
+    /// True if the environment stopped the flow or disconnected.
     over: bool,
 }
 
 impl Steering {
-    /// Connect to the environment that listens at `path`, and say hello.
+    /// Connect to the environment that listens at `path`, and send the Hello.
     ///
     /// # Errors
-    /// Nothing listens there.
+    /// No environment listens there.
     pub fn connect(path: &Path, connection: AgentConnection<'_>) -> Result<Self> {
         let stream = UnixStream::connect(path).map_err(|error| {
             let place = format!("connecting flow {} to its environment at {}", connection.flow, path.display());
@@ -65,7 +65,7 @@ impl Steering {
         Self::over(stream, connection)
     }
 
-    /// The same over a stream that is connected.
+    /// The same over a connected stream.
     pub fn over(stream: UnixStream, connection: AgentConnection<'_>) -> Result<Self> {
         stream.set_nonblocking(true).context(|| "preparing the environment's socket".to_owned())?;
         let hello = Hello {
@@ -93,13 +93,13 @@ impl Steering {
         Ok(steering)
     }
 
-    /// The environment is gone, or has had enough.
+    /// End the flow: the environment stopped it or disconnected.
     fn end(&mut self) {
         self.over = true;
         self.halt.store(true, Ordering::Relaxed);
     }
 
-    /// Write what there is room for.
+    /// Write as much as fits in the socket.
     fn flush(&mut self) -> Result<()> {
         loop {
             if self.written == self.outgoing.len() {
@@ -122,7 +122,7 @@ impl Steering {
         Ok(())
     }
 
-    /// Send the last message. That may wait for the environment, for a limited time.
+    /// Send the last message; wait up to [`PATIENCE`] for the environment.
     fn send_last(&mut self, ended: Ended) -> Result<()> {
         self.over = true;
         let mut bytes = self.outgoing.split_off(self.written);
@@ -133,7 +133,7 @@ impl Steering {
         let stream = &mut self.stream;
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
-            // The environment has gone and does not need it.
+            // If the environment disconnected, it does not need the message.
             Err(error) if !is_gone(&error) => {
                 Err(error).context(|| "telling the environment that the flow has ended".to_owned())
             }
@@ -141,7 +141,7 @@ impl Steering {
         }
     }
 
-    /// Read all that has come.
+    /// Read all available data.
     fn receive(&mut self) -> Result<()> {
         let mut bytes = [0; 4096];
         loop {
@@ -158,13 +158,13 @@ impl Steering {
         Ok(())
     }
 
-    /// The file descriptor to poll in addition to the sender's own socket; `None` if there is nothing to wait for any
-    /// more.
+    /// Return the file descriptor to poll in addition to the sender's own socket; `None` if it is no longer
+    /// needed.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.over).then(|| self.stream.as_fd())
     }
 
-    /// An interval closed at `now`, and the agent is to be asked.
+    /// Close an interval at `now` and send it, for a decision of the agent.
     pub fn interval_closed(&mut self, now: Timestamp, sender: &Sender) -> Result<()> {
         let Some(interval) = self.account.close(now, sender, true) else { return Ok(()) };
         if self.over {
@@ -175,11 +175,11 @@ impl Steering {
         self.flush()
     }
 
-    /// The file descriptor is readable: write the newest action to `action` if a whole one has come, and say whether.
-    /// The sender applies it at once with `sender.decide(now, &action)`, and transmits.
+    /// Call when the file descriptor is readable. Write the newest complete action to `action`; true if there is one.
+    /// Then the sender must call `sender.decide(now, &action)` and transmit.
     ///
     /// # Errors
-    /// What came is not an action.
+    /// A message that is not an action.
     pub fn take_action(&mut self, now: Timestamp, action: &mut Vec<f32>) -> Result<bool> {
         if self.over {
             return Ok(false);
@@ -203,7 +203,7 @@ impl Steering {
         Ok(true)
     }
 
-    /// The flow ended at `now`: its last interval is closed and told.
+    /// End the flow at `now`: close its last interval and send it.
     pub fn flow_ended(&mut self, now: Timestamp, sender: &mut Sender) -> Result<()> {
         if self.over {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a decision interval came to, as the simulator tells it: the same observation, reward, statistics and truth.
+//! Results of decision intervals, as in the simulator: observation, reward, statistics and truth.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use ccgym_run::RunSpec;
 
 use super::messages::{Interval, Summary};
 
-/// Ground truth about the path while a run is on; its flows share it.
+/// Ground truth about the path during a run; shared by its flows.
 #[derive(Clone, Debug)]
 pub struct LiveGroundTruth {
     model: Arc<GroundTruthModel>,
-    /// Packets at the bottleneck, if this process counts them.
+    /// Packets in the bottleneck, if this process counts them.
     backlog: Option<Arc<AtomicU64>>,
 }
 
 impl LiveGroundTruth {
-    /// The ground truth of the run that `spec` describes. `backlog`: packets in the uplink's bottleneck, kept up to
-    /// date by the thread that carries them in this process; `None` if another process does: the backlog is NaN then.
+    /// Make the ground truth of the run of `spec`. `backlog`: packets in the uplink's bottleneck, updated
+    /// by the path's thread in this process; `None` if another process has the path: the backlog is NaN then.
     pub fn of(spec: &RunSpec, backlog: Option<Arc<AtomicU64>>) -> Self {
         Self { model: Arc::new(GroundTruthModel::of(spec, &vec![0; spec.flows.len()])), backlog }
     }
 
-    /// The ground truth of `flow` over `from..now`.
+    /// Return the ground truth of `flow` over `from..now`.
     fn over(&self, flow: usize, from: Timestamp, now: Timestamp) -> GroundTruth {
         let backlog = self.backlog.as_ref().map_or(f64::NAN, |backlog| backlog.load(Ordering::Relaxed) as f64);
         self.model.over(flow, from, now, backlog, self.model.active_flows(now))
     }
 }
 
-/// The account of one learning flow: which decisions were asked for and taken, and what became of them.
+/// Records of one learning flow: requested and applied decisions, and their results.
 pub struct EpisodeTracker {
     flow: usize,
     truth: LiveGroundTruth,
     log: DecisionLog,
     /// Number of the next interval.
     sequence: u64,
-    /// The interval that the action in force was chosen for.
+    /// The interval of the current action.
     applied: Option<u64>,
-    /// Whether an action came while the interval ran.
+    /// True if an action arrived during the current interval.
     answered: bool,
     latency: TimeSpan,
     missed: u64,
@@ -51,7 +51,7 @@ pub struct EpisodeTracker {
 }
 
 impl EpisodeTracker {
-    /// The account of `flow` before its first decision.
+    /// Make the records of `flow` before its first decision.
     pub fn new(flow: usize, truth: LiveGroundTruth) -> Self {
         Self {
             flow,
@@ -66,12 +66,12 @@ impl EpisodeTracker {
         }
     }
 
-    /// Whether a decision has been asked for.
+    /// True after the first request for a decision.
     pub const fn has_begun(&self) -> bool {
         self.log.has_begun()
     }
 
-    /// The sender's interval closed last as a message, taken into the account; `awaiting`: the agent is to decide.
+    /// Record the interval that the sender closed last, and return its message; `awaiting`: the agent must decide.
     /// `None` for a sender without agent.
     pub fn close(&mut self, now: Timestamp, sender: &Sender, awaiting: bool) -> Option<Interval> {
         let agent = FlowAgent::of(sender.cca())?;
@@ -108,14 +108,14 @@ impl EpisodeTracker {
         })
     }
 
-    /// An action chosen for interval `sequence`, which closed at `closed`, is about to be applied.
+    /// Record the action for interval `sequence`, which closed at `closed`, before it is applied.
     pub fn apply(&mut self, now: Timestamp, sequence: u64, closed: Timestamp) {
         self.latency = now.since(closed);
         self.applied = Some(sequence);
         self.answered = true;
     }
 
-    /// What the flow has come to.
+    /// Return the summary of the flow.
     pub fn summary(&self) -> Summary {
         self.log.summary().into()
     }

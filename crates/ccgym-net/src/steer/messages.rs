@@ -1,4 +1,4 @@
-//! The messages of `proto/control.proto`, and how they are laid one after the other in a stream.
+//! Messages of `proto/control.proto` and their framing in a stream.
 
 use ccgym_run::episode;
 use prost::Message;
@@ -17,32 +17,32 @@ pub use control::{from_sender, to_sender, Action, Ended, FromSender, Hello, Inte
 /// Version of the protocol.
 pub const VERSION: u32 = 1;
 
-/// Max bytes of a message; longer ones are not ours.
+/// Max bytes of a message; longer ones are errors.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// Append a message with its length in front.
+/// Append a message with a length prefix.
 pub fn frame(message: &impl Message, out: &mut Vec<u8>) {
-    // Growing vectors have room for everything.
+    // Writing to a vector cannot fail.
     let _ = message.encode_length_delimited(out);
 }
 
-/// Bytes of a stream, cut into messages.
+/// Splits the bytes of a stream into messages.
 #[derive(Debug, Default)]
 pub struct Unframer {
     bytes: Vec<u8>,
-    /// Where the next message begins.
+    /// Offset of the next message.
     at: usize,
 }
 
 impl Unframer {
-    /// More bytes have come.
+    /// Append received bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it has come.
+    /// Return the next message, if it is complete.
     pub fn message<M: Message + Default>(&mut self) -> Result<Option<M>> {
         let rest = &self.bytes[self.at..];
         let Some((length, prefix)) = length(rest)? else { return Ok(None) };
@@ -53,7 +53,7 @@ impl Unframer {
     }
 }
 
-/// Length of the message at the start of `bytes`, and of the prefix that says so; `None` if the prefix is not whole.
+/// Return the length of the message at the start of `bytes` and of its prefix; `None` if the prefix is incomplete.
 fn length(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(last) = bytes.iter().position(|&byte| byte < 0x80).filter(|&last| last < 4) else {
         return if bytes.len() < 4 { Ok(None) } else { Err(too_long()) };

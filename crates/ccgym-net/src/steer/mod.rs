@@ -1,9 +1,9 @@
 //! Decisions from outside, over a Unix socket: an environment steers a flow on a real path.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `agent_connection` | the flow's end of the socket: intervals out, actions in, neither end waits |
-//! | `episode_tracker` | what an interval came to: observation, reward, statistics, truth, sums of the episode |
+//! | `agent_connection` | the flow's end of the socket: sends intervals, receives actions, never waits |
+//! | `episode_tracker` | the result of an interval: observation, reward, statistics, truth, sums of the episode |
 //! | [`messages`] | the messages (`proto/control.proto`) and their framing |
 
 mod agent_connection;
