@@ -1,8 +1,8 @@
 //! External programs as a flow: a sender inside the path and a receiver outside.
 //!
-//! One of the two listens at the port of its flow and is started first; the other is given address and port, and is
-//! started when the flow starts. Each lives in a PID namespace of its own, of which nothing remains when its time is
-//! over. What they say is kept within bounds. What they sent is measured on the path.
+//! One of the two listens at the port of its flow and is started first; the other gets address and port, and is
+//! started when the flow starts. Each runs in its own PID namespace, which is removed with all processes at the end.
+//! The size of their stored output is limited. The path counts their packets.
 
 mod process;
 
@@ -20,25 +20,25 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::system::{is_listened_on, Namespace};
 
-/// How long a program may take to listen.
+/// Max time until a program listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(8);
-/// A program is looked at this often.
+/// Interval between checks of a program.
 const LOOK: Duration = Duration::from_millis(20);
-/// A program is told to work for so much longer than it has to, so that it does not end by itself.
+/// Seconds to add to the duration given to a program, so that it does not end by itself.
 const SPARE_SECONDS: u64 = 60;
 
 /// One of the two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Inside the path.
+    /// The sender, inside the path.
     Sender,
-    /// Outside.
+    /// The receiver, outside.
     Receiver,
 }
 
 impl End {
-    /// As errors and files call it.
+    /// Return its name in errors and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,21 +48,21 @@ impl End {
     }
 }
 
-/// Two programs, as data (JSON). In their words, `{port}` is the port at which one listens, `{address}` the address of
-/// that one, `{seconds}` a time that is longer than the flow's, in whole seconds.
+/// Command lines of two programs (JSON). In their words, `{port}` is the port of the one that listens, `{address}` its
+/// address, `{seconds}` a time longer than the flow's, in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
     /// The end that listens.
     pub listens: End,
-    /// The sender's words.
+    /// Words of the sender's command line.
     pub sender: Vec<String>,
-    /// The receiver's words.
+    /// Words of the receiver's command line.
     pub receiver: Vec<String>,
 }
 
 impl ProgramSpec {
-    /// The words of an end, for a flow that lasts so long.
+    /// Return the command line of an end, for a flow of this duration.
     fn words(&self, end: End, address: Ipv4Addr, port: u16, span: TimeSpan) -> Vec<String> {
         let words = match end {
             End::Sender => &self.sender,
@@ -78,38 +78,38 @@ impl ProgramSpec {
     }
 }
 
-/// One end of a flow at work.
+/// Task of one end of a flow.
 pub struct ProgramTask {
     /// Index of the flow.
     pub flow: usize,
-    /// Its scheme.
+    /// Scheme of the flow.
     pub scheme: String,
     /// Both programs.
     pub program: ProgramSpec,
-    /// Which of them.
+    /// The end to run.
     pub end: End,
-    /// Its network namespace.
+    /// Network namespace of this end.
     pub namespace: Arc<Namespace>,
     /// Address of the end that listens.
     pub address: Ipv4Addr,
-    /// The port at which it does.
+    /// Port of that end.
     pub port: u16,
     /// The run's clock.
     pub clock: Clock,
-    /// When the flow starts.
+    /// Start of the flow.
     pub start: Timestamp,
-    /// When it stops: the program is not to end by itself before.
+    /// End of the flow: the program must not end by itself before.
     pub stop: Timestamp,
-    /// When this program is ended.
+    /// Time to end this program.
     pub until: Timestamp,
-    /// Set to end it now.
+    /// True: end it now.
     pub halt: Arc<AtomicBool>,
 }
 
-/// Run a program to the end of its time, in a thread that is in the task's namespace; `ready` is called when the flow may start. The answer is what it said.
+/// Run a program until its end time, in a thread in the task's namespace. Call `ready` when the flow can start. Return the program's output.
 ///
 /// # Errors
-/// It cannot be started, does not listen, or ends by itself before its time.
+/// A program that cannot be started, does not listen, or ends by itself too early.
 pub fn carry_out(task: &ProgramTask, ready: &dyn Fn()) -> Result<String> {
     let span = task.stop.since(task.start);
     let words = task.program.words(task.end, task.address, task.port, span);
@@ -138,7 +138,7 @@ pub fn carry_out(task: &ProgramTask, ready: &dyn Fn()) -> Result<String> {
         }
         if let Some(status) = process.ended(Duration::from_nanos(left.0).min(LOOK)) {
             let now = task.clock.now();
-            // Once its partner is told to end, it may follow by itself.
+            // It can end by itself after its partner.
             if now >= task.stop || task.halted() {
                 break;
             }
@@ -178,18 +178,18 @@ impl ProgramTask {
     }
 }
 
-/// What a program said in a run.
+/// Output of a program in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLog {
     /// Index of the flow.
     pub flow: usize,
-    /// Which of its programs.
+    /// End of the flow that the program ran.
     pub end: End,
-    /// Standard output and standard error; of more than is kept, the beginning and the end.
+    /// Standard output and standard error; if too long, the beginning and the end.
     pub text: String,
 }
 
-/// The error about a flow of which no packet entered the path.
+/// Return the error for a flow without packets on the path.
 #[must_use]
 pub fn sent_nothing(flow: usize, scheme: &str, logs: &[ProgramLog]) -> Error {
     let said = logs.iter().filter(|log| log.flow == flow && !log.text.trim().is_empty());

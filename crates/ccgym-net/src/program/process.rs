@@ -1,4 +1,4 @@
-//! One program: started, watched, ended with all that it started.
+//! One program: start, watch, and end it with all processes that it started.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::system::capability::present;
 use crate::system::supervise::{Group, Isolated, KeptOutput, Launch, User};
 use crate::system::{sudo_caller, Capability, Namespace};
 
-/// How long a program has between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the last of what it said may be under way.
+/// Max wait for the rest of the output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Bytes that are kept of what it says: of the beginning, and of the end.
+/// Max bytes of output to keep: from the beginning, and from the end.
 const KEPT: usize = 32 * 1024;
-/// Last lines that an error shows, and max characters of each.
+/// Max lines in an error, and max characters of each.
 const SHOWN_LINES: usize = 6;
 const SHOWN_CHARACTERS: usize = 300;
 
-/// A program at work. Dropped, it is killed with everything that it started.
+/// A running program. Drop kills it with all processes that it started.
 pub(super) struct Process {
     step: String,
     isolated: Isolated,
@@ -30,13 +30,13 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Start a program in a network namespace: as the user who called `sudo`, if one did.
+    /// Start a program in a network namespace: as the user who called `sudo`, if any.
     pub fn start(step: &str, words: &[String], network: &Arc<Namespace>) -> Result<Self> {
         let context = || format!("starting {step}");
         let (reading, stdout) = pipe2(OFlag::O_CLOEXEC).context(context)?;
         let stderr = stdout.try_clone().context(context)?;
         let output = KeptOutput::listen(reading, KEPT, KEPT)?;
-        // In a user namespace no other user exists to switch to.
+        // A user namespace has no other user to switch to.
         let caller = sudo_caller().filter(|_| present() == Some(Capability::Root));
         let launch = Launch {
             words: words.to_vec(),
@@ -61,14 +61,14 @@ impl Process {
         Ok(Self { step: step.to_owned(), isolated, output })
     }
 
-    /// How it ended; `None` if it did not within `patience`.
+    /// Return its exit status; `None` if it does not end within `patience`.
     pub fn ended(&self, patience: Duration) -> Option<ExitStatus> {
         self.isolated.wait(patience)
     }
 
-    /// An error that shows the last of what it said.
+    /// Return an error that shows the last lines of output.
     pub fn failure(&self, found: &str) -> Error {
-        // What has ended has said all.
+        // After the program's end, wait for the rest of its output.
         if self.ended(Duration::ZERO).is_some() {
             self.output.wait(LAST_WORDS);
         }
@@ -79,7 +79,7 @@ impl Process {
             .hint("try it by hand, both ends inside `ccgym shell`")
     }
 
-    /// End it, with everything that it started; what it said.
+    /// End it with all processes that it started. Return its output.
     pub fn end(mut self) -> String {
         self.isolated.terminate();
         let _ = self.isolated.wait(GRACE);
@@ -89,7 +89,7 @@ impl Process {
     }
 }
 
-/// The last lines of a text, on one line.
+/// Join the last lines of a text in one line.
 pub(super) fn last_lines(text: &str) -> String {
     let shorten = |line: &str| line.chars().take(SHOWN_CHARACTERS).collect::<String>();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev().take(SHOWN_LINES);
