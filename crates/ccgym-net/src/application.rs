@@ -1,22 +1,22 @@
-//! What an application hands to a transport that is not ours, the kernel's TCP or QUIC, and when.
+//! The application of a flow over the kernel's TCP or QUIC: sizes and times of its writes.
 
 use ccgym_core::Timestamp;
 use ccgym_run::source::{Periods, SegmentClock};
 use ccgym_run::spec::SourceSpec;
 
-/// How many bytes the application has to write at the moment.
+/// Number of bytes that the application can write now.
 #[derive(Debug)]
 pub struct Application(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Greedy,
-    /// Bytes left.
+    /// A finite transfer: bytes left.
     Bytes {
         left: u64,
     },
     OnOff(Periods),
-    /// Segments of `mss` bytes at a rate; `due` bytes are to be written.
+    /// Segments of `mss` bytes at a rate; `due`: bytes to write now.
     Rate {
         clock: SegmentClock,
         mss: u64,
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl Application {
-    /// As in the simulator: the same seed draws the same periods.
+    /// Make an application, as in the simulator: the same seed draws the same periods.
     pub fn new(spec: &SourceSpec, mss: u32, start: Timestamp, seed: u64, flow: u32) -> Self {
         Self(match *spec {
             SourceSpec::Greedy => Kind::Greedy,
@@ -46,7 +46,7 @@ impl Application {
         })
     }
 
-    /// Let the time come to `now`.
+    /// Advance to `now`.
     pub fn advance(&mut self, now: Timestamp) {
         match &mut self.0 {
             Kind::Greedy | Kind::Bytes { .. } => {}
@@ -59,7 +59,7 @@ impl Application {
         }
     }
 
-    /// Bytes to write now.
+    /// Return the bytes to write now.
     pub const fn wants(&self) -> u64 {
         match &self.0 {
             Kind::Greedy | Kind::OnOff(Periods { on: true, .. }) => u64::MAX,
@@ -69,7 +69,7 @@ impl Application {
         }
     }
 
-    /// The transport took that many.
+    /// Count bytes that the transport took.
     pub fn wrote(&mut self, bytes: u64) {
         match &mut self.0 {
             Kind::Greedy | Kind::OnOff(_) => {}
@@ -77,7 +77,7 @@ impl Application {
         }
     }
 
-    /// When it wants something else by itself.
+    /// Return the next time at which [`Application::wants`] changes by itself.
     pub fn next_event(&self) -> Timestamp {
         match &self.0 {
             Kind::Greedy | Kind::Bytes { .. } => Timestamp::NEVER,
@@ -86,12 +86,12 @@ impl Application {
         }
     }
 
-    /// Whether it will never write again.
+    /// True if it will never write again.
     pub const fn is_done(&self) -> bool {
         matches!(self.0, Kind::Bytes { left: 0 })
     }
 
-    /// Whether what it wrote should not wait long in the transport, because it may stop.
+    /// True if its data should not wait long in the transport, because it can stop.
     pub const fn keeps_little_waiting(&self) -> bool {
         matches!(self.0, Kind::OnOff(_))
     }

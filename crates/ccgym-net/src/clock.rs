@@ -1,7 +1,7 @@
 //! The clock of a run.
 //!
-//! Everything in real time is counted in nanoseconds of `CLOCK_MONOTONIC` since the run's start, the same clock in
-//! every process of a machine; packets, schemes and elements see it as [`Timestamp`], as in the simulator.
+//! Real time is counted in nanoseconds of `CLOCK_MONOTONIC` since the run's start, the same clock in
+//! all processes of a machine; packets, schemes and elements use it as [`Timestamp`], as in the simulator.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +10,13 @@ use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Return `CLOCK_MONOTONIC`, nanoseconds.
 pub fn monotonic_ns() -> u64 {
     // The clock exists on every Linux; it cannot fail.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-/// The clock of a run. Copies, also in other processes of the machine, agree.
+/// The clock of a run. Copies agree, also in other processes of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC` at time zero.
@@ -26,52 +26,52 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that reads zero now.
+    /// Make a clock that reads zero now.
     pub fn start() -> Self {
         Self::starting_in(Duration::ZERO)
     }
 
-    /// A clock that reaches zero after `wait`; it reads zero until then.
+    /// Make a clock that starts after `wait`; it reads zero until then.
     pub fn starting_in(wait: Duration) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { origin_ns: monotonic_ns() + wait.as_nanos() as u64, epoch_ns: (epoch + wait).as_nanos() as u64 }
     }
 
-    /// A clock that reaches zero so many milliseconds after the Unix epoch; that may have passed.
+    /// Make a clock that starts this many milliseconds after the Unix epoch; that time can be in the past.
     pub fn starting_at(epoch_ms: u64) -> Self {
         let epoch_ns = epoch_ms * 1_000_000;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         Self { origin_ns: (monotonic_ns() + epoch_ns).saturating_sub(now), epoch_ns }
     }
 
-    /// Time since the start; zero before it.
+    /// Return the time since the start; zero before it.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Timestamp {
         Timestamp(monotonic_ns().saturating_sub(self.origin_ns))
     }
 
-    /// Whether time zero has come.
+    /// True if the clock has started.
     pub fn has_started(&self) -> bool {
         monotonic_ns() >= self.origin_ns
     }
 
-    /// `CLOCK_MONOTONIC` in nanoseconds at a time of this clock.
+    /// Convert a time of this clock to `CLOCK_MONOTONIC`, nanoseconds.
     pub const fn monotonic(&self, at: Timestamp) -> u64 {
         self.origin_ns.saturating_add(at.0)
     }
 
-    /// Milliseconds since the Unix epoch at a time of this clock.
+    /// Convert a time of this clock to milliseconds since the Unix epoch.
     pub fn epoch_ms(&self, at: Timestamp) -> f64 {
         (self.epoch_ns as f64 + at.0 as f64) / 1e6
     }
 
-    /// How long from now until `at`; zero if that has passed, `None` for [`Timestamp::NEVER`].
+    /// Return the time from now to `at`; zero if that has passed, `None` for [`Timestamp::NEVER`].
     pub fn until(&self, at: Timestamp) -> Option<TimeSpan> {
         at.is_set().then(|| TimeSpan(self.monotonic(at).saturating_sub(monotonic_ns())))
     }
 
-    /// The same as the timeout of `ppoll`.
+    /// Return the same as a timeout of `ppoll`.
     pub fn timeout(&self, at: Timestamp) -> Option<TimeSpec> {
         self.until(at).map(|span| TimeSpec::from_duration(Duration::from_nanos(span.0)))
     }

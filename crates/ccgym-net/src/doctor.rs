@@ -1,4 +1,4 @@
-//! What this machine can do, what it cannot, and what to do about it: `ccgym doctor`.
+//! Checks of this machine, with remedies: `ccgym doctor`.
 //!
 //! Findings are data; `ccgym/cli/doctor.py` shows them.
 
@@ -17,17 +17,17 @@ use crate::error::{Context, Error, Result};
 use crate::run::{execute, no_guests, Host, RunResult};
 use crate::system::{become_capable, precise_timers, Capability, Endpoints, Placement};
 
-/// The kernel's congestion controls that reports compare with.
+/// Congestion controls of the kernel that reports compare with.
 const WANTED: [&str; 3] = ["cubic", "bbr", "reno"];
-/// How often, and at which spacing, timers are measured.
+/// Number and spacing of timer measurements.
 const TIMER_SAMPLES: u64 = 500;
 const TIMER_SPACING: Duration = Duration::from_millis(2);
-/// Wake-ups and releases that are later than this at the 99th percentile show in the results, nanoseconds.
+/// Max lateness of wake-ups and releases at the 99th percentile without effect on results, nanoseconds.
 const MAX_LATENESS_NS: u64 = 200_000;
-/// A path that carries less than this is of little use.
+/// Min capacity of a useful path, Mbit/s.
 const MIN_CAPACITY_MBPS: f64 = 500.0;
 
-/// How well something works.
+/// Status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -39,36 +39,36 @@ pub enum Status {
     Missing,
 }
 
-/// Something about this machine that a real path depends on.
+/// Result of a check that a real path depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was looked at, such as `timers`.
+    /// Name of the check, such as `timers`.
     pub name: String,
-    /// How well it works.
+    /// Status of the check.
     pub status: Status,
-    /// What was found.
+    /// Result in words.
     pub found: String,
-    /// What to do about it; empty if there is nothing to do.
+    /// Remedy; empty if none is needed.
     pub remedy: String,
 }
 
 impl Finding {
-    /// It works.
+    /// Return a finding with status ok.
     pub fn ok(name: &str, found: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Ok, found: found.into(), remedy: String::new() }
     }
 
-    /// It works with limits.
+    /// Return a finding with status warn.
     pub fn warn(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Warn, found: found.into(), remedy: remedy.into() }
     }
 
-    /// It does not work here.
+    /// Return a finding with status missing.
     pub fn missing(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.into(), status: Status::Missing, found: found.into(), remedy: remedy.into() }
     }
 
-    /// It works, with limits unless the measurement is `good`.
+    /// Return a finding with status ok if the measurement is `good`, else warn.
     fn measured(name: &str, good: bool, found: String, remedy: &str) -> Self {
         if good {
             Self::ok(name, found)
@@ -77,18 +77,18 @@ impl Finding {
         }
     }
 
-    /// It does not work, as an error explains.
+    /// Return a finding with status missing, from an error.
     fn failed(name: &str, error: Error) -> Self {
         Self::missing(name, format!("{}: {}", error.place, error.found), error.hint)
     }
 }
 
-/// Examine this machine.
+/// Check this machine.
 ///
-/// Call it before the process has threads: without root it enters a user namespace.
+/// Call it while the process has one thread: without root it enters a user namespace.
 #[must_use]
 pub fn examine(job: &DoctorJob, host: &Host<'_>) -> Vec<Finding> {
-    // First: programs of a backend may have to be started by the user, not from a user namespace.
+    // First: programs of a backend may need the user's own rights, outside a user namespace.
     let of_backends: Vec<_> = host.backends.iter().flat_map(|backend| (backend.examine)()).collect();
     let capability = become_capable();
     let mut findings = rights(&capability);
@@ -108,14 +108,14 @@ pub fn examine(job: &DoctorJob, host: &Host<'_>) -> Vec<Finding> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DoctorJob {
-    /// Measure timers and what a path carries, which takes seconds.
+    /// True: measure timers and the capacity of a path, which takes seconds.
     pub measure: bool,
-    /// The program `ccgym-quic`, if there is one.
+    /// The program `ccgym-quic`, if installed.
     #[serde(default)]
     pub quic: Option<PathBuf>,
 }
 
-/// Write the findings as one JSON list on standard output. The exit status.
+/// Write the findings as one JSON list to standard output. Return the exit status.
 pub fn run(job: &DoctorJob, host: &Host<'_>) -> Result<i32> {
     let findings = examine(job, host);
     let text =
@@ -124,7 +124,7 @@ pub fn run(job: &DoctorJob, host: &Host<'_>) -> Result<i32> {
     Ok(0)
 }
 
-/// Whether this process may make namespaces and devices.
+/// Check if this process can make namespaces and devices.
 fn rights(capability: &Result<Capability>) -> Vec<Finding> {
     let mut findings = vec![match capability {
         Ok(Capability::Root) => Finding::ok("rights", "root: namespaces of our own"),
@@ -154,7 +154,7 @@ fn tun() -> Finding {
     }
 }
 
-/// Which congestion controls the kernel has.
+/// Check the congestion controls of the kernel.
 fn congestion_controls() -> Finding {
     let available = crate::tcp::available();
     let missing: Vec<&str> = WANTED.into_iter().filter(|name| !available.iter().any(|a| a == name)).collect();
@@ -168,7 +168,7 @@ fn congestion_controls() -> Finding {
     }
 }
 
-/// Whether the program of QUIC flows is there and runs.
+/// Check if the program of QUIC flows is installed and runs.
 fn quic(program: Option<&Path>) -> Finding {
     let name = "quic";
     let remedy = "in a checkout: make setup; elsewhere: cargo install --path crates/optional/quic-flows";
@@ -184,9 +184,9 @@ fn quic(program: Option<&Path>) -> Finding {
     }
 }
 
-/// How late this machine wakes up.
+/// Measure the lateness of wake-ups.
 fn timers() -> Finding {
-    // Where the kernel refuses, the measurement shows it.
+    // An error of this call shows in the measurement.
     precise_timers();
     let clock = Clock::start();
     let mut late: Vec<u64> = (1..=TIMER_SAMPLES)
@@ -205,7 +205,7 @@ fn timers() -> Finding {
     Finding::measured("timers", at(0.99) <= MAX_LATENESS_NS, found, remedy)
 }
 
-/// One second of one kernel flow through delay, loss and a link at `rate` bit/s.
+/// Run one kernel flow for one second through delay, loss and a link at `rate` bit/s.
 fn flow(rate: u64) -> Result<RunResult> {
     let plan = json!({"spec": {
         "duration": 1_000_000_000,
@@ -223,7 +223,7 @@ fn flow(rate: u64) -> Result<RunResult> {
     execute(plan, &no_guests)
 }
 
-/// What an emulated path carries.
+/// Measure the capacity of an emulated path.
 fn capacity() -> Finding {
     let name = "capacity of an emulated path";
     match flow(40_000_000_000) {
@@ -238,7 +238,7 @@ fn capacity() -> Finding {
     }
 }
 
-/// How late packets leave an emulated path.
+/// Measure the lateness of packets that leave an emulated path.
 fn punctuality() -> Finding {
     let name = "punctuality at 100 Mbit/s";
     match flow(100_000_000).map(|result| result.report.uplink_release.unwrap_or_default()) {

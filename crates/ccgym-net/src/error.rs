@@ -1,15 +1,15 @@
-//! Errors of real paths: the one error of all crates, at the step in which something went wrong.
+//! Errors of real paths: the common error of all crates, with the failed step.
 
 use std::io;
 
 pub use ccgym_core::Error;
 
-/// Result of everything in this crate that can fail.
+/// Result of all fallible functions in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Name the step in which a system call failed.
+/// Adds the failed step to errors of system calls.
 pub trait Context<T> {
-    /// The same result, with the step in its error.
+    /// Return the same result, with the step in its error.
     fn context(self, place: impl FnOnce() -> String) -> Result<T>;
 }
 

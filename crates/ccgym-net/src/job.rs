@@ -1,7 +1,7 @@
-//! A job: what a process that meets real packets is told, as one JSON document.
+//! A job: one JSON document for a process with real packets.
 //!
-//! Python owns command lines and help; `ccgym/emulation/job.py` writes these documents. The fields of each job are
-//! where its work is: [`ShellJob`], [`SenderJob`], [`ReceiverJob`], [`Plan`], [`DoctorJob`].
+//! Python has the command lines and help; `ccgym/emulation/job.py` writes these documents. The fields of each job are
+//! in its module: [`ShellJob`], [`SenderJob`], [`ReceiverJob`], [`Plan`], [`DoctorJob`].
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::run::{self, Host, Plan};
 use crate::shell::{self, ShellJob};
 use crate::udp::{self, ReceiverJob, SenderJob};
 
-/// Exit status of an explained error, as of every command of ccgym.
+/// Exit status of an explained error, as in all commands of ccgym.
 pub const STATUS_ERROR: i32 = 2;
 
 /// One job: an object with one key, the kind of job.
@@ -28,13 +28,13 @@ pub enum Job {
     Receiver(ReceiverJob),
     /// A whole run. The process ends when its standard input closes.
     Run(Box<Plan>),
-    /// What this machine can do.
+    /// Check this machine.
     Doctor(DoctorJob),
 }
 
 impl Job {
-    /// Do the job; the answer is the exit status. For a process of its own with a single thread: a job may enter
-    /// namespaces, fork, and take over signals.
+    /// Do the job and return the exit status. The process must have one thread: a job may enter
+    /// namespaces, fork, and change signal handling.
     fn carry_out(self, host: &Host<'_>) -> Result<i32> {
         match self {
             Self::Shell(job) => shell::session::run(&job),
@@ -45,13 +45,13 @@ impl Job {
         }
     }
 
-    /// Programs start runs and the doctor, and read their errors as JSON; people start the others.
+    /// True if programs start the job (runs, the doctor) and read its errors as JSON; people start the others.
     const fn is_for_programs(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Doctor(_))
     }
 }
 
-/// Do the job that a document describes, with what this process has. Errors go to standard error. The exit status.
+/// Do the job of a document with this host. Write errors to standard error. Return the exit status.
 #[must_use]
 pub fn run(document: &str, host: &Host<'_>) -> i32 {
     match serde_json::from_str::<Job>(document) {
@@ -63,13 +63,13 @@ pub fn run(document: &str, host: &Host<'_>) -> i32 {
     }
 }
 
-/// Say on standard error what went wrong: as JSON to programs, or to people. The exit status.
+/// Write an error to standard error: as JSON for programs, or for people. Return the exit status.
 pub fn report(error: &Error, as_json: bool) -> i32 {
     let text = match serde_json::to_string(error) {
         Ok(text) if as_json => text,
         _ => format!("error[{}]: {error}", error.code),
     };
-    // If standard error is closed, the exit status still says it.
+    // If standard error is closed, the exit status still shows the error.
     let _ = writeln!(std::io::stderr(), "{text}");
     STATUS_ERROR
 }

@@ -1,22 +1,22 @@
 //! The driver in real time: the same path, transport and schemes as in the simulator, over real packets.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`job`] | the one door: a job as JSON, from Python |
+//! | [`job`] | the only entry: a job as JSON, from Python |
 //! | [`clock`] | the run's clock: monotonic nanoseconds since its start |
-//! | [`application`], [`sample_times`] | what transports that are not ours share |
-//! | [`system`] | namespaces, devices, addresses, children: what the kernel is asked for |
-//! | [`shell`] | the emulated path: packets read at one end, released at the other when the path says so |
+//! | [`application`], [`sample_times`] | common code of kernel TCP and QUIC |
+//! | [`system`] | system calls: namespaces, devices, addresses, child processes |
+//! | [`shell`] | the emulated path: packets are read at one end and released at the other at the path's times |
 //! | [`udp`] | sender and receiver over sockets |
-//! | [`tcp`] | the kernel's own TCP as a flow |
+//! | [`tcp`] | the kernel's TCP as a flow |
 //! | [`quic`] | QUIC as a flow: the program `ccgym-quic` |
-//! | [`program`] | programs of others as a flow |
+//! | [`program`] | external programs as a flow |
 //! | [`steer`] | decisions from outside, over a Unix socket |
 //! | [`run`] | a whole run: path and flows, to an `Outcome` like the simulator's |
-//! | [`doctor`] | what this machine can do |
+//! | [`doctor`] | checks of this machine |
 //!
-//! Start with [`run`]. May import `ccgym-run`, `ccgym-schemes` and what these may; imported by `ccgym-py` and the crates of
-//! `crates/optional`: further backends, which a process puts into its [`run::Host`], and QUIC.
+//! Start with [`run`]. May import `ccgym-run`, `ccgym-schemes` and their imports; imported by `ccgym-py` and the crates of
+//! `crates/optional`: more backends, which a process puts into its [`run::Host`], and QUIC.
 #![cfg(target_os = "linux")]
 
 pub mod application;

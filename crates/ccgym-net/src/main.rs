@@ -1,4 +1,4 @@
-//! The native side without Python, as tests and benchmarks start it: `ccgym-net JOB`, where JOB is a JSON document.
+//! The native part without Python, for tests and benchmarks: `ccgym-net JOB`, where JOB is a JSON document.
 
 fn main() {
     let job = std::env::args().nth(1).unwrap_or_default();

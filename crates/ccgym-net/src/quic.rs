@@ -1,7 +1,7 @@
 //! QUIC as a flow: both ends are processes of the program `ccgym-quic`, which this crate does not link.
 //!
-//! A process reads one line, its [`QuicJob`] as JSON, from its standard input, and gives up when that closes. On its
-//! standard output it writes a line when it is ready, and at its end a line with its result. An error goes to its
+//! A process reads one line, its [`QuicJob`] as JSON, from standard input, and stops early when that closes. It writes
+//! a line to standard output when it is ready, and at its end a line with its result. It writes an error to
 //! standard error, as JSON.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -22,64 +22,64 @@ use crate::clock::Clock;
 use crate::error::{Context, Error, Result};
 use crate::system::supervise::KeptOutput;
 
-/// How long a process may take to become ready.
+/// Max time until a process is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it may take to end once its time is over, or once it is told to give up.
+/// Max time until it ends after its end time or after a request to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// `halt` is looked at this often.
+/// Interval between checks of `halt`.
 const HALT_CHECK: Duration = Duration::from_millis(50);
-/// Bytes kept of what it writes to its standard error, the last ones; and max bytes of its standard output.
+/// Max bytes kept of its standard error, from the end; and max bytes of its standard output.
 const KEPT: usize = 1 << 16;
 const MAX_OUTPUT: u64 = 1 << 28;
-/// What a process says when it is ready.
+/// Line of a process that is ready.
 pub const READY: &str = "ready";
 
-/// What both ends of a flow need.
+/// Data for both ends of a flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ends {
-    /// Number of the flow.
+    /// Index of the flow.
     pub flow: u32,
     /// The receiver's address.
     pub receiver: SocketAddrV4,
-    /// The receiver's private key follows from it, and the public key that the sender expects.
+    /// Secret of a run: the receiver's private key and the public key that the sender expects are derived from it.
     pub secret: [u8; 32],
     /// IP bytes of a full packet.
     pub packet_bytes: u32,
     /// The run's clock.
     pub clock: Clock,
-    /// Spacing of the series; zero: none.
+    /// Interval between samples; zero: none.
     pub step: TimeSpan,
 }
 
-/// A sender of QUIC.
+/// Job of a QUIC sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QuicSenderJob {
-    /// Both ends.
+    /// Data for both ends.
     pub ends: Ends,
     /// Congestion control of the library: `cubic`, `bbr` or `reno`.
     pub algorithm: String,
-    /// What the application does.
+    /// Application of the flow.
     pub source: SourceSpec,
-    /// Seed of its periods.
+    /// Seed of the application's periods.
     pub seed: u64,
-    /// Bytes that it hands over at a time, where it has a rate.
+    /// Bytes per write of an application with a rate.
     pub mss: u32,
-    /// When to connect.
+    /// Time of the connection's start.
     pub start: Timestamp,
-    /// When to close the connection.
+    /// Time to close the connection.
     pub stop: Timestamp,
 }
 
-/// A receiver of QUIC.
+/// Job of a QUIC receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QuicReceiverJob {
-    /// Both ends.
+    /// Data for both ends.
     pub ends: Ends,
-    /// When the run ends: what arrives later does not count.
+    /// End of the run: later arrivals do not count.
     pub end: Timestamp,
 }
 
-/// What a process of `ccgym-quic` is to do.
+/// Job of a process of `ccgym-quic`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuicJob {
@@ -113,17 +113,17 @@ impl QuicJob {
     }
 }
 
-/// The program and the secret that the ends of all flows of a run share.
+/// Program and secret for the QUIC flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Quic {
-    /// Where the program is; absent if it is not on this machine.
+    /// Path of the program; absent if it is not installed.
     pub program: Option<PathBuf>,
     /// See [`Ends::secret`].
     pub secret: [u8; 32],
 }
 
 impl Quic {
-    /// With a secret of its own, if there is a program; where the ends are on two machines, that is made of theirs.
+    /// Draw a new secret if there is a program; for ends on two machines, the secrets of both are combined later.
     pub fn new(program: Option<PathBuf>) -> Result<Self> {
         let mut secret = [0; 32];
         if program.is_some() {
@@ -134,11 +134,11 @@ impl Quic {
     }
 }
 
-/// Do a job in a process that is in this thread's network namespace; `ready` is called when it is ready. Once `halt` is
-/// set it gives up, with the result until then.
+/// Do a job in a process in this thread's network namespace. Call `ready` when it is ready. After `halt` is
+/// set, stop early and return the result until then.
 ///
 /// # Errors
-/// The program does not start, stalls, or says what went wrong.
+/// A program that does not start, stalls, or reports an error.
 pub fn carry_out<T: DeserializeOwned>(
     program: &Path,
     job: &QuicJob,
@@ -162,11 +162,11 @@ pub fn carry_out<T: DeserializeOwned>(
     }
 }
 
-/// A process at work. Dropped, it is killed.
+/// A running process. Drop kills it.
 struct Process {
     name: String,
     child: Child,
-    /// Closed to make it give up.
+    /// Closed to stop the process early.
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: KeptOutput,
@@ -195,15 +195,15 @@ impl Process {
         Builder::new().name("ccgym-lines".into()).spawn(read).context(step)?;
         let text = serde_json::to_string(job).map_err(|error| Error::of("run-failed", step(), error))?;
         match writeln!(input, "{text}") {
-            // It has ended already, and says why.
+            // The process has ended and has written its error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.context(step)?,
         }
         Ok(Self { name: job.name(), child, input: Some(input), lines, errors })
     }
 
-    /// The next line, or `None` if it closed its output. `limit` says, from when it was told to give up if it was,
-    /// until when to wait.
+    /// Return the next line, or `None` if it closed its output. `limit` returns the deadline, from the time of the stop
+    /// request, if any.
     fn line(&mut self, halt: &AtomicBool, limit: impl Fn(Option<Instant>) -> Instant) -> Result<Option<String>> {
         let mut halted = None;
         loop {
@@ -222,7 +222,7 @@ impl Process {
         }
     }
 
-    /// Why it did not do its job: its own explanation, if it has one.
+    /// Return the reason for its failure: its own error, if it wrote one.
     fn failure(&mut self, said: Option<String>) -> Error {
         self.input = None;
         let _ = self.child.kill();
@@ -242,7 +242,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.input = None;
-        // One that has ended is not killed, only waited for.
+        // For a process that has ended, only wait.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -266,8 +266,8 @@ mod tests {
         QuicJob::Receiver(QuicReceiverJob { ends, end: Timestamp::from_millis(20) })
     }
 
-    /// A program of the shell. Another process writes it: a test that forks while this one has the file open for
-    /// writing would keep it from being run ("text file busy").
+    /// Write a shell script with another process: a test that forks while this process has the file open for
+    /// writing would prevent its execution ("text file busy").
     fn program(name: &str, script: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("ccgym-test-quic-{}-{name}", std::process::id()));
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod 755 "$1""#;
@@ -294,13 +294,13 @@ mod tests {
     #[test]
     fn a_process_that_gives_up_leaves_its_result() {
         let result = serde_json::to_string(&ReceiverResult { rejected: 5, ..ReceiverResult::default() }).unwrap();
-        // It ends when its input does.
+        // The script ends when its input closes.
         let (done, ready) = outcome("halted", &format!("echo ready; cat >/dev/null; echo '{result}'"), true);
         assert_eq!(done.unwrap().rejected, 5);
         assert!(ready);
     }
 
-    /// A pipe holds 64 KiB.
+    /// A pipe holds only 64 KiB.
     #[test]
     fn a_process_that_complains_at_length_is_not_held_up() {
         let result = serde_json::to_string(&ReceiverResult { rejected: 5, ..ReceiverResult::default() }).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(failed.unwrap_err(), Error::of("run-failed", "sending", "it broke"));
     }
 
-    /// One that reads no job does not hide its explanation.
+    /// The error of a process that does not read its job must be reported.
     #[test]
     fn what_a_process_says_of_its_failure_is_passed_on() {
         let own = serde_json::to_string(&Error::of("run-failed", "sending", "it broke").hint("mend it")).unwrap();

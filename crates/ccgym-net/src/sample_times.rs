@@ -1,8 +1,8 @@
-//! When a flow's series have their samples.
+//! Times of the samples in a flow's series.
 
 use ccgym_core::{TimeSpan, Timestamp};
 
-/// The multiples of a step from a flow's start on.
+/// Multiples of a step from a flow's start on.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleTimes {
     step: TimeSpan,
@@ -11,24 +11,24 @@ pub struct SampleTimes {
 }
 
 impl SampleTimes {
-    /// From the first multiple of `step` that is not before `start`; none if the step is zero.
+    /// Start at the first multiple of `step` that is not before `start`; none if the step is zero.
     pub fn new(step: TimeSpan, start: Timestamp) -> Self {
         let count = if step.0 == 0 { 1 } else { start.0.div_ceil(step.0).max(1) };
         let next = if step.0 == 0 { Timestamp::NEVER } else { Timestamp(count * step.0) };
         Self { step, next, first: count as usize - 1 }
     }
 
-    /// Index of the first sample in the run.
+    /// Return the index of the first sample in the run.
     pub const fn first(&self) -> usize {
         self.first
     }
 
-    /// Time of the next sample.
+    /// Return the time of the next sample.
     pub const fn next(&self) -> Timestamp {
         self.next
     }
 
-    /// Whether a sample is due at or before `until`; if so, the one after it is the next.
+    /// True if a sample is due by `until`; then advance to the next one.
     #[inline]
     pub fn take(&mut self, until: Timestamp) -> bool {
         let due = self.next <= until;
