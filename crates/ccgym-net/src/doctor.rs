@@ -154,7 +154,6 @@ fn tun() -> Finding {
     }
 }
 
-/// Check the congestion controls of the kernel.
 fn congestion_controls() -> Finding {
     let available = crate::tcp::available();
     let missing: Vec<&str> = WANTED.into_iter().filter(|name| !available.iter().any(|a| a == name)).collect();

@@ -123,7 +123,7 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// Draw a new secret if there is a program; for ends on two machines, the secrets of both are combined later.
+    /// Draw a new secret if there is a program; ends on two machines replace it by a shared one.
     pub fn new(program: Option<PathBuf>) -> Result<Self> {
         let mut secret = [0; 32];
         if program.is_some() {
@@ -162,7 +162,7 @@ pub fn carry_out<T: DeserializeOwned>(
     }
 }
 
-/// A running process. Drop kills it.
+/// A running process; killed on drop.
 struct Process {
     name: String,
     child: Child,
@@ -187,10 +187,10 @@ impl Process {
             return Err(Error::of("run-failed", step(), "a process without pipes"));
         };
         let errors = KeptOutput::listen(errors.into(), 0, KEPT)?;
-        let (tell, lines) = channel();
+        let (line_sender, lines) = channel();
         let read = move || {
             let lines = BufReader::new(output.take(MAX_OUTPUT)).lines().map_while(std::result::Result::ok);
-            lines.take_while(|line| tell.send(line.clone()).is_ok()).for_each(drop);
+            lines.take_while(|line| line_sender.send(line.clone()).is_ok()).for_each(drop);
         };
         Builder::new().name("ccgym-lines".into()).spawn(read).context(step)?;
         let text = serde_json::to_string(job).map_err(|error| Error::of("run-failed", step(), error))?;

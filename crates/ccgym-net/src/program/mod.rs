@@ -23,7 +23,7 @@ use crate::system::{is_listened_on, Namespace};
 /// Max time until a program listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(8);
 /// Interval between checks of a program.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Seconds to add to the duration given to a program, so that it does not end by itself.
 const SPARE_SECONDS: u64 = 60;
 
@@ -106,7 +106,7 @@ pub struct ProgramTask {
     pub halt: Arc<AtomicBool>,
 }
 
-/// Run a program until its end time, in a thread in the task's namespace. Call `ready` when the flow can start. Return the program's output.
+/// In a thread of the task's namespace, run a program until its end time. Return its output. `ready`: the flow can start.
 ///
 /// # Errors
 /// A program that cannot be started, does not listen, or ends by itself too early.
@@ -127,7 +127,7 @@ pub fn carry_out(task: &ProgramTask, ready: &dyn Fn()) -> Result<String> {
                 return Ok(String::new());
             }
             let left = task.clock.until(task.start).unwrap_or(TimeSpan::ZERO);
-            thread::sleep(Duration::from_nanos(left.0).min(LOOK));
+            thread::sleep(Duration::from_nanos(left.0).min(CHECK_INTERVAL));
         }
         start()?
     };
@@ -136,7 +136,7 @@ pub fn carry_out(task: &ProgramTask, ready: &dyn Fn()) -> Result<String> {
         if left == TimeSpan::ZERO {
             break;
         }
-        if let Some(status) = process.ended(Duration::from_nanos(left.0).min(LOOK)) {
+        if let Some(status) = process.ended(Duration::from_nanos(left.0).min(CHECK_INTERVAL)) {
             let now = task.clock.now();
             // It can end by itself after its partner.
             if now >= task.stop || task.halted() {
@@ -166,7 +166,7 @@ impl ProgramTask {
             if is_listened_on(self.port) {
                 return Ok(());
             }
-            if let Some(status) = process.ended(LOOK) {
+            if let Some(status) = process.ended(CHECK_INTERVAL) {
                 let found = format!("it ended before it listened, with {status}");
                 return Err(process.failure(&found).expected(format!("a program that listens at port {}", self.port)));
             }

@@ -15,7 +15,7 @@ use crate::system::{sudo_caller, Capability, Namespace};
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 /// Max wait for the rest of the output.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 /// Max bytes of output to keep: from the beginning, and from the end.
 const KEPT: usize = 32 * 1024;
 /// Max lines in an error, and max characters of each.
@@ -70,7 +70,7 @@ impl Process {
     pub fn failure(&self, found: &str) -> Error {
         // After the program's end, wait for the rest of its output.
         if self.ended(Duration::ZERO).is_some() {
-            self.output.wait(LAST_WORDS);
+            self.output.wait(OUTPUT_WAIT);
         }
         let text = self.output.text();
         let said = last_lines(&text);
@@ -84,7 +84,7 @@ impl Process {
         self.isolated.terminate();
         let _ = self.isolated.wait(GRACE);
         self.isolated.kill();
-        self.output.wait(LAST_WORDS);
+        self.output.wait(OUTPUT_WAIT);
         self.output.text()
     }
 }

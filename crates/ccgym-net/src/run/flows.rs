@@ -64,8 +64,7 @@ pub struct Ended {
 
 /// Run all flows over a path; they start to send at the plan's times on `clock`. At the end of the run, `stop_path` gets
 /// the time, ends the path and returns its report; the rest of the report is added here. If an environment decides,
-/// the run ends with the flows. `None` if `clock` reached zero before all handshakes were
-/// done.
+/// the run ends with the flows. `None` if `clock` reached zero before all handshakes were done.
 ///
 /// # Errors
 /// No socket, a handshake that stalled, an invalid scheme, a flow that failed.
@@ -242,7 +241,6 @@ impl FlowThread {
         Ok((sent, None))
     }
 
-    /// Return the data that both ends of a QUIC flow need.
     fn quic_ends(&self) -> Ends {
         Ends {
             flow: self.index as u32,

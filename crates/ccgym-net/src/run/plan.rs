@@ -23,7 +23,7 @@ use crate::quic::Quic;
 use crate::udp::check;
 
 /// Factor of [`Plan::patience`] for external programs.
-const PROGRAMS_TAKE: u32 = 4;
+const PROGRAM_PATIENCE: u32 = 4;
 
 /// Files of an exported policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ impl Plan {
         if self.programs.is_empty() {
             1
         } else {
-            PROGRAMS_TAKE
+            PROGRAM_PATIENCE
         }
     }
 

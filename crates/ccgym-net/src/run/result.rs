@@ -102,8 +102,7 @@ pub struct RunResult {
     pub report: PathReport,
     /// Ends of the flows, nanoseconds; by flow.
     pub stops: Vec<Option<u64>>,
-    /// Extra columns of each flow's series by name: the kernel's data on its own algorithms. NaN without a
-    /// sample.
+    /// Extra columns of each flow's series by name: the kernel's data on its own algorithms; NaN: no sample.
     pub extra: Vec<BTreeMap<String, Vec<f64>>>,
 }
 

@@ -26,11 +26,11 @@ impl<T: Send + 'static> Workers<T> {
     /// Start the next thread. `work` gets a function to call when it is ready.
     pub(super) fn start(&mut self, work: impl FnOnce(&dyn Fn()) -> Result<T> + Send + 'static) -> Result<()> {
         let name = format!("{} {}", self.name, self.threads.len());
-        let (tell, told) = sync_channel(1);
+        let (tx, rx) = sync_channel(1);
         let run =
-            move || work(&|| drop(tell.try_send(Ok(())))).inspect_err(|error| drop(tell.try_send(Err(error.clone()))));
+            move || work(&|| drop(tx.try_send(Ok(())))).inspect_err(|error| drop(tx.try_send(Err(error.clone()))));
         self.threads.push(Builder::new().name(name.clone()).spawn(run).context(|| format!("starting {name}"))?);
-        self.ready.push(told);
+        self.ready.push(rx);
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Workers<T> {
     pub(super) fn wait_until_ready(&self, patience: Duration) -> Result<()> {
         for (index, ready) in self.ready.iter().enumerate() {
             match ready.recv_timeout(patience) {
-                Ok(told) => told?,
+                Ok(result) => result?,
                 Err(RecvTimeoutError::Disconnected) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let found = format!("not ready after {} s", patience.as_secs());

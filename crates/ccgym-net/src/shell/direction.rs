@@ -103,7 +103,6 @@ pub(super) struct Segment {
     index: u16,
 }
 
-/// One direction of the path.
 pub(super) struct Direction {
     pub(super) from: Arc<Port>,
     pub(super) to: Arc<Port>,
@@ -217,7 +216,6 @@ impl Direction {
         Ok(true)
     }
 
-    /// Return the flow of a packet with these ports.
     fn flow(&self, ports: Option<(u16, u16)>) -> u32 {
         if self.flows == 0 {
             return 0;

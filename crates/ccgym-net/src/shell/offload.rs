@@ -9,7 +9,7 @@ use ccgym_core::Ecn;
 use crate::system::port::{Offload, Segmentation};
 
 /// Max bytes of IPv4 and TCP headers.
-const LONGEST_HEADERS: usize = 120;
+const MAX_HEADERS: usize = 120;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// TCP flags in the second byte of the flags field that only the last segment has.
@@ -35,7 +35,7 @@ pub struct Layout {
 
 /// Part of a packet, ready to write.
 pub struct Part<'a> {
-    headers: [u8; LONGEST_HEADERS],
+    headers: [u8; MAX_HEADERS],
     length: usize,
     /// Payload.
     pub payload: &'a [u8],
@@ -63,7 +63,7 @@ impl Layout {
             payload: (packet.len() - headers) as u32,
             count: 1,
         };
-        let Some((ip, headers)) = header_lengths(packet) else { return opaque(packet.len().min(LONGEST_HEADERS)) };
+        let Some((ip, headers)) = header_lengths(packet) else { return opaque(packet.len().min(MAX_HEADERS)) };
         let transport = packet[9];
         let payload = (packet.len() - headers) as u32;
         let cut = matches!((offload.segmentation, transport), (Segmentation::Tcp4, TCP) | (Segmentation::Udp4, UDP));
@@ -105,7 +105,7 @@ impl Layout {
     pub fn part<'a>(&self, packet: &'a [u8], offload: &Offload, first: u16, count: u16, ecn: Ecn) -> Part<'a> {
         let headers = usize::from(self.headers).min(packet.len());
         let (before, payload) = packet.split_at(headers);
-        let mut part = Part { headers: [0; LONGEST_HEADERS], length: headers, payload, offload: *offload };
+        let mut part = Part { headers: [0; MAX_HEADERS], length: headers, payload, offload: *offload };
         part.headers[..headers].copy_from_slice(before);
         let changed = self.transport.is_some() && ecn != ecn_of(packet);
         if changed {

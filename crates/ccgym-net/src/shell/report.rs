@@ -6,10 +6,10 @@ use ccgym_run::recorder::{LinkSeries, PacketLog};
 use super::release::ReleaseErrors;
 
 /// Max share of late releases in a run.
-const TOLERATED: f64 = 0.01;
+const MAX_LATE_SHARE: f64 = 0.01;
 /// Max delay of a single release: a flow without acknowledgements stops sending, so few packets are late in the longest
 /// stalls, and 20 ms overflow the short queues of fast paths.
-const STILL_NS: u64 = 20_000_000;
+const MAX_STALL_NS: u64 = 20_000_000;
 
 /// Report of one direction.
 #[derive(Clone, Debug, Default)]
@@ -66,10 +66,10 @@ impl EmulatorReport {
                 ));
             }
             let share = direction.release.late as f64 / direction.release.count.max(1) as f64;
-            if share > TOLERATED {
+            if share > MAX_LATE_SHARE {
                 reasons.push(format!("{name}: {:.1} % of packets left more than 1 ms late", share * 100.0));
             }
-            if direction.release.max > STILL_NS {
+            if direction.release.max > MAX_STALL_NS {
                 let still = direction.release.max as f64 / 1e6;
                 reasons.push(format!("{name}: the path stood still for {still:.0} ms"));
             }

@@ -196,7 +196,6 @@ fn find_sudo_caller() -> Result<Option<User>> {
     Ok(Some(User { gid, ..user }))
 }
 
-/// Return all groups of a user.
 fn groups(user: &User) -> Result<Vec<nix::unistd::Gid>> {
     let step = || format!("looking for the groups of {}", user.name);
     let name = CString::new(user.name.as_str()).map_err(|error| Error::of("run-failed", step(), error))?;

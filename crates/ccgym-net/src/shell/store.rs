@@ -9,7 +9,7 @@ const SIZES: [usize; 3] = [2048, 16_384, LARGEST_PACKET];
 /// Max free buffers to keep of each size, so that a running path rarely allocates memory.
 const SPARE: [usize; 3] = [4096, 256, 64];
 /// Bytes of memory for each segment under way, in addition to the packet itself.
-const NOTED: usize = 128;
+const SEGMENT_MEMORY: usize = 128;
 /// Default limit of a path in each direction: 237,000 packets of 1500 bytes, which are 0.28 s at 10 Gbit/s and 4 minutes
 /// at 12 Mbit/s.
 pub const USUAL_LIMIT: usize = 512 << 20;
@@ -56,7 +56,7 @@ impl Store {
 
     /// Return the memory for a packet of this size class and number of segments: its buffer and the records of its segments.
     fn cost(class: usize, segments: u16) -> usize {
-        SIZES[class] + size_of::<Stored>() + usize::from(segments) * NOTED
+        SIZES[class] + size_of::<Stored>() + usize::from(segments) * SEGMENT_MEMORY
     }
 
     /// Return the buffer for the next packet.
@@ -64,8 +64,7 @@ impl Store {
         &mut self.scratch
     }
 
-    /// Store the packet in the scratch buffer until all `layout.count()` segments are settled; `None` if the memory
-    /// is full.
+    /// Store the packet in the scratch buffer until all `layout.count()` segments are settled; `None` if memory is full.
     pub fn keep(&mut self, length: usize, offload: Offload, layout: Layout) -> Option<u32> {
         let class = SIZES.iter().position(|&size| length <= size).unwrap_or(SIZES.len() - 1);
         let held = self.held + Self::cost(class, layout.count());

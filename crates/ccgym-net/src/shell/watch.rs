@@ -109,8 +109,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Wait up to `time` for the command to stop or end, or for a signal, and handle signals. True if the command did
-    /// one of these.
+    /// Wait up to `time` for a signal or the command, and handle signals. True if the command stopped or ended.
     fn next(&mut self, time: Duration) -> bool {
         // Round up: a timeout that is too short would spin.
         let wait = PollTimeout::try_from(time + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
@@ -119,20 +118,20 @@ impl<'a> Watch<'a> {
             readable([signals, self.command.as_ref().map_or(signals, |command| command.fd())], wait);
         if signal {
             while let Ok(Some(info)) = self.signals.fd.read_signal() {
-                self.got(info.ssi_signo as i32, info.ssi_code);
+                self.on_signal(info.ssi_signo as i32, info.ssi_code);
             }
         }
         command && self.command.is_some()
     }
 
-    fn got(&mut self, number: i32, code: i32) {
+    fn on_signal(&mut self, number: i32, code: i32) {
         match Signal::try_from(number) {
             Ok(Signal::SIGCONT) => self.resume(),
             Ok(signal @ (Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)) => {
                 self.stopped_by = Some(128 + number);
                 // The terminal sends signals to its foreground group, with the command unless that has its own group.
                 if code != FROM_KERNEL || self.terminal || signal == Signal::SIGHUP {
-                    self.tell(signal);
+                    self.send_signal(signal);
                 }
                 if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) && self.deadline.is_none() {
                     self.deadline = Some(Instant::now() + PATIENCE);
@@ -161,12 +160,12 @@ impl<'a> Watch<'a> {
     fn resume(&self) {
         match &self.command {
             Some(command) if self.terminal && tcgetpgrp(io::stdin()) == Ok(getpgrp()) => command.resume(),
-            _ if self.terminal => self.tell(Signal::SIGCONT),
+            _ if self.terminal => self.send_signal(Signal::SIGCONT),
             _ => {}
         }
     }
 
-    fn tell(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         if let Some(command) = &self.command {
             command.signal(signal);
         }

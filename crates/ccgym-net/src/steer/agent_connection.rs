@@ -65,7 +65,7 @@ impl Steering {
         Self::over(stream, connection)
     }
 
-    /// The same over a connected stream.
+    /// Like [`Steering::connect`], over a connected stream.
     pub fn over(stream: UnixStream, connection: AgentConnection<'_>) -> Result<Self> {
         stream.set_nonblocking(true).context(|| "preparing the environment's socket".to_owned())?;
         let hello = Hello {
@@ -88,7 +88,7 @@ impl Steering {
             waiting: Vec::new(),
             over: false,
         };
-        tell(from_sender::Body::Hello(hello), &mut steering.outgoing);
+        append_message(from_sender::Body::Hello(hello), &mut steering.outgoing);
         steering.flush()?;
         Ok(steering)
     }
@@ -129,7 +129,7 @@ impl Steering {
         self.written = 0;
         self.outgoing.clear();
         bytes.append(&mut self.waiting);
-        tell(from_sender::Body::Ended(ended), &mut bytes);
+        append_message(from_sender::Body::Ended(ended), &mut bytes);
         let stream = &mut self.stream;
         let patiently = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         match patiently.and_then(|()| stream.write_all(&bytes)) {
@@ -158,8 +158,7 @@ impl Steering {
         Ok(())
     }
 
-    /// Return the file descriptor to poll in addition to the sender's own socket; `None` if it is no longer
-    /// needed.
+    /// Return the file descriptor to poll in addition to the sender's own socket; `None` at the end.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.over).then(|| self.stream.as_fd())
     }
@@ -171,7 +170,7 @@ impl Steering {
             return Ok(());
         }
         self.waiting.clear();
-        tell(from_sender::Body::Interval(interval), &mut self.waiting);
+        append_message(from_sender::Body::Interval(interval), &mut self.waiting);
         self.flush()
     }
 
@@ -221,6 +220,6 @@ fn is_gone(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
-fn tell(body: from_sender::Body, out: &mut Vec<u8>) {
+fn append_message(body: from_sender::Body, out: &mut Vec<u8>) {
     frame(&FromSender { body: Some(body) }, out);
 }

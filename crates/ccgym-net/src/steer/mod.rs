@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `agent_connection` | the flow's end of the socket: sends intervals, receives actions, never waits |
+//! | `agent_connection` | the flow's end of the socket: sends intervals, receives actions, without waiting |
 //! | `episode_tracker` | the result of an interval: observation, reward, statistics, truth, sums of the episode |
 //! | [`messages`] | the messages (`proto/control.proto`) and their framing |
 

@@ -24,10 +24,10 @@ const CHUNK: usize = 4 << 20;
 
 /// Serve one connection until it ends, or until `end`.
 ///
-/// Payload counts when the application can read it, in order. The kernel does not report copies of
-/// payload, so wire bytes do not include them. If a device coalesces segments, the kernel counts them as one:
-/// then the number of packets is computed from the
-/// payload.
+/// Payload counts when the application can read it, in order. The kernel does not report copies of payload,
+/// so wire bytes do not include them. If a device coalesces segments, the kernel counts them as one: then the number of
+/// packets is computed from the payload.
+///
 /// # Errors
 /// A socket error. A missing connection and an abort by the sender are not errors.
 pub fn run_receiver(listener: TcpListener, task: ReceiverTask) -> Result<ReceiverResult> {
@@ -65,7 +65,7 @@ fn accept(listener: &TcpListener, task: &ReceiverTask) -> Result<Option<TcpStrea
 }
 
 fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut ReceiverResult) -> Result<()> {
-    let mut nowhere = vec![0; CHUNK];
+    let mut buffer = vec![0; CHUNK];
     let mut closing = Timestamp::NEVER;
     while !over(task) {
         let now = task.clock.now();
@@ -77,7 +77,7 @@ fn receive(stream: &TcpStream, task: &ReceiverTask, counts: &mut ReceiverResult)
                 closing = Timestamp((now.0.saturating_sub(1) / task.step.0 + 1) * task.step.0);
             }
         }
-        match recv(stream.as_raw_fd(), &mut nowhere, MsgFlags::MSG_TRUNC) {
+        match recv(stream.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC) {
             Ok(0) | Err(Errno::ECONNRESET) => return Ok(()),
             Ok(bytes) => counts.received.unique_bytes += bytes as u64,
             Err(Errno::EAGAIN) => wait(stream.as_fd(), task, closing)?,

@@ -32,8 +32,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Make a sampler. `header`: bytes of a segment in addition to its payload. The first sample is the first multiple of `step`
-    /// from `start` on.
+    /// Make a sampler. `header`: bytes of a segment besides the payload. Samples start at the first multiple of `step` from `start` on.
     pub(super) fn new(algorithm: &str, header: u32, step: TimeSpan, start: Timestamp) -> Self {
         Self {
             times: SampleTimes::new(step, start),

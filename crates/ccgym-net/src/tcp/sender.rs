@@ -82,8 +82,8 @@ impl TcpSenderTask {
 /// A flow without a connection until `stop` has sent nothing, which is not an error.
 ///
 /// # Errors
-/// A congestion control that the kernel does not have or does not permit; a refused
-/// connection, or none within ten seconds; a broken connection.
+/// A congestion control that the kernel does not have or does not permit; a refused connection, or
+/// none within ten seconds; a broken connection.
 pub fn run_sender(task: TcpSenderTask) -> Result<SenderResult> {
     let socket = open(&task)?;
     let mut sampler = Sampler::new(&task.algorithm, task.header, task.step, task.start);

@@ -83,7 +83,7 @@ fn resolve(text: &str, option: &str) -> Result<SocketAddr> {
 }
 
 /// Write to a standard stream; ignore errors, such as a closed stream.
-fn say(stream: &mut dyn Write, text: &str) {
+fn print(stream: &mut dyn Write, text: &str) {
     let _ = stream.write_all(text.as_bytes());
     let _ = stream.flush();
 }
@@ -151,12 +151,12 @@ fn send(job: SenderJob, interruption: &Interruption) -> Result<i32> {
             lost,
             100.0 * share(lost as f64, (s.sent_packets - last.sent_packets) as f64),
         );
-        say(&mut std::io::stderr(), &line);
+        print(&mut std::io::stderr(), &line);
         (last, at) = (*s, now);
     })?;
     let ended = result.finished.min(clock.now());
     let summary = sender_summary(&name, &result, to, local, ended);
-    say_summary(&summary, job.json, |text| {
+    print_summary(&summary, job.json, |text| {
         let s = &result.stats;
         let _ = writeln!(
             text,
@@ -206,7 +206,6 @@ fn bound(address: Option<std::net::IpAddr>, peer: SocketAddr) -> Result<UdpSocke
     UdpSocket::bind((address, 0)).context(|| format!("binding to {address}"))
 }
 
-/// Return the minimum RTT, ms, if there is one.
 fn min_rtt_ms(result: &SenderResult) -> Option<f64> {
     (result.min_rtt != TimeSpan::MAX).then(|| result.min_rtt.as_millis_f64())
 }
@@ -227,14 +226,14 @@ fn sender_summary(name: &str, result: &SenderResult, to: SocketAddr, local: Sock
     })
 }
 
-fn say_summary(summary: &Value, json: bool, words: impl FnOnce(&mut String)) {
+fn print_summary(summary: &Value, json: bool, words: impl FnOnce(&mut String)) {
     let mut text = String::new();
     if json {
         let _ = writeln!(text, "{summary}");
     } else {
         words(&mut text);
     }
-    say(&mut std::io::stdout(), &text);
+    print(&mut std::io::stdout(), &text);
 }
 
 /// Format the cwnd in words; schemes that only pace have none.
@@ -264,7 +263,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     })?;
     let local = socket.local_addr().context(|| "receiver".into())?;
     let halt = interruption.orderly();
-    say(&mut std::io::stderr(), &format!("listening on {local}\n"));
+    print(&mut std::io::stderr(), &format!("listening on {local}\n"));
     let task = ReceiverTask {
         clock: Clock::start(),
         step: TimeSpan::ZERO,
@@ -276,7 +275,7 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
     let mut before: Vec<(SocketAddr, u64)> = Vec::new();
     let mut count = 0_u64;
     let result = serve(socket, task, service, &mut |event| match event {
-        Event::Began(flow) => say(&mut std::io::stderr(), &format!("{}: begins\n", flow.peer)),
+        Event::Began(flow) => print(&mut std::io::stderr(), &format!("{}: begins\n", flow.peer)),
         Event::Goes(now, flows) => {
             for flow in flows {
                 let last = before.iter().find(|(peer, _)| *peer == flow.peer).map_or(0, |(_, bytes)| *bytes);
@@ -286,19 +285,19 @@ fn receive(job: &ReceiverJob, interruption: &Interruption) -> Result<i32> {
                     flow.peer,
                     rate(flow.received.bytes.saturating_sub(last), report.as_secs_f64())
                 );
-                say(&mut std::io::stderr(), &line);
+                print(&mut std::io::stderr(), &line);
             }
             before = flows.iter().map(|flow| (flow.peer, flow.received.bytes)).collect();
         }
         Event::Ended(flow) => {
             count += 1;
-            say_summary(&receiver_summary(flow), json, |text| {
+            print_summary(&receiver_summary(flow), json, |text| {
                 let _ = writeln!(text, "{}", receiver_words(flow));
             });
         }
     })?;
     let plural = if count == 1 { "" } else { "s" };
-    say(&mut std::io::stderr(), &format!("received {count} flow{plural}\n{}", refused(&result)));
+    print(&mut std::io::stderr(), &format!("received {count} flow{plural}\n{}", refused(&result)));
     Ok(interruption.status().unwrap_or(0))
 }
 

@@ -25,7 +25,7 @@ pub(super) const REFUSAL_BYTES: usize = 120;
 /// Time until the first repetition of a Hello; it doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Max time until a repetition.
-const LONGEST_WAIT: Duration = Duration::from_millis(1600);
+const MAX_WAIT: Duration = Duration::from_millis(1600);
 
 /// Encode the Hello of flow `flow` with the settings that `spec` requests of the receiver.
 fn hello(spec: &FlowSpec, flow: u32, token: Token, cookie: Vec<u8>) -> Vec<u8> {
@@ -153,7 +153,7 @@ impl Connection {
                 }
                 hellos += 1;
                 again = clock.now() + TimeSpan(pause.as_nanos() as u64);
-                pause = (pause * 2).min(LONGEST_WAIT);
+                pause = (pause * 2).min(MAX_WAIT);
             }
             wait(connection.socket.as_fd(), false, None, &clock, again.min(end))?;
             if let Some(answer) = connection.take_answer(&mut refusals)? {

@@ -160,7 +160,7 @@ struct Flow {
     /// Clock of the receiver: no event is earlier.
     now: Timestamp,
     /// Last arrival, later Hellos not included.
-    heard: Timestamp,
+    last_arrival: Timestamp,
     /// True if data arrived: the flow counts against the max.
     begun: bool,
     over: bool,
@@ -242,7 +242,7 @@ impl Server<'_> {
             return false;
         }
         let at = at.max(flow.now);
-        flow.heard = at;
+        flow.last_arrival = at;
         if at > end {
             return true;
         }
@@ -290,7 +290,7 @@ impl Server<'_> {
                 flow.fire(now, self.overhead, &mut self.departures);
             }
             due = due.min(flow.next_timeout());
-            over |= flow.over || now.since(flow.heard) >= self.service.idle;
+            over |= flow.over || now.since(flow.last_arrival) >= self.service.idle;
         }
         if over {
             self.dismiss(now);
@@ -305,7 +305,7 @@ impl Server<'_> {
         let mut i = 0;
         while i < self.flows.len() {
             let flow = &self.flows[i];
-            let over = flow.over || now.since(flow.heard) >= self.service.idle;
+            let over = flow.over || now.since(flow.last_arrival) >= self.service.idle;
             if over && (leave || !flow.begun) {
                 let flow = self.flows.remove(i);
                 if !flow.begun {
@@ -426,7 +426,7 @@ impl Server<'_> {
             receiver: Receiver::new(receiver_config(hello)),
             half: feedback_host(hello)?,
             now: Timestamp::ZERO,
-            heard: at,
+            last_arrival: at,
             begun: false,
             over: false,
             series: ReceiverSeries::new(self.task.step),

@@ -38,9 +38,9 @@ const HALT_CHECK: TimeSpan = TimeSpan::from_millis(20);
 /// Max wait for a socket that does not report when it is writable again.
 const RETRY: TimeSpan = TimeSpan::from_millis(1);
 /// Max wait without sleeping: sleep and wake-up take as long.
-const AWAKE: TimeSpan = TimeSpan::from_micros(5);
+const MAX_SPIN: TimeSpan = TimeSpan::from_micros(5);
 /// Max age of a due event; an older one counts as this old.
-const CATCH_UP: TimeSpan = TimeSpan::from_millis(4);
+const MAX_LAG: TimeSpan = TimeSpan::from_millis(4);
 
 /// Task of a sender: one flow.
 pub struct SenderTask {
@@ -135,8 +135,7 @@ impl Connection {
         self.drive(task, None)
     }
 
-    /// Run a flow until it stops or a finite transfer is complete. Call `report` about every `interval`; never if
-    /// it is zero.
+    /// Run a flow until it stops or a finite transfer is complete. Call `report` about every `interval`; not if it is zero.
     pub(super) fn run_to_completion(
         self,
         task: SenderTask,
@@ -306,7 +305,7 @@ impl Driver {
             if due > until {
                 break;
             }
-            let at = due.max(self.now).max(until - CATCH_UP);
+            let at = due.max(self.now).max(until - MAX_LAG);
             self.series.catch_up(at, &self.sender);
             self.now = at;
             while self.source.next_event() <= at {
@@ -396,7 +395,7 @@ impl Driver {
             now + RETRY
         };
         let Some(steering) = &mut self.steering else {
-            if due > now + AWAKE {
+            if due > now + MAX_SPIN {
                 wait(self.connection.socket.as_fd(), !self.clear, None, &self.clock, due)?;
             }
             return Ok(());

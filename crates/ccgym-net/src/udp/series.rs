@@ -5,7 +5,6 @@ use ccgym_run::recorder::{FlowSeries, Series};
 
 use crate::sample_times::SampleTimes;
 
-/// Columns of a sender.
 pub(super) struct SenderSeries {
     times: SampleTimes,
     columns: Series,

@@ -41,8 +41,7 @@ pub const fn overhead(ip: &IpAddr) -> u32 {
 /// Max time between two clock readings that count as simultaneous.
 const SAME_MOMENT: TimeSpan = TimeSpan(2_000);
 
-/// Prepare a socket for a flow: non-blocking, with large buffers, above the system's limit if permitted, else up to
-/// it.
+/// Make a socket non-blocking, with large buffers, above the system's limit if permitted.
 pub fn enlarge(socket: &UdpSocket) -> Result<()> {
     let step = || "preparing a UDP socket".to_owned();
     socket.set_nonblocking(true).context(step)?;
@@ -211,7 +210,7 @@ impl TxBatch {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // The error answers an earlier datagram; reading it clears it.
                 Err(e) if is_refusal(&e) => self.retry_once(socket),
-                Err(e) => self.cope(e)?,
+                Err(e) => self.handle_error(e)?,
             }
         }
         self.bytes.clear();
@@ -228,7 +227,7 @@ impl TxBatch {
     }
 
     #[cold]
-    fn cope(&mut self, error: io::Error) -> Result<()> {
+    fn handle_error(&mut self, error: io::Error) -> Result<()> {
         let batch = self.batches[self.sent];
         let bytes = batch.end - batch.start;
         match error.raw_os_error().map(Errno::from_raw) {
