@@ -1,6 +1,6 @@
 //! External programs as a flow: a sender inside the path and a receiver outside.
 //!
-//! One of the two listens at the port of its flow and is started first; the other gets address and port, and is
+//! One of the two listens on the port of its flow and is started first; the other gets address and port, and is
 //! started when the flow starts. Each runs in its own PID namespace, which is removed with all processes at the end.
 //! The size of their stored output is limited. The path counts their packets.
 

@@ -55,11 +55,11 @@ pub struct SenderJob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverJob {
-    /// Address to listen at, `ADDRESS:PORT`.
+    /// Address to listen on, `ADDRESS:PORT`.
     pub listen: String,
     /// Max flows at a time.
     pub flows: usize,
-    /// Return after this number of flows that sent data have ended.
+    /// True: return after `flows` flows that sent data have ended.
     #[serde(default)]
     pub once: bool,
     /// Return after this time.
@@ -248,7 +248,7 @@ fn window(bytes: u64) -> String {
 /// Receive flows. Return the exit status.
 ///
 /// # Errors
-/// An address that cannot be listened at; errors of the socket.
+/// An address that cannot be listened on; errors of the socket.
 pub fn receiver(job: ReceiverJob) -> Result<i32> {
     interruptible(|interruption| receive(&job, interruption))
 }
