@@ -31,11 +31,11 @@ const MIN_CAPACITY_MBPS: f64 = 500.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It works.
+    /// Works.
     Ok,
-    /// It works with limits.
+    /// Works with limits.
     Warn,
-    /// It does not work here.
+    /// Does not work here.
     Missing,
 }
 

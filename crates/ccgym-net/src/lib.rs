@@ -1,4 +1,4 @@
-//! The driver in real time: the same path, transport and schemes as in the simulator, over real packets.
+//! Experiments in real time: the same path, transport and schemes as in the simulator, over real packets.
 //!
 //! | module | content |
 //! |---|---|

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::system::Placement;
 
-/// A shell, as data (JSON).
+/// Job of `ccgym shell` (JSON).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellJob {
@@ -122,7 +122,7 @@ pub struct LinkLogJob {
 }
 
 impl ShellJob {
-    /// Read the path.
+    /// Parse the path.
     ///
     /// # Errors
     /// An invalid element; a log of an element that is not a link.

@@ -75,7 +75,7 @@ pub struct SenderResult {
     pub name: String,
     /// Counters. The kernel does not count losses: there they are the retransmissions.
     pub stats: SenderStats,
-    /// Minimum RTT; [`TimeSpan::MAX`] if there was none.
+    /// Min RTT; [`TimeSpan::MAX`] if there was none.
     pub min_rtt: TimeSpan,
     /// Time at which a finite transfer was acknowledged in full; [`Timestamp::NEVER`] if it was not.
     pub finished: Timestamp,
