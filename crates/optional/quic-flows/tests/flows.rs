@@ -40,7 +40,7 @@ fn what_it_is_asked_by_hand_is_answered_without_a_job() {
 }
 
 fn job(algorithm: &str, source: SourceSpec, stop_ms: u64) -> QuicSenderJob {
-    // A port that was free a moment ago.
+    // This port was free a moment ago.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ends = Ends {
         flow: 2,
@@ -62,7 +62,7 @@ fn job(algorithm: &str, source: SourceSpec, stop_ms: u64) -> QuicSenderJob {
     }
 }
 
-/// Both ends of a flow; `change` is what the receiver has otherwise.
+/// Run both ends of a flow; `change` modifies the receiver's settings.
 fn run(job: QuicSenderJob, change: impl FnOnce(&mut Ends)) -> (Result<SenderResult>, Result<ReceiverResult>) {
     let mut ends = job.ends.clone();
     change(&mut ends);
