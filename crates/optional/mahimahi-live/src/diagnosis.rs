@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_telling_line_wins() {
+    fn known_problems_are_found() {
         let said = "Died on std::runtime_error: `/usr/sbin/iptables -w -t nat': process exited with failure status 111";
         assert!(understand(said).unwrap().problem.contains("setuid"));
         let said = "Died on std::runtime_error: `/usr/sbin/iptables': process exited with failure status 4";

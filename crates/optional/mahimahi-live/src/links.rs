@@ -83,7 +83,7 @@ mod tests {
 
     /// The log of a recorded run.
     #[test]
-    fn the_log_says_when_the_trace_began() {
+    fn the_start_of_the_trace_is_read_from_the_log() {
         let head = "# mahimahi mm-link (Uplink) [3mbps.trace] > up.log\n\
                     # command line: 'mm-link' '3mbps.trace' '3mbps.trace' '--uplink-log=up.log' '--' './run'\n\
                     # queue: infinite\n# init timestamp: 1785312000123\n";
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn times_become_the_runs() {
+    fn log_times_become_run_times() {
         let clock = Clock::start();
         let init = (clock.epoch_ms(Timestamp::ZERO) as u64) - 100;
         let text = format!(

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn translation_does_not_hide_a_packet() {
+    fn packets_match_after_address_translation() {
         let read = |bytes: &[u8], outgoing, end| super::read(&CapturedPacket { at: 5, outgoing, bytes }, end, 5001, 2);
         let inner = udp(3, 40_000, 5002, b"hello");
         let mut outer = udp(3, 51_111, 5002, b"hello");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_leave_in_order_and_losses_stay() {
+    fn identical_packets_leave_in_order_and_losses_stay() {
         let clock = Clock::start();
         let zero = clock.monotonic(Timestamp::ZERO);
         let at = |ms: u64, key| seen(zero + ms * 1_000_000, key);

@@ -126,7 +126,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
 }
 
 #[test]
-fn sessions_at_once_do_not_meet() {
+fn parallel_sessions_are_independent() {
     needs_mahimahi!();
     let line = shells("mm-delay 5 | mm-loss uplink 0.0");
     let sessions: Vec<Session> = thread::scope(|scope| {
@@ -213,7 +213,7 @@ fn nothing_remains_when_the_starter_is_killed() {
 }
 
 #[test]
-fn what_goes_wrong_is_explained() {
+fn failures_are_explained() {
     needs_mahimahi!();
     let trace = trace("wrong");
     fs::write(&trace, "3\n2\n").unwrap();
@@ -237,7 +237,7 @@ fn what_goes_wrong_is_explained() {
 }
 
 #[test]
-fn the_doctor_sees_three_nested_shells_start() {
+fn the_doctor_starts_three_nested_shells() {
     needs_mahimahi!();
     let findings = doctor::examine();
     let shells = findings.iter().find(|finding| finding.name == "mahimahi shells").unwrap();

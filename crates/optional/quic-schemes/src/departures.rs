@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn found_again_by_when_they_left() {
+    fn packets_are_found_by_send_time() {
         let mut all = departures(&[1000, 1000, 1000]);
         assert_eq!(all.take_acked(at(1)).unwrap().number, 1);
         assert!(all.take_acked(at(1)).is_none() && all.take_acked(at(7)).is_none());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn all_older_ones_are_lost_and_those_without_data_have_no_number() {
+    fn older_packets_are_lost_and_those_without_data_have_no_number() {
         let mut all = departures(&[1000, 1000, 40, 1000]);
         let mut lost = Vec::new();
         all.take_lost(at(2), 2000, &mut lost);

@@ -186,7 +186,7 @@ fn an_acknowledgement_and_its_losses_are_one_event_and_a_period_has_one_reductio
 }
 
 #[test]
-fn marks_are_told_once_per_period_as_losses_are() {
+fn marks_are_reported_once_per_period_like_losses() {
     let scheme = Listener::new();
     let mut host = scheme.host();
     send(&mut host, 0..4);
@@ -221,7 +221,7 @@ fn persistent_congestion_is_a_timeout() {
 }
 
 #[test]
-fn a_rate_becomes_what_it_fills_in_a_round_trip() {
+fn a_rate_becomes_a_window_of_one_rtt() {
     let mut scheme = Listener::new();
     scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate::from_mbps(8.0) };
     let mut host = scheme.host();
@@ -260,7 +260,7 @@ fn timers_wait_for_the_next_call() {
 }
 
 #[test]
-fn intervals_count_what_happened_and_end_with_the_next_call() {
+fn intervals_count_events_and_end_with_the_next_call() {
     let mut scheme = Listener::new();
     scheme.interval = Some(TimeSpan::from_millis(10));
     let mut host = scheme.host();
@@ -297,7 +297,7 @@ fn packets_without_data_leave_no_gap() {
 }
 
 #[test]
-fn a_copy_goes_its_own_way() {
+fn a_copy_is_independent() {
     let scheme = Listener::new();
     let mut host = scheme.host();
     send(&mut host, 0..2);
@@ -310,7 +310,7 @@ fn a_copy_goes_its_own_way() {
 }
 
 #[test]
-fn what_the_library_cannot_run_is_refused() {
+fn schemes_that_the_library_cannot_run_are_refused() {
     let mut scheme = Listener::new();
     assert_eq!(offer(&mut scheme), Ok(Offer::Window));
     scheme.capabilities.pacing_required = true;

@@ -148,7 +148,7 @@ fn scheme(name: &str) -> SchemeFactory {
 }
 
 #[test]
-fn each_offered_scheme_carries_a_file_and_the_others_say_why_not() {
+fn each_offered_scheme_carries_a_file_and_the_others_are_refused() {
     for entry in registry() {
         let name = entry.info.name;
         let mut made = create(name, &Map::new()).unwrap();
@@ -169,7 +169,7 @@ fn each_offered_scheme_carries_a_file_and_the_others_say_why_not() {
 
 /// Check our thresholds, which are well below measured values.
 #[test]
-fn schemes_keep_their_character() {
+fn schemes_have_the_expected_speed_and_drops() {
     let [reno, cubic, bbr, copa, vegas] =
         ["reno", "cubic", "bbr", "copa", "vegas"].map(|name| transfer(scheme(name)).unwrap());
     for done in [&reno, &cubic, &bbr, &copa, &vegas] {
@@ -189,7 +189,7 @@ fn each_trained_policy_carries_a_file() {
 }
 
 #[test]
-fn a_window_and_a_rate_hold_what_they_say() {
+fn a_fixed_window_and_a_fixed_rate_have_their_speed() {
     let params = |text: &str| serde_json::from_str(text).unwrap();
     // 20 packets per RTT of about 42 ms, without headers.
     let window = transfer(SchemeFactory::new("fixed_window", &params(r#"{"cwnd": 20}"#)).unwrap()).unwrap();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ways_give_the_offset_and_the_drift() {
+    fn equal_delays_give_the_offset_and_the_drift() {
         // One direction has a queue that fills and empties; both have jitter.
         let delay = |k: u64| (20_000_000 + (k % 7) * 3000 + (k % 2000) * 10_000, 20_000_000 + (k % 5) * 2000);
         let (there, back) = packets(7_200_000_000_000, 50e-6, 20, delay);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_ways_are_wrong_by_half_of_the_difference_and_the_bound_says_so() {
+    fn unequal_delays_shift_the_offset_by_half_of_the_difference() {
         let (there, back) = packets(-400_000_000, 0.0, 5, |_| (40_000_000, 10_000_000));
         let found = relate(there, back).unwrap();
         assert!((found.offset_ns - (-400e6 + 15e6)).abs() < 10.0, "{found:?}");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_alone_tells_nothing() {
+    fn one_direction_is_not_enough() {
         let (there, back) = packets(0, 0.0, 1, |_| (1, 1));
         assert_eq!(relate(there, []), None);
         assert_eq!(relate([], back), None);

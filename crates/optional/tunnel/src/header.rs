@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_else() {
+    fn only_written_datagrams_are_read() {
         let mut out = Vec::new();
         write_packet(&mut out, 7, &[0x45; 1464]);
         assert_eq!(out.len() + 28, 1500);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_server_knows_better_unless_it_makes_packets_arrive_too_early() {
+    fn a_time_server_offset_applies_if_it_is_possible() {
         for (said, delay, applied) in [(7_000_000_000, 30_000_000, "ntp"), (7_060_000_000, 20_000_000, "in-band")] {
             let (spec, senders, receivers) = halves(7_000_000_000);
             let ntp = NtpOffsets { senders: 1_000_000_000, receivers: 1_000_000_000 - said };
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_that_no_end_wrote_are_refused() {
+    fn malformed_halves_are_refused() {
         let harms: [fn(&mut HalfResult); 10] = [
             |half| half.log.size.truncate(7),
             |half| half.log.flow.clear(),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_knows_the_secret_is_heard() {
+    fn messages_without_the_secret_are_ignored() {
         let ours = secret("000102030405060708090a0b0c0d0e0f").unwrap();
         assert_eq!((ours[0], ours[15]), (0, 15));
         for message in [Message::Hello, Message::Ping(u64::MAX), Message::Pong(1, 2, 3), Message::Zero(7)] {

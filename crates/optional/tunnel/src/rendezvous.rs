@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_know_the_secret_meet_whatever_others_say() {
+    fn two_ends_with_the_secret_meet_despite_other_datagrams() {
         let file = file();
         let told = file.clone();
         let waits = thread::spawn(move || {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_never_cease_keep_none_beyond_its_time() {
+    fn endless_datagrams_do_not_extend_the_wait() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         stranger.connect(socket.local_addr().unwrap()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_an_error() {
+    fn a_missing_device_is_an_error() {
         let at = SocketAddr::from(([127, 0, 0, 1], 9));
         let error = meet(Meeting::Connect(at), &SECRET, Some("nosuchdevice")).unwrap_err();
         assert!(error.place.contains("nosuchdevice") && !error.hint.is_empty(), "{error}");

@@ -107,7 +107,7 @@ fn least_ms(result: &RunResult, flow: u32) -> f64 {
 // --- Runs ----------------------------------------------------------------------------------------------------------
 
 #[test]
-fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tells_the_rest() {
+fn clocks_are_estimated_up_to_the_asymmetry_and_a_time_server_adds_it() {
     let Some(machines) = Machines::open(10, 30, 0.0) else { return };
     let plan = plan(json!([{"scheme": "cubic", "mss": 1400}]));
     let halves = machines.run(&plan, true);
@@ -137,7 +137,7 @@ fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tel
 }
 
 #[test]
-fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
+fn every_kind_of_flow_crosses_and_the_senders_may_wait() {
     let Some(machines) = Machines::open(5, 5, 0.0) else { return };
     let mut plan = plan(json!([
         {"scheme": "cubic", "mss": 1400}, {"scheme": "tcp:cubic", "mss": 1400},
@@ -181,7 +181,7 @@ fn ends_meet_over_a_long_path_that_loses_packets() {
 }
 
 #[test]
-fn an_end_that_is_alone_says_what_to_do() {
+fn an_end_without_a_peer_explains_the_remedy() {
     if !all_tests() {
         return eprintln!("SKIPPED: `make test-all` runs it");
     }
@@ -197,7 +197,7 @@ fn an_end_that_is_alone_says_what_to_do() {
 }
 
 #[test]
-fn the_clock_of_the_receivers_machine_is_another_one() {
+fn the_receivers_machine_has_another_clock() {
     // Check the assumption of the other tests.
     if !root() {
         return;
