@@ -18,7 +18,7 @@ pub const DEVICE: &str = "/dev/net/tun";
 /// Check that this process may open [`DEVICE`].
 ///
 /// # Errors
-/// The reason why not.
+/// It may not; the error has the reason.
 pub fn available() -> io::Result<()> {
     open().map(drop)
 }

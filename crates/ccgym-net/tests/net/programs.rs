@@ -59,7 +59,7 @@ fn said(result: &RunResult, end: End) -> &str {
     &result.report.programs.iter().find(|log| log.end == end).unwrap().text
 }
 
-// --- What they send --------------------------------------------------------------------------------------------------
+// --- Data ----------------------------------------------------------------------------------------------------------
 
 fn check_measured(result: &RunResult) {
     let log = result.outcome.data.as_ref().unwrap();
@@ -108,7 +108,7 @@ fn packets_are_kept_on_request_only() {
     assert!(result.outcome.flows[0].received.packets > 200);
 }
 
-// --- How they end ------------------------------------------------------------------------------------------------------
+// --- End -----------------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_program_is_asked_to_end_with_its_group() {
@@ -153,7 +153,7 @@ fn a_flood_of_output_uses_bounded_memory() {
     assert!(result.outcome.flows[0].received.packets > 100);
 }
 
-// --- What goes wrong ---------------------------------------------------------------------------------------------------
+// --- Failures ------------------------------------------------------------------------------------------------------
 
 #[test]
 fn failures_are_explained() {

@@ -384,13 +384,13 @@ fn a_flow_that_ended_before_its_first_decision_has_no_interval() {
 #[test]
 fn a_slow_environment_gets_the_newest_interval() {
     let (mut environment, mut wire, _) = Environment::pair();
-    let count = 3000; // far more than a socket holds
+    let count = 3000; // far more than the socket's buffer holds
     for _ in 0..count {
         wire.close();
     }
     environment.read();
     assert!(environment.intervals.len() < 2900, "nothing was left out: the socket held it all");
-    wire.close(); // makes room for the one that waited
+    wire.close(); // makes room for the interval that waited
     let newest = environment.newest();
     assert_eq!((newest.sequence, newest.missed_deadlines), (count, count));
     let numbers: Vec<u64> = environment.intervals.iter().map(|one| one.sequence).collect();

@@ -81,7 +81,7 @@ pub fn begun_before(trace: &DeliveryTrace, once: bool, lead: u64, length: u64) -
 mod tests {
     use super::*;
 
-    /// The log of a recorded run.
+    /// Read the log of a recorded run.
     #[test]
     fn the_start_of_the_trace_is_read_from_the_log() {
         let head = "# mahimahi mm-link (Uplink) [3mbps.trace] > up.log\n\

@@ -53,7 +53,7 @@ pub struct Watched {
 pub struct Matched {
     /// Data packets.
     pub data: PacketLog,
-    /// Acknowledgements.
+    /// ACK packets.
     pub acks: PacketLog,
     /// Reasons why the logs may be incomplete; empty if they are complete.
     pub notes: Vec<String>,

@@ -24,7 +24,7 @@ pub const CONTROLLERS: &[(&str, &str, Make)] = &[
     ("reno", "Reno", || Arc::new(NewRenoConfig::default())),
 ];
 
-/// Make the controller called `name`.
+/// Make the factory of the controller called `name`.
 ///
 /// # Errors
 /// No controller has this name.

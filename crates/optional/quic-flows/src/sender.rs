@@ -197,7 +197,7 @@ impl<'a> Flow<'a> {
             series.cwnd_bytes.push(cwnd);
             series.in_flight_bytes.push(in_flight);
             series.srtt_ns.push(srtt);
-            // The library's pacer allows 5/4 of a window per round trip (RFC 9002 §7.7).
+            // The library's pacer allows 5/4 of a window per RTT (RFC 9002 §7.7).
             let pacing = if srtt == 0 { 0 } else { u128::from(cwnd) * 10 * 1_000_000_000 / u128::from(srtt) };
             series.pacing_bps.push(pacing as u64);
             series.sent_bytes.push(sent);

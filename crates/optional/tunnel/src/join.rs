@@ -46,10 +46,10 @@ pub struct HalfResult {
 }
 
 impl HalfResult {
-    /// Read the file of an end.
+    /// Decode the result of an end.
     ///
     /// # Errors
-    /// It is not such a file.
+    /// It is malformed.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| {
             Error::of("protocol-error", "reading half of a result", error).expected("the half of a run of this version")

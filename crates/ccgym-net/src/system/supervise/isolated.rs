@@ -113,7 +113,7 @@ impl Isolated {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Return a descriptor that becomes readable when the program stops or ends; [`Isolated::has_stopped`] tells which.
+    /// Return a descriptor that becomes readable when the program stops or ends; see [`Isolated::has_stopped`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.stops.as_fd()
     }

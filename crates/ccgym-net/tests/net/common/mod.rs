@@ -142,7 +142,7 @@ impl Sandbox {
         found
     }
 
-    /// Check that, after max some seconds, nothing remains except these files.
+    /// Check that within some seconds nothing remains except these files.
     pub fn assert_clean(&self, files: &[&str], what: &str) {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {

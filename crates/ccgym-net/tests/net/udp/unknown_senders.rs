@@ -46,7 +46,7 @@ impl Raw {
         self.sent += self.socket.send(bytes).unwrap();
     }
 
-    /// Send a message in a datagram of at least `length` bytes.
+    /// Send a message in a datagram of min `length` bytes.
     fn say(&mut self, kind: Kind, length: usize) {
         let mut bytes = Vec::new();
         encode(&mut bytes, self.token, kind, length);
