@@ -1,4 +1,4 @@
-//! Whether this process may make namespaces and devices, and how an ordinary user comes to.
+//! Permission to make namespaces and devices, also for an ordinary user.
 
 use std::fs;
 use std::io;
@@ -9,19 +9,19 @@ use nix::unistd::{getegid, geteuid, Gid, Uid};
 use super::thread::one_thread;
 use crate::error::{Context, Error, Result};
 
-/// The role in which this process may make namespaces.
+/// Role in which this process may make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// It has the capabilities in the machine's own user namespace.
+    /// It has the capabilities in the machine's user namespace.
     Root,
-    /// It has them in a user namespace: over the network namespaces that it makes itself, not over the machine's.
+    /// It has them in another user namespace: over network namespaces that it makes, not over the machine's.
     UserNamespace,
 }
 
 /// `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_SYS_ADMIN`.
 const NEEDED: u64 = (1 << 12) | (1 << 13) | (1 << 21);
 
-/// Whether this thread has the capabilities already, and in what role.
+/// Return the role in which this thread has the capabilities; `None` without them.
 pub fn present() -> Option<Capability> {
     let status = fs::read_to_string("/proc/thread-self/status").ok()?;
     let effective =
@@ -34,17 +34,17 @@ pub fn present() -> Option<Capability> {
     Some(if initial { Capability::Root } else { Capability::UserNamespace })
 }
 
-/// The user and group that called `sudo`, if this process is root by that.
+/// Return the user and group that called `sudo`, if this process is root by it.
 pub fn sudo_caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
     (geteuid().is_root() && uid != 0).then_some((Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
-/// Make sure that this process may make namespaces: as it is, or else in a new user namespace, which it enters for good.
+/// Get the permission to make namespaces: as this process is, or in a new user namespace, which it enters permanently.
 ///
 /// # Errors
-/// Where it has to enter a user namespace: if it has more than one thread, or if the machine does not allow it.
+/// It must enter a user namespace, and has more than one thread, or the machine does not allow it.
 pub fn become_capable() -> Result<Capability> {
     if let Some(capability) = present() {
         return Ok(capability);
@@ -64,12 +64,12 @@ pub fn become_capable() -> Result<Capability> {
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).context(|| "writing /proc/self/gid_map".into())?;
     match present() {
         Some(capability) => Ok(capability),
-        // Some security modules let the namespace be made and then take all capabilities away in it.
+        // Some security modules allow the namespace and then remove all capabilities in it.
         None => Err(Error::of("capability-missing", step(), "no capabilities in it").hint(remedy())),
     }
 }
 
-/// What keeps an ordinary user from making user namespaces here, as far as the kernel's switches tell.
+/// Return the remedy for the kernel setting that keeps an ordinary user from making user namespaces.
 fn remedy() -> String {
     let reads = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     for (switch, off) in [
@@ -90,12 +90,12 @@ fn remedy() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // what is skipped must be seen
+#[allow(clippy::print_stderr)] // Prints skipped checks.
 mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_capabilities_stays_as_it_is() {
+    fn a_capable_process_does_not_change() {
         match present() {
             Some(capability) => assert_eq!(become_capable().unwrap(), capability),
             None => eprintln!("SKIPPED: no capabilities"),

@@ -1,5 +1,5 @@
-//! A device's packets with the times at which the kernel saw them: what goes out as it leaves for the device, what
-//! comes in as it arrives from there.
+//! Capture of a device's packets, with the kernel's timestamps: outgoing packets when they leave for the device,
+//! incoming ones when they arrive from it.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -19,31 +19,31 @@ use super::{syscalls, Namespace};
 use crate::clock::monotonic_ns;
 use crate::error::{Context, Error, Result};
 
-/// Bytes of a packet that are looked at: the headers of IP and TCP with all their options, or UDP's and some payload.
+/// Captured bytes of a packet: the headers of IP and TCP with all their options, or of UDP and some payload.
 pub const SNAP: usize = 128;
-/// Packets taken per call.
+/// Max packets read by one call.
 const BATCH: usize = 64;
-/// Room for packets that wait to be taken: seconds of traffic at 100 Mbit/s.
+/// Buffer for packets that wait to be read, bytes: seconds of traffic at 100 Mbit/s.
 const BUFFER: i32 = 64 << 20;
-/// How often they are taken. The kernel stamps them, so nothing is lost by being late.
+/// Interval of reading. The kernel makes the timestamps, therefore a delay changes nothing.
 const EVERY: Duration = Duration::from_millis(5);
-/// `sll_pkttype` of what the machine sends itself.
+/// `sll_pkttype` of packets that the machine sends.
 const OUTGOING: u8 = 4;
-/// `sll_hatype` of Ethernet and of loopback devices, where an Ethernet header stands before the packets.
+/// `sll_hatype` of Ethernet and of loopback devices, whose packets begin with an Ethernet header.
 const WITH_ETHERNET: [u16; 2] = [1, 772];
 
-/// One packet at a device.
+/// Packet at a device.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket<'a> {
-    /// When the kernel saw it, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Timestamp of the kernel, ns of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// Whether it left the namespace, or arrived in it.
+    /// True if it left the namespace, false if it arrived in it.
     pub outgoing: bool,
-    /// Its first bytes from the IP header on, max [`SNAP`].
+    /// First bytes from the IP header on, max [`SNAP`].
     pub bytes: &'a [u8],
 }
 
-/// A capture that runs, in a thread.
+/// Running capture, in a thread.
 #[derive(Debug)]
 pub struct Capture<S> {
     halt: Arc<AtomicBool>,
@@ -51,10 +51,10 @@ pub struct Capture<S> {
 }
 
 impl<S: Send + 'static> Capture<S> {
-    /// Watch `device` of `namespace`: `see` is shown every packet and adds to the sum that [`Capture::stop`] returns.
+    /// Start a capture at `device` of `namespace`: `see` adds every packet to the sum that [`Capture::stop`] returns.
     ///
     /// # Errors
-    /// If there is no such device, or this process may not watch it.
+    /// The device does not exist, or this process may not watch it.
     pub fn start(
         namespace: &Arc<Namespace>,
         device: &str,
@@ -78,7 +78,7 @@ impl<S: Send + 'static> Capture<S> {
         Ok(Self { halt, thread: Some(thread) })
     }
 
-    /// Take what is still waiting, and end: the sum, and how many packets the buffer had no room for.
+    /// Read the waiting packets, and end; return the sum, and the number of packets for which the buffer had no room.
     pub fn stop(mut self) -> Result<(S, u64)> {
         self.halt.store(true, Ordering::Relaxed);
         let joined = self.thread.take().and_then(|thread| thread.join().ok());
@@ -92,7 +92,7 @@ impl<S> Drop for Capture<S> {
     }
 }
 
-/// A packet socket that stamps what it sees at a device of this thread's namespace.
+/// Open a packet socket with timestamps at a device of this thread's namespace.
 fn open(device: &str) -> Result<OwnedFd> {
     let step = || format!("watching the packets of {device}");
     let index = if_nametoindex(device).context(step)?;
@@ -100,11 +100,11 @@ fn open(device: &str) -> Result<OwnedFd> {
         .context(step)
         .map_err(|error| error.hint("this needs CAP_NET_RAW in the device's network namespace"))?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true).context(step)?;
-    // Forcing needs CAP_NET_ADMIN of the machine; a smaller buffer may do, and losses are counted.
+    // Forcing needs CAP_NET_ADMIN of the machine; otherwise the buffer is smaller, and losses are counted.
     syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER)
         .or_else(|_| syscalls::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER))
         .context(step)?;
-    // Only a socket for all protocols is shown what goes out.
+    // Only a socket for all protocols gets outgoing packets.
     syscalls::bind_packet_socket(socket.as_fd(), index, libc::ETH_P_ALL as u16).context(step)?;
     Ok(socket)
 }
@@ -119,10 +119,10 @@ fn watch<S>(
     let mut room = vec![[0u8; SNAP]; BATCH];
     let mut drops = 0;
     loop {
-        // Seen before the last look, so that it comes after all that was to be seen.
+        // Loaded before the last read, so that no packet from before `stop` is missed.
         let last = halt.load(Ordering::Relaxed);
         loop {
-            // The stamps are of the wall clock, which may be set meanwhile.
+            // The timestamps are of the wall clock, which may be changed meanwhile.
             let wall = clock_gettime(ClockId::CLOCK_REALTIME)?;
             let ahead = nanoseconds(wall) - i128::from(monotonic_ns());
             let mut slices: Vec<[IoSliceMut<'_>; 1]> = room.iter_mut().map(|bytes| [IoSliceMut::new(bytes)]).collect();
@@ -131,7 +131,7 @@ fn watch<S>(
                     Ok(received) => received,
                     Err(Errno::EAGAIN) => break,
                     Err(Errno::EINTR) => continue,
-                    // The device went down, and its packets with it.
+                    // The device went down, and its packets are lost.
                     Err(Errno::ENETDOWN) => break,
                     Err(errno) => return Err(errno),
                 };
@@ -161,7 +161,7 @@ fn nanoseconds(time: TimeSpec) -> i128 {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // Says what is skipped or found.
+#[allow(clippy::print_stderr)] // Prints skipped checks and findings.
 mod tests {
     use std::net::UdpSocket;
 
@@ -169,7 +169,7 @@ mod tests {
     use crate::system::capability::present;
 
     #[test]
-    fn both_directions_are_seen_when_they_happen() {
+    fn both_directions_have_correct_timestamps() {
         if present().is_none() {
             eprintln!("SKIPPED: may not make namespaces");
             return;
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((seen.len(), drops), (400, 0));
         assert_eq!(seen.iter().filter(|packet| packet.1).count(), 200);
         for (at, _, bytes) in &seen {
-            // A busy machine interrupts between the two clocks that are compared.
+            // A busy machine may interrupt between the reads of the two clocks.
             assert!(*at + 20_000_000 >= before && *at <= after + 20_000_000, "{at} not in {before}..{after}");
             assert_eq!((bytes[0], bytes.len()), (0x45, SNAP - 14));
         }

@@ -1,4 +1,4 @@
-//! The two ends of a path: a namespace inside, one outside, and a device in each that leads to us.
+//! Two ends of a path: a namespace inside, one outside, and a device in each that we read and write.
 
 use std::env;
 use std::io::ErrorKind;
@@ -20,65 +20,65 @@ use crate::error::{Error, Result};
 /// One end of a path.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Where its packets come out and go in.
+    /// Port through which its packets leave and enter.
     pub port: Arc<Port>,
-    /// Where its sockets live.
+    /// Namespace of its sockets.
     pub namespace: Arc<Namespace>,
-    /// Its address.
+    /// Address.
     pub address: Ipv4Addr,
-    /// Its device.
+    /// Name of its device.
     pub device: String,
 }
 
 /// Both ends of a path.
 #[derive(Debug)]
 pub struct Endpoints {
-    /// Where the senders are, or the command of a shell.
+    /// End with the senders, or with the command of a shell.
     pub inside: Endpoint,
-    /// Where the receivers are.
+    /// End with the receivers.
     pub outside: Endpoint,
 }
 
-/// Where the outside is.
+/// Placement of the outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// A namespace of its own: nothing of the machine is touched.
+    /// In a namespace of its own: the machine's settings do not change.
     Isolated,
-    /// The namespace in which this thread is, so that servers of the machine can be reached. Needs power over it.
+    /// In this thread's namespace, so that the machine's servers are reachable. Requires privileges over it.
     HostOutside,
 }
 
-/// The senders' device, by a name that mahimahi's users know.
+/// Name of the senders' device, which mahimahi's users know.
 pub const INGRESS: &str = "ingress";
 /// Environment variable that forces the kind of device: `tun` or `veth`.
 pub const DEVICE_VARIABLE: &str = "CCGYM_DEVICE";
-/// Environment variable with the address outside the path, as mahimahi has it: servers are reached there.
+/// Environment variable with the address outside the path, as in mahimahi: servers are reachable there.
 pub const BASE_VARIABLE: &str = "MAHIMAHI_BASE";
 
 impl Endpoints {
-    /// Make both ends. They vanish when dropped and no thread is left inside.
+    /// Make both ends. They vanish when they are dropped and no thread is left inside.
     ///
     /// # Errors
-    /// If this process may not make namespaces or devices.
+    /// This process may not make namespaces or devices.
     pub fn open(placement: Placement) -> Result<Self> {
         Self::open_with(placement, choose()?)
     }
 
-    /// As [`Endpoints::open`], over devices of this kind.
+    /// Make both ends as [`Endpoints::open`] does, over devices of this kind.
     ///
     /// # Errors
-    /// If this process may not make namespaces or such devices.
+    /// This process may not make namespaces or such devices.
     pub fn open_with(placement: Placement, kind: DeviceKind) -> Result<Self> {
         let inside = Namespace::new()?.shared();
-        // The turn is held until the devices are made. Outside, others may be running: the kernel numbers the device.
-        let (outside, _turn, [near, far], name) = match placement {
+        // The lock is held until the devices exist. Outside, other paths may run: the kernel numbers the device.
+        let (outside, _lock, [near, far], name) = match placement {
             Placement::Isolated => (Namespace::new()?.shared(), None, ADDRESSES, "egress"),
             Placement::HostOutside => {
                 let outside = Namespace::current()?.shared();
-                let turn = outside.run(take_turn)?;
+                let lock = outside.run(try_lock)?;
                 let addresses = outside.run(free_addresses)??;
-                (outside, turn, addresses, "ccgym%d")
+                (outside, lock, addresses, "ccgym%d")
             }
         };
         let (inner, outer) = match kind {
@@ -99,21 +99,21 @@ impl Endpoints {
     }
 }
 
-/// Which end.
+/// End of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where the senders are.
+    /// Side of the senders.
     Inside,
-    /// Where the receivers are.
+    /// Side of the receivers.
     Outside,
 }
 
 impl Endpoint {
-    /// One end of a path whose other end is on another machine, in a namespace of its own. Its packets are those of the
-    /// wire, max `mtu` bytes.
+    /// Make one end, in a namespace of its own, of a path to another machine. Its packets are those on the wire, max
+    /// `mtu` bytes.
     ///
     /// # Errors
-    /// If this process may not make namespaces or TUN devices.
+    /// This process may not make namespaces or TUN devices.
     pub fn alone(side: Side, mtu: u32) -> Result<Self> {
         let [outside, inside] = ADDRESSES;
         let (name, address, peer) = match side {
@@ -128,7 +128,7 @@ impl Endpoint {
         Ok(end)
     }
 
-    /// The address of the other end.
+    /// Return the address of the other end.
     #[must_use]
     pub fn peer(&self) -> Ipv4Addr {
         let [outside, inside] = ADDRESSES;
@@ -139,7 +139,7 @@ impl Endpoint {
         }
     }
 
-    /// In the namespace of this end.
+    /// Set address and route in the namespace of this end.
     fn configure(&self, peer: Ipv4Addr, route: bool) -> Result<()> {
         packet_socket::without_ipv6(&self.device);
         let mut interfaces = Interfaces::open()?;
@@ -151,15 +151,15 @@ impl Endpoint {
     }
 }
 
-/// Outside and inside of the first path.
+/// Outside and inside address of the first path.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 1), Ipv4Addr::new(100, 64, 0, 2)];
 
-/// Abstract name of the socket that stands for the turn.
-const TURN: &[u8] = b"ccgym-ends";
-/// Max wait for it. Making both ends takes milliseconds.
+/// Abstract name of the socket that serves as lock.
+const LOCK_NAME: &[u8] = b"ccgym-ends";
+/// Max wait for the lock. Making both ends takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// TUN where that can be had.
+/// Choose TUN if it is available.
 fn choose() -> Result<DeviceKind> {
     match env::var(DEVICE_VARIABLE).as_deref() {
         Ok("tun") => Ok(DeviceKind::Tun),
@@ -170,15 +170,15 @@ fn choose() -> Result<DeviceKind> {
     }
 }
 
-/// While this is held no other process chooses a name and addresses in the network namespace of this thread: two that choose at
-/// once choose the same. Abstract names of sockets are each namespace's own, and vanish with their process. None if
-/// another process keeps it, or there are no such sockets: a device that cannot be made is an error by itself.
-fn take_turn() -> Option<UnixDatagram> {
-    let address = SocketAddr::from_abstract_name(TURN).ok()?;
+/// Lock the choice of name and addresses in this thread's network namespace: two processes that choose at the same time
+/// would choose the same. Abstract names of sockets belong to one namespace, and vanish with their process. None if
+/// another process keeps the lock or such sockets are missing: if a device cannot be made, that is an error of its own.
+fn try_lock() -> Option<UnixDatagram> {
+    let address = SocketAddr::from_abstract_name(LOCK_NAME).ok()?;
     let until = Instant::now() + PATIENCE;
     loop {
         match UnixDatagram::bind_addr(&address) {
-            Ok(turn) => return Some(turn),
+            Ok(lock) => return Some(lock),
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -187,13 +187,13 @@ fn take_turn() -> Option<UnixDatagram> {
     }
 }
 
-/// A pair of addresses (outside, inside) that the namespace of this thread does not know.
+/// Find a pair of addresses (outside, inside) that this thread's namespace does not use.
 fn free_addresses() -> Result<[Ipv4Addr; 2]> {
     let mut interfaces = Interfaces::open()?;
     let mut used: Vec<(Ipv4Addr, u8)> = interfaces.addresses()?.into_iter().map(|a| (a, 32)).collect();
     used.extend(interfaces.routes()?.into_iter().filter(|&(_, prefix)| prefix > 0));
     used.extend(env::var(BASE_VARIABLE).ok().and_then(|base| base.parse().ok()).map(|base| (base, 32)));
-    // Mahimahi's range first; where the machine has it (as an overlay network), ranges that few use.
+    // Start with mahimahi's range; if the machine uses it (overlay networks), continue with rarely used ranges.
     for network in [[100, 64, 0], [100, 127, 77], [10, 213, 77], [192, 168, 213], [198, 18, 77]] {
         let candidates = (1..=254).map(|last| Ipv4Addr::new(network[0], network[1], network[2], last));
         let mut free = candidates.filter(|a| used.iter().all(|range| !contains(*range, *a)));
@@ -211,7 +211,7 @@ fn contains((network, prefix): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
     bits(network) == bits(address)
 }
 
-/// Fill in the `%d` of a device name, as the kernel does for TUN devices.
+/// Replace the `%d` of a device name by a free number, as the kernel does for TUN devices.
 fn free_name(pattern: &str) -> Result<String> {
     let mut interfaces = Interfaces::open()?;
     let names = (0..4096).map(|number| pattern.replace("%d", &format!("{number}")));
@@ -221,7 +221,7 @@ fn free_name(pattern: &str) -> Result<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // what is skipped must be seen
+#[allow(clippy::print_stderr)] // Prints skipped checks.
 mod tests {
     use std::collections::BTreeSet;
     use std::thread;
@@ -239,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn paths_made_at_once_share_nothing() {
+    fn parallel_paths_share_nothing() {
         if present() != Some(Capability::Root) {
             return eprintln!("SKIPPED: not root");
         }
-        // A namespace with many who open paths to it at once, over either kind of device.
+        // A namespace in which many threads open paths at once, over either kind of device.
         let outside = Namespace::new().unwrap().shared();
         let made: Vec<Endpoints> = thread::scope(|scope| {
             let open = |number: usize| {

@@ -1,4 +1,4 @@
-//! Keeping the processors of a virtual machine from going to sleep.
+//! Threads that keep the processors of a virtual machine busy.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +7,21 @@ use std::thread::{self, JoinHandle};
 
 use super::syscalls;
 
-/// Work between two looks at whether it is over: some microseconds.
+/// Iterations between two checks of the end: some microseconds.
 const TURNS: u32 = 10_000;
 
-/// A thread per processor that spins whenever the processor would be idle.
+/// One thread per processor, which spins whenever the processor would be idle.
 ///
-/// A processor of a virtual machine that has nothing to do is given back to the host, and getting it again may take
-/// milliseconds, which `/proc/stat` counts as stolen. A path in real time wakes up thousands of times a second. On a
-/// shared host of two processors, 20 to 40 % of the time were stolen from a run without these threads, and 1 to 2 % with
-/// them.
+/// An idle processor of a virtual machine is returned to the host, and getting it back may take milliseconds, which
+/// `/proc/stat` counts as steal. A path in real time wakes up thousands of times per second. On a shared host with two
+/// processors, steal was 20 to 40 % of a run without these threads, and 1 to 2 % with them.
 pub struct IdleSpinner {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl IdleSpinner {
-    /// Begin, if this is a virtual machine; what the system does not permit is left undone.
+    /// Start the threads if this is a virtual machine and the system permits it.
     #[must_use]
     pub fn start() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -61,7 +60,7 @@ fn stay(over: &AtomicBool) {
     }
 }
 
-/// Whether a hypervisor runs this machine, as the processor says.
+/// Return true if the processor reports a hypervisor.
 fn is_virtual() -> bool {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags"));
@@ -72,7 +71,7 @@ fn is_virtual() -> bool {
 mod tests {
     use super::*;
 
-    /// Scheduling policies of this process's threads of that name.
+    /// Return the scheduling policies of this process's spinner threads.
     fn policies() -> Vec<i32> {
         let tasks = std::fs::read_dir("/proc/self/task").map(Iterator::flatten).into_iter().flatten();
         let named = tasks.filter(|task| {
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn it_only_runs_when_nothing_else_does_and_ends() {
+    fn spinners_are_idle_threads_and_end() {
         let awake = IdleSpinner::with(2);
         let begun = std::time::Instant::now();
         while policies().iter().filter(|policy| **policy == libc::SCHED_IDLE).count() < 2 {
@@ -92,7 +91,7 @@ mod tests {
             thread::yield_now();
         }
         drop(awake);
-        // A thread that has been joined stays in /proc for an instant.
+        // A thread that has been joined stays in /proc for a moment.
         while !policies().is_empty() {
             assert!(begun.elapsed().as_secs() < 20, "{:?}", policies());
             thread::yield_now();

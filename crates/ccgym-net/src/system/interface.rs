@@ -1,4 +1,4 @@
-//! Devices of the namespace in which this thread is: names, addresses, routes, counters.
+//! Devices of this thread's namespace: names, addresses, routes, counters.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,9 +15,9 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 pub use super::netlink::Netlink as Interfaces;
 use crate::error::{Context, Error, Result};
 
-/// Largest IP packet on the path, in bytes.
+/// Max IP packet on the path, bytes.
 pub const MTU: u32 = 1500;
-/// Packets that may wait in a device for us to read them: enough that none is lost while we sleep.
+/// Max packets that wait in a device until we read them: enough that none is lost while we sleep.
 pub const DEVICE_QUEUE: u32 = 20_000;
 
 /// Hardware address.
@@ -34,12 +34,12 @@ impl Interfaces {
         found.ok_or_else(|| Error::of("run-failed", step(), "the kernel's answer lacks the device"))
     }
 
-    /// Number of a device.
+    /// Return the number of a device.
     pub fn index(&mut self, name: &str) -> Result<u32> {
         Ok(self.link(name)?.header.index)
     }
 
-    /// Counters of a device.
+    /// Return the counters of a device.
     pub fn counters(&mut self, name: &str) -> Result<Stats64> {
         let link = self.link(name)?;
         let of = |attribute| if let LinkAttribute::Stats64(stats) = attribute { Some(stats) } else { None };
@@ -49,7 +49,7 @@ impl Interfaces {
         })
     }
 
-    /// Bring a device up as it is.
+    /// Bring a device up with its present settings.
     pub fn bring_up(&mut self, name: &str) -> Result<()> {
         self.set_up(name, LinkFlags::empty(), Vec::new())
     }
@@ -101,7 +101,7 @@ impl Interfaces {
             .context(|| format!("giving device {name} the address {address}"))
     }
 
-    /// Send everything that is not local through a device.
+    /// Send all traffic that is not local through a device.
     pub fn add_default_route(&mut self, name: &str, gateway: Ipv4Addr) -> Result<()> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;
@@ -115,7 +115,7 @@ impl Interfaces {
             .context(|| format!("setting the default route through {name}"))
     }
 
-    /// All local IPv4 addresses and the addresses of their neighbors, as far as they are known.
+    /// Return all local IPv4 addresses and the known addresses of their neighbors.
     pub fn addresses(&mut self) -> Result<Vec<Ipv4Addr>> {
         let mut request = AddressMessage::default();
         request.header.family = AddressFamily::Inet;
@@ -133,7 +133,7 @@ impl Interfaces {
         Ok(found)
     }
 
-    /// Destinations and gateways of all IPv4 routes: (address, prefix length), the default route's destination left out.
+    /// Return destinations and gateways of all IPv4 routes as (address, prefix length), without the default one.
     pub fn routes(&mut self) -> Result<Vec<(Ipv4Addr, u8)>> {
         let mut request = RouteMessage::default();
         request.header.address_family = AddressFamily::Inet;

@@ -1,8 +1,8 @@
-//! Whether a program listens, as the kernel tells.
+//! Check that a program listens, by the tables of the kernel.
 
 use std::fs;
 
-/// Whether a TCP socket listens, or a UDP socket is bound, at a port of this thread's namespace.
+/// Return true if a TCP socket listens, or a UDP socket is bound, at a port of this thread's namespace.
 pub(crate) fn is_listened_on(port: u16) -> bool {
     const TCP_LISTEN: &str = "0A";
     ["tcp", "tcp6", "udp", "udp6"].iter().any(|kind| {
@@ -21,13 +21,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_sockets_are_seen() {
+    fn listening_sockets_are_found() {
         let (tcp, udp) = (listener(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
         // Reading the table may miss a line while other tests change it.
         let is_seen = |port| (0..20).any(|_| is_listened_on(port));
         assert!(is_seen(tcp_port) && is_seen(udp_port));
-        // Another test may take a port as soon as it is free, so that several are tried.
+        // Another test may take a port as soon as it is free: try several.
         let closed_port = || listener().local_addr().unwrap().port();
         assert!((0..20).any(|_| !is_listened_on(closed_port())));
     }

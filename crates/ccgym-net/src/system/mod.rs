@@ -1,7 +1,7 @@
-//! What the kernel is asked for: namespaces, devices, addresses.
+//! Interfaces to the kernel: namespaces, devices, addresses.
 //!
-//! Nothing here outlives the process: namespaces vanish with their last file descriptor or thread, devices with the
-//! descriptor that reads them or with their namespace.
+//! Nothing here outlives the process: namespaces vanish with their last file descriptor or thread, devices with their
+//! reader's descriptor or with their namespace.
 
 pub mod capability;
 pub mod capture;

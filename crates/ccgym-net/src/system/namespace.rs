@@ -13,14 +13,14 @@ use nix::unistd::{chdir, chroot, getcwd, Pid};
 use super::interface::Interfaces;
 use crate::error::{Context, Error, Result};
 
-/// A network namespace, held by a descriptor. It vanishes when no descriptor and no thread holds it.
+/// Network namespace, held by a descriptor. It vanishes when no descriptor and no thread holds it.
 #[derive(Debug)]
 pub struct Namespace {
     fd: OwnedFd,
 }
 
-/// Settings of TCP: (path below `/proc/sys/net`, value). Windows may grow with the largest paths that can be emulated. A
-/// flow must not start with what an earlier flow learned.
+/// TCP settings: (path below `/proc/sys/net`, value). Windows may grow with the largest paths that can be emulated.
+/// A flow must not start with the metrics of an earlier one.
 const TCP_SETTINGS: [(&str, &str); 3] = [
     ("ipv4/tcp_rmem", "4096 131072 67108864"),
     ("ipv4/tcp_wmem", "4096 65536 67108864"),
@@ -34,8 +34,8 @@ const OWN_SETTINGS: [(&str, &str); 4] = [
     ("ipv4/conf/default/rp_filter", "0"),
 ];
 
-/// Change settings of this thread's namespace. A kernel without the setting, or a read-only `/proc/sys`, leaves the
-/// default, which works too.
+/// Change settings of this thread's namespace. If the kernel lacks a setting or `/proc/sys` is read-only, the default
+/// stays, which works too.
 fn apply(settings: &[(&str, &str)]) {
     for (setting, value) in settings {
         let _ = fs::write(format!("/proc/sys/net/{setting}"), value);
@@ -43,15 +43,15 @@ fn apply(settings: &[(&str, &str)]) {
 }
 
 impl Namespace {
-    /// The namespace that this thread is in.
+    /// Return the namespace of this thread.
     ///
     /// # Errors
-    /// If `/proc` is not mounted.
+    /// `/proc` is not mounted.
     pub fn current() -> Result<Self> {
         Self::open("/proc/thread-self/ns/net")
     }
 
-    /// The namespace that a process is in, with our settings of TCP.
+    /// Return the namespace of a process, with our TCP settings.
     pub fn of_process(pid: Pid) -> Result<Self> {
         let namespace = Self::open(&format!("/proc/{pid}/ns/net"))?;
         namespace.run(|| apply(&TCP_SETTINGS))?;
@@ -63,10 +63,10 @@ impl Namespace {
         Ok(Self { fd: file.into() })
     }
 
-    /// A new one: loopback up, no IPv6, room for large windows. This thread stays where it is.
+    /// Make a namespace: loopback up, no IPv6, room for large windows. This thread stays in its own.
     ///
     /// # Errors
-    /// If this process may not make namespaces: see [`super::become_capable`].
+    /// This process may not make namespaces: see [`super::become_capable`].
     pub fn new() -> Result<Self> {
         in_helper(|| {
             let step = || "making a network namespace".to_owned();
@@ -81,42 +81,42 @@ impl Namespace {
         })?
     }
 
-    /// Move this thread in, for good.
+    /// Move this thread into the namespace permanently.
     ///
     /// # Errors
-    /// If this process has no power over the namespace.
+    /// This process has no privileges over the namespace.
     pub fn enter(&self) -> Result<()> {
         let entered =
             setns(self.fd.as_fd(), CloneFlags::CLONE_NEWNET).context(|| "entering a network namespace".into());
         entered.map_err(|error| error.hint("an ordinary user may enter only the namespaces that it made: run as root"))
     }
 
-    /// Do something in the namespace, in a thread of its own, and wait for it.
+    /// Run `f` in the namespace, in a new thread, and wait for it.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
         in_helper(|| self.enter().map(|()| f()))?
     }
 
-    /// The descriptor.
+    /// Return the descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// The same, to share.
+    /// Return it as a shared pointer.
     #[must_use]
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)
     }
 }
 
-/// This thread and its children see mounts that no other process sees; `flag` says whether they see later ones of the machine
-/// (`MS_SLAVE`, `MS_PRIVATE`).
+/// Give this thread and its children mounts that no other process sees. With `MS_SLAVE` in `flag` they also get later
+/// mounts of the machine, with `MS_PRIVATE` they do not.
 pub(super) fn own_mounts(flag: MsFlags) -> nix::Result<()> {
     let none = None::<&str>;
     let set = |place: &str, flags| mount(none, place, none, flags, none);
     unshare(CloneFlags::CLONE_NEWNS)?;
     match set("/", MsFlags::MS_REC | flag) {
-        // The root of a chroot is often no mount of its own, and the mount that it is in cannot be named: take a copy.
-        // It is put on /proc, which is a mount, and can be kept to ourselves.
+        // The root of a chroot is often not a mount, and the mount around it cannot be named: mount a copy of it on
+        // /proc, which is a mount and can be made private.
         Err(Errno::EINVAL) => {
             let here = getcwd();
             set("/proc", MsFlags::MS_PRIVATE)?;
@@ -131,7 +131,7 @@ pub(super) fn own_mounts(flag: MsFlags) -> nix::Result<()> {
     }
 }
 
-/// Run `f` in a thread that nothing else uses: threads cannot leave a namespace that they have entered.
+/// Run `f` in a new thread: threads cannot leave a namespace that they have entered.
 fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
     let step = || "starting a helper thread".to_owned();
     thread::scope(|scope| {
@@ -143,13 +143,13 @@ fn in_helper<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // what is skipped must be seen
+#[allow(clippy::print_stderr)] // Prints skipped checks.
 mod tests {
     use super::*;
     use crate::system::capability::present;
 
     #[test]
-    fn a_new_namespace_has_loopback_alone() {
+    fn a_new_namespace_has_only_loopback() {
         if present().is_none() {
             eprintln!("SKIPPED: may not make namespaces");
             return;

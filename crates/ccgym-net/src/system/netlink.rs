@@ -1,4 +1,4 @@
-//! Asking the kernel's routing subsystem, one request after the other.
+//! Requests to the kernel's routing subsystem, one after the other.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::error::{Context, Result};
 
-/// A connection to the namespace in which it was opened. `interface` says what can be asked for.
+/// Connection to the namespace in which it was opened. `interface` has the requests.
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -29,23 +29,23 @@ impl Netlink {
         Ok(Self { socket: open().context(|| "opening a netlink socket".into())?, sequence: 0 })
     }
 
-    /// Have something done.
+    /// Request a change.
     pub fn change(&mut self, message: RouteNetlinkMessage, create: bool) -> io::Result<()> {
         let create = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
         self.request(message, NLM_F_REQUEST | NLM_F_ACK | create).map(drop)
     }
 
-    /// Ask for one thing.
+    /// Request one object.
     pub fn get(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.request(message, NLM_F_REQUEST | NLM_F_ACK)
     }
 
-    /// Ask for all of a kind.
+    /// Request all objects of a kind.
     pub fn list(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.request(message, NLM_F_REQUEST | NLM_F_DUMP)
     }
 
-    /// Send, and collect the answers up to the kernel's "done" or acknowledgement.
+    /// Send a request, and collect the answers up to the kernel's "done" or acknowledgement.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();

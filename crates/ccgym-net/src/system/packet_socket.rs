@@ -1,4 +1,4 @@
-//! Where there is no TUN: a veth pair whose far end is read and written by a packet socket.
+//! Replacement for TUN: a veth pair; a packet socket reads and writes at its far end.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use super::port::Port;
 use super::syscalls;
 use crate::error::{Context, Result};
 
-/// Bytes that may wait in the socket for us to read them, and to leave after we wrote them.
+/// Max bytes in the socket that wait to be read, and max bytes that wait to leave.
 const BUFFER: i32 = 256 << 20;
 
-/// Make a veth pair between `namespace` and `middle`, where the packet socket sits; the near end is called `name`.
+/// Make a veth pair between `namespace` and `middle`, which has the packet socket; the near end is called `name`.
 ///
 /// # Errors
-/// If the machine offers no veth devices or packet sockets, or not to this process.
+/// The machine has no veth devices or packet sockets, or this process may not make them.
 pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, number: u8) -> Result<(Port, String)> {
-    // Locally administered addresses; they are not seen elsewhere.
+    // Locally administered addresses, which are not visible elsewhere.
     let mac = |end: u8| -> Mac { [0x02, 0xcc, 0, 0, number, end] };
     let far = format!("far{number}");
     namespace.run(|| {
         let mut interfaces = Interfaces::open()?;
-        // No IPv6 on a device of the machine's own namespace either, before it is up.
+        // Disable IPv6 before the device is up, also in the machine's own namespace.
         interfaces.add_veth((name, mac(1)), (&far, mac(2)), middle.fd())?;
         without_ipv6(name);
         interfaces.bring_up_for_path(name, MTU)
@@ -36,7 +36,7 @@ pub fn make(namespace: &Arc<Namespace>, middle: &Arc<Namespace>, name: &str, num
     Ok((Port::veth(fd, near, (Arc::clone(middle), far, mac(2))), name.to_owned()))
 }
 
-/// A packet socket on device `index` of the namespace in which this thread is.
+/// Open a packet socket on device `index` of this thread's namespace.
 fn open(index: u32) -> Result<OwnedFd> {
     let step = || "opening a packet socket".to_owned();
     let socket = syscalls::packet_socket().context(step)?;
@@ -54,8 +54,8 @@ fn open(index: u32) -> Result<OwnedFd> {
 /// `PACKET_VNET_HDR` of `linux/if_packet.h`.
 const PACKET_VNET_HDR: i32 = 15;
 
-/// Keep IPv6 off a device: it would send packets of its own.
+/// Disable IPv6 on a device: it would send packets of its own.
 pub(super) fn without_ipv6(device: &str) {
-    // A kernel without IPv6 has no such file.
+    // A kernel without IPv6 does not have this file.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
 }

@@ -1,7 +1,7 @@
-//! A device's end in our hands: IP packets that its namespace sends come out, and what we put in it receives.
+//! Our end of a device: it reads IP packets that the namespace sends, and writes packets that the namespace receives.
 //!
-//! Packets may be larger than the MTU: then they are several packets of the wire in one, with one header, which the
-//! kernel did not cut (or need not glue together), and [`Offload`] says how to.
+//! A packet larger than the MTU stands for several packets on the wire, under one header: the kernel did not segment
+//! them (or need not merge them). [`Offload`] describes the segments.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,26 +15,26 @@ use super::namespace::Namespace;
 use super::syscalls;
 use crate::error::Result;
 
-/// Room that a read needs: the largest IP packet.
+/// Buffer size that a read needs, the max size of an IP packet.
 pub const LARGEST_PACKET: usize = 65_536;
-/// Length of the header that says how a packet is to be cut (`struct virtio_net_hdr`).
+/// Length of the header that describes segmentation (`struct virtio_net_hdr`).
 const OFFLOAD_HEADER: usize = 10;
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// The device by which packets get out of and into a namespace.
+/// Kind of device through which packets leave and enter a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// A TUN device: needs `/dev/net/tun`.
+    /// TUN device: needs `/dev/net/tun`.
     Tun,
-    /// A veth pair, read and written at its far end by a packet socket.
+    /// Veth pair: a packet socket reads and writes at its far end.
     Veth,
 }
 
-/// What a packet that is larger than the MTU consists of.
+/// Kind of segments in a packet larger than the MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segmentation {
-    /// One packet of the wire.
+    /// One packet on the wire.
     #[default]
     None,
     /// TCP over IPv4.
@@ -43,14 +43,14 @@ pub enum Segmentation {
     Udp4,
 }
 
-/// What the kernel left undone, or need not do, on a packet.
+/// Work on a packet that the kernel left to us, or that we leave to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// How the packet is to be cut.
+    /// Kind of segments.
     pub segmentation: Segmentation,
-    /// Payload bytes of each segment but the last; zero if there is nothing to cut.
+    /// Payload bytes of each segment except the last; zero without segmentation.
     pub segment_size: u16,
-    /// Where the transport header begins and where in it the checksum lies, if that holds only the pseudo-header's sum.
+    /// Start of the transport header, and offset of the checksum in it, if it has only the pseudo-header's sum.
     pub checksum: Option<(u16, u16)>,
 }
 
@@ -58,7 +58,7 @@ const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM_IS_RIGHT: u8 = 2;
 
 impl Offload {
-    /// From the header before a packet, whose IP header begins `link` bytes after what the offsets count from.
+    /// Read the header before a packet, whose IP header begins `link` bytes after the origin of the offsets.
     fn read(bytes: [u8; OFFLOAD_HEADER], link: u16) -> Self {
         let field = |i: usize| u16::from_ne_bytes([bytes[i], bytes[i + 1]]);
         let segmentation = match bytes[1] & 0x7f {
@@ -73,7 +73,7 @@ impl Offload {
         }
     }
 
-    /// The header before a packet whose headers down to the payload are `headers` bytes.
+    /// Make the header before a packet whose headers, up to the payload, have `headers` bytes.
     fn write(&self, headers: u16, link: u16) -> [u8; OFFLOAD_HEADER] {
         let mut bytes = [0; OFFLOAD_HEADER];
         let mut put = |i: usize, value: u16| bytes[i..i + 2].copy_from_slice(&value.to_ne_bytes());
@@ -95,32 +95,32 @@ impl Offload {
     }
 }
 
-/// A device end. Reads and writes never block.
+/// Our end of a device. Reads and writes never block.
 #[derive(Debug)]
 pub struct Port {
     fd: OwnedFd,
-    /// What precedes a packet that we write: nothing, or an Ethernet header.
+    /// Header before each packet that we write: none, or an Ethernet header.
     link: Option<[u8; ETHERNET]>,
-    /// The devices on the way, to read their counters: near the namespace's sockets first.
+    /// Devices of the path, whose counters are read: the one near the namespace's sockets first.
     devices: Vec<(Arc<Namespace>, String)>,
 }
 
 /// Packets that the devices of a port lost since they were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// On their way from the namespace to us.
+    /// Lost from the namespace to us.
     pub outgoing: u64,
-    /// On their way from us into the namespace.
+    /// Lost from us to the namespace.
     pub incoming: u64,
 }
 
 impl Port {
-    /// A TUN device `name` in `namespace`.
+    /// Wrap TUN device `name` of `namespace`.
     pub(super) fn tun(fd: OwnedFd, namespace: Arc<Namespace>, name: String) -> Self {
         Self { fd, link: None, devices: vec![(namespace, name)] }
     }
 
-    /// A veth pair: `near` in its namespace (with the hardware address that we write to), `far` under our packet socket.
+    /// Wrap a veth pair: `near` in its namespace (with the hardware address for our packets), `far` at our socket.
     pub(super) fn veth(fd: OwnedFd, near: (Arc<Namespace>, String, Mac), far: (Arc<Namespace>, String, Mac)) -> Self {
         let mut link = [0; ETHERNET];
         link[..6].copy_from_slice(&near.2);
@@ -132,7 +132,7 @@ impl Port {
     /// Read one packet into `buffer`, which should have room for [`LARGEST_PACKET`] bytes; `None` if there is none.
     ///
     /// # Errors
-    /// If the device is gone or down.
+    /// The device is gone or down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Offload)>> {
         let mut offload = [0; OFFLOAD_HEADER];
         let mut ethernet = [0; ETHERNET];
@@ -143,19 +143,19 @@ impl Port {
                 let length = read.saturating_sub(OFFLOAD_HEADER + usize::from(link));
                 Ok((length > 0).then(|| (length, Offload::read(offload, link))))
             }
-            // The read of a TUN device is interrupted by signals alone, which mean nothing to us.
+            // Only signals interrupt the read of a TUN device; they have no meaning here.
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(None),
-            // The far end of a veth pair went down: packets may come again, the socket says this once.
+            // The far end of a veth pair went down: the socket reports it once, and packets may come again.
             Err(Errno::ENETDOWN) if self.link.is_some() => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// Write one packet: `headers`, which end where the transport's payload begins, and the rest. False if the device
-    /// had no room for it, so that it is lost.
+    /// Write one packet: `headers`, which end before the transport's payload, and the rest. False if the device had no
+    /// room: the packet is lost.
     ///
     /// # Errors
-    /// If the device is gone or down, or the packet malformed.
+    /// The device is gone or down, or the packet is malformed.
     pub fn send(&self, offload: &Offload, headers: &[u8], rest: &[u8]) -> io::Result<bool> {
         let before = offload.write(headers.len() as u16, self.link_bytes());
         let link = self.link.as_ref().map_or(&[][..], |link| link);
@@ -166,22 +166,22 @@ impl Port {
         }
     }
 
-    /// To wait for packets.
+    /// Return the descriptor, to wait for packets.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// What the devices lost so far. A packet socket's losses are told once only: call this once, at the end.
+    /// Return the losses of the devices so far. A packet socket reports its losses once: call this once, at the end.
     ///
     /// # Errors
-    /// If the counters cannot be read.
+    /// The counters are not readable.
     pub fn drops(&self) -> Result<Drops> {
         let mut drops = Drops::default();
         for (i, (namespace, device)) in self.devices.iter().enumerate() {
             let counters = namespace.run(|| Interfaces::open()?.counters(device))??;
             let (transmitted, received) = (counters.tx_dropped, counters.rx_dropped);
-            // What the near device transmits comes toward us, what the far one transmits goes away from us.
+            // Packets that the near device transmits come toward us; the far device transmits those from us.
             let (outgoing, incoming) = if i == 0 { (transmitted, received) } else { (received, transmitted) };
             drops.outgoing += outgoing;
             drops.incoming += incoming;
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn offload_headers_are_read_as_written() {
         for link in [0, ETHERNET as u16] {
             for offload in [
                 Offload::default(),

@@ -1,11 +1,11 @@
-//! What the kernel was told about buffers and queues, where flows run.
+//! Kernel settings of buffers and queues in the namespace of flows.
 
 use std::fs;
 
 use super::Namespace;
 use crate::error::Result;
 
-/// The settings that Pantheon's report names, in its order.
+/// Settings that Pantheon's report has, in its order.
 const REPORTED: [&str; 7] = [
     "net.core.default_qdisc",
     "net.core.rmem_default",
@@ -16,11 +16,11 @@ const REPORTED: [&str; 7] = [
     "net.ipv4.tcp_wmem",
 ];
 
-/// Kernel and settings, one line each, as a namespace has them. Settings that a kernel keeps for the whole machine are
+/// Return kernel and settings of a namespace, one line each. Settings that a kernel has only for the whole machine are
 /// read outside.
 ///
 /// # Errors
-/// If this process has no power over the namespace.
+/// This process has no privileges over the namespace.
 pub fn system_info(namespace: &Namespace) -> Result<Vec<String>> {
     let kernel = ["kernel.ostype", "kernel.osrelease"].map(|name| read(name).unwrap_or_default()).join(" ");
     let inside = namespace.run(|| REPORTED.map(read))?;
@@ -31,20 +31,20 @@ pub fn system_info(namespace: &Namespace) -> Result<Vec<String>> {
     Ok([kernel].into_iter().chain(settings).collect())
 }
 
-/// The value of a setting, its words separated by one blank; none where this namespace does not have it.
+/// Return the value of a setting, its words separated by one blank; `None` if this namespace does not have it.
 fn read(name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // what is skipped must be seen
+#[allow(clippy::print_stderr)] // Prints skipped checks.
 mod tests {
     use super::*;
     use crate::system::capability::present;
 
     #[test]
-    fn a_namespace_says_what_it_has_and_the_machine_the_rest() {
+    fn settings_of_a_namespace_are_complete() {
         if present().is_none() {
             return eprintln!("SKIPPED: may not enter namespaces");
         }

@@ -1,4 +1,4 @@
-//! Signals as something to read, and commands that they end in order.
+//! Signals that are read from a descriptor, and commands that end in an orderly way after a signal.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -15,16 +15,16 @@ use nix::sys::time::TimeSpec;
 use super::syscalls::reset;
 use crate::error::{Context, Result};
 
-/// Signals of this process, to be read here as long as this lives. Threads that start meanwhile do not get them.
+/// Signals of this process, read here as long as this lives. Threads that start meanwhile do not get them.
 pub(crate) struct Signals {
-    /// Where they are read.
+    /// Descriptor that they are read from.
     pub fd: SignalFd,
-    /// What was blocked before.
+    /// Signals that were blocked before.
     pub mask: SigSet,
 }
 
 impl Signals {
-    /// Take these signals over.
+    /// Take over these signals.
     pub fn take(taken: impl IntoIterator<Item = Signal>) -> Result<Self> {
         let step = || "taking over the signals".to_owned();
         let taken = SigSet::from_iter(taken);
@@ -37,18 +37,18 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What came too late to be passed on shall not end us before the logs are written.
+        // Signals that came too late to be forwarded must not end this process before the logs are written.
         while let Ok(Some(_)) = self.fd.read_signal() {}
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
     }
 }
 
-/// What ends a command.
+/// Signals that end a command.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-/// A command that does not end in order within this is ended by the signal.
+/// Max time for a command to end in an orderly way; then the signal ends it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How a command learns that it is to end.
+/// Request to a command to end.
 #[derive(Default)]
 pub(crate) struct Interruption {
     halt: Arc<AtomicBool>,
@@ -57,13 +57,13 @@ pub(crate) struct Interruption {
 }
 
 impl Interruption {
-    /// From here on the command ends in order when the returned flag is set. Before, a signal ends it at once.
+    /// Return the flag that asks the command to end, from now on. Before this call, a signal ends it at once.
     pub fn orderly(&self) -> Arc<AtomicBool> {
         self.orderly.store(true, Ordering::Relaxed);
         self.halt.clone()
     }
 
-    /// The exit status that says which signal came: 128 and its number. None if none did.
+    /// Return the exit status for the signal that came: 128 plus its number. None without a signal.
     pub fn status(&self) -> Option<i32> {
         let by = self.by.load(Ordering::Relaxed);
         (by != 0).then_some(128 + by)
@@ -76,17 +76,17 @@ impl Interruption {
     }
 }
 
-/// Run a command that SIGINT, SIGTERM and SIGHUP end, whatever handled them before: under Python its handler would only
-/// run after the command.
+/// Run a command that SIGINT, SIGTERM and SIGHUP end, instead of earlier handlers: under Python its handler would run
+/// only after the command.
 ///
 /// # Errors
-/// The signals cannot be had, and whatever the command meets.
+/// The signals are not available, or the command fails.
 pub(crate) fn interruptible<T>(command: impl FnOnce(&Interruption) -> Result<T>) -> Result<T> {
     let signals = Signals::take(ENDING)?;
     let (running, over) = UnixStream::pair().context(|| "watching for signals".into())?;
     let interruption = Interruption::default();
     std::thread::scope(|scope| {
-        // Closed when the command is over, also if it panics.
+        // Closed when the command ends, also if it panics.
         let running = running;
         scope.spawn(|| watch(&signals, &over, &interruption));
         let result = command(&interruption);
@@ -108,7 +108,7 @@ fn watch(signals: &Signals, over: &UnixStream, interruption: &Interruption) {
     }
 }
 
-/// Wait until something of `fds` comes, or for the time of `timeout`; a signal ends the wait, too.
+/// Wait for events of `fds`, max `timeout`; a signal also ends the wait.
 pub fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<TimeSpec>, what: &str) -> Result<()> {
     match ppoll(fds, timeout, None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
@@ -116,7 +116,7 @@ pub fn wait_for(fds: &mut [PollFd<'_>], timeout: Option<TimeSpec>, what: &str) -
     }
 }
 
-/// Whether one of the descriptors is readable (or closed) within `timeout`.
+/// Wait until a descriptor is readable or closed, max `timeout`; return true for each that is.
 pub(crate) fn readable<const N: usize>(fds: [BorrowedFd<'_>; N], timeout: PollTimeout) -> [bool; N] {
     let mut polled = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     match poll(&mut polled, timeout) {
@@ -125,7 +125,7 @@ pub(crate) fn readable<const N: usize>(fds: [BorrowedFd<'_>; N], timeout: PollTi
     }
 }
 
-/// End this process as the signal does by default.
+/// End this process by the default action of the signal.
 fn die_of(number: i32) {
     let Ok(signal) = Signal::try_from(number) else { return };
     let _ = reset(signal);

@@ -1,4 +1,4 @@
-//! System calls without a safe wrapper in the crates that we use. The unsafe code of `system` is here and in `supervise::init`.
+//! System calls that our dependencies do not wrap safely. The unsafe code of `system` is here and in `supervise::init`.
 #![allow(unsafe_code)] // ioctl, setsockopt and sched_setscheduler take raw pointers to plain structures.
 
 use std::io;
@@ -11,7 +11,7 @@ use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 nix::ioctl_write_ptr_bad!(tunsetiff, libc::TUNSETIFF, libc::ifreq);
 nix::ioctl_write_int_bad!(tunsetoffload, libc::TUNSETOFFLOAD);
 
-/// Attach the open `/dev/net/tun` to a new device called `name` (a `%d` in it becomes a number); the answer is its name.
+/// Attach the open `/dev/net/tun` to a new device called `name` (a `%d` becomes a number); return its name.
 pub(super) fn attach_tun(fd: BorrowedFd<'_>, name: &str, flags: i32) -> io::Result<String> {
     // SAFETY: all bytes zero are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -24,20 +24,20 @@ pub(super) fn attach_tun(fd: BorrowedFd<'_>, name: &str, flags: i32) -> io::Resu
     Ok(request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| char::from(c as u8)).collect())
 }
 
-/// Which offloads the reader of a TUN device understands.
+/// Set the offloads that the reader of a TUN device supports.
 pub(super) fn set_tun_offload(fd: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
     // SAFETY: the argument is an integer.
     unsafe { tunsetoffload(fd.as_raw_fd(), offloads as libc::c_int) }?;
     Ok(())
 }
 
-/// A non-blocking raw packet socket in the namespace of this thread, not bound yet.
+/// Open a non-blocking raw packet socket in this thread's namespace, without binding it.
 pub(super) fn packet_socket() -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     socket(AddressFamily::Packet, SockType::Raw, flags, None)
 }
 
-/// Bind a packet socket to what device `index` receives of `protocol` (as in the Ethernet header).
+/// Bind a packet socket to the packets of `protocol` (as in the Ethernet header) that device `index` receives.
 pub(super) fn bind_packet_socket(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: all bytes zero are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -56,7 +56,7 @@ pub fn set_option(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), size) })
 }
 
-/// Read an option of a socket into `buffer`. What the kernel filled of it: how much that is may depend on its version.
+/// Read an option of a socket into `buffer`; return the part that the kernel filled, which may depend on its version.
 pub(crate) fn get_option<'a>(
     fd: BorrowedFd<'_>,
     level: i32,
@@ -69,7 +69,7 @@ pub(crate) fn get_option<'a>(
     Ok(&buffer[..buffer.len().min(size as usize)])
 }
 
-/// Packets that a packet socket had no room for since the last call.
+/// Return the packets for which a packet socket had no room since the last call.
 pub(super) fn packet_socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // `struct tpacket_stats`: packets, drops.
     let mut stats = [0; 8];
@@ -80,21 +80,21 @@ pub(super) fn packet_socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
 /// Schedule this thread round-robin in real time, at the lowest priority.
 pub(super) fn schedule_in_real_time() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // Children of this thread are ordinary again.
+    // Children of this thread have the ordinary policy.
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is this thread; the parameters are a valid structure.
     check(unsafe { libc::sched_setscheduler(0, policy, &parameters) })
 }
 
-/// Schedule this thread only when no other is to run.
+/// Schedule this thread only when no other thread can run.
 pub(super) fn schedule_when_idle() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 is this thread; the parameters are a valid structure.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) })
 }
 
-/// An ordinary thread with this `nice` value and slices of `slice_ns` (kernels before 6.12 do not look at these): short
-/// slices let it run soon after it wakes up.
+/// Schedule this thread as an ordinary one with this `nice` value and slices of `slice_ns` (kernels before 6.12 ignore
+/// them): short slices let it run soon after it wakes up.
 pub(super) fn schedule_in_slices(nice: i32, slice_ns: u64) -> io::Result<()> {
     // SAFETY: all bytes zero are a valid sched_attr.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
@@ -107,14 +107,14 @@ pub(super) fn schedule_in_slices(nice: i32, slice_ns: u64) -> io::Result<()> {
     check(status as libc::c_int)
 }
 
-/// Let a signal do what it does by default.
+/// Restore the default action of a signal.
 pub(super) fn reset(signal: Signal) -> nix::Result<()> {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed that could run at a bad moment.
     unsafe { sigaction(signal, &action) }.map(|_| ())
 }
 
-/// The error that a system call left, if its status is one.
+/// Convert the status of a system call to a result.
 pub(super) fn check(status: libc::c_int) -> io::Result<()> {
     if status < 0 {
         return Err(io::Error::last_os_error());

@@ -12,13 +12,13 @@ use super::port::Port;
 use super::syscalls;
 use crate::error::{Context, Result};
 
-/// Where TUN devices are made.
+/// Path of the device that makes TUN devices.
 pub const DEVICE: &str = "/dev/net/tun";
 
-/// Whether this process may open [`DEVICE`].
+/// Check that this process may open [`DEVICE`].
 ///
 /// # Errors
-/// Why not.
+/// It may not; the error has the reason.
 pub fn available() -> io::Result<()> {
     open().map(drop)
 }
@@ -28,19 +28,19 @@ fn open() -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Make a TUN device in `namespace` and bring it up; a `%d` in `name` becomes the first free number. The answer says its
-/// name. Packets of several segments come uncut, and need no checksums.
+/// Make a TUN device in `namespace` and bring it up; a `%d` in `name` becomes the first free number. Return the port
+/// and the device's name. Packets of several segments arrive unsegmented, and need no checksums.
 ///
 /// # Errors
-/// If the machine offers no TUN devices, or not to this process.
+/// The machine has no TUN devices, or this process may not make them.
 pub fn make(namespace: &Arc<Namespace>, name: &str) -> Result<(Port, String)> {
     let basic = libc::TUN_F_CSUM | libc::TUN_F_TSO4;
     let datagrams = libc::TUN_F_USO4 | libc::TUN_F_USO6;
-    // Kernels before 6.2 cut datagrams themselves.
+    // Kernels before 6.2 segment datagrams themselves.
     make_with(namespace, name, MTU, &[basic | datagrams, basic])
 }
 
-/// The same of a device whose packets are those of the wire, cut and with checksums, max `mtu` bytes.
+/// Make a TUN device whose packets are those on the wire, segmented and with checksums, max `mtu` bytes.
 ///
 /// # Errors
 /// As [`make`].
@@ -48,7 +48,7 @@ pub fn make_plain(namespace: &Arc<Namespace>, name: &str, mtu: u32) -> Result<(P
     make_with(namespace, name, mtu, &[0])
 }
 
-/// `offloads`: what is asked for, the first that the kernel has.
+/// `offloads`: candidates; the first one that the kernel supports is used.
 fn make_with(namespace: &Arc<Namespace>, name: &str, mtu: u32, offloads: &[u32]) -> Result<(Port, String)> {
     namespace.run(|| {
         let fd = open().context(|| format!("opening {DEVICE}")).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Nothing is left behind, however a shell ends.
+//! Nothing remains after the end of a shell, by any cause.
 #![allow(clippy::print_stderr)]
 
 use std::fs;
@@ -9,7 +9,7 @@ use ccgym_core::rng::Rng;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-/// What runs inside and leaves children, a daemon in a session of its own, and one that ignores SIGTERM.
+/// Script inside, which leaves children, a daemon in a session of its own, and a process that ignores SIGTERM.
 const BUSY: &str = "readlink /proc/self/ns/net > netns; setsid sleep 300 & (trap '' TERM INT HUP; sleep 301) & \
                     setsid sh -c 'trap \"\" TERM; sleep 302 & wait' & echo > ready";
 
@@ -26,7 +26,7 @@ fn cycle(place: &Sandbox, number: u64) {
     place.assert_clean(&["netns", "ready", "t_acklink.log", "t_datalink.log", "up.log"], "a shell that ended");
 }
 
-/// Nobody is in the namespace of the inside, nobody holds it.
+/// Check that no process is in the namespace of the inside, and no descriptor holds it.
 fn assert_namespace_gone(place: &Sandbox, number: u64) {
     let name = fs::read_to_string(place.folder.join("netns")).unwrap_or_default();
     let name = name.trim();
@@ -53,7 +53,7 @@ fn assert_namespace_gone(place: &Sandbox, number: u64) {
     }
 }
 
-/// Start a shell, and kill it without warning after `wait`.
+/// Start a shell, and kill it by SIGKILL after `wait`.
 fn kill(place: &Sandbox, wait: Duration, running: usize) {
     for name in ["ready", "netns"] {
         let _ = fs::remove_file(place.folder.join(name));
@@ -88,7 +88,7 @@ fn killed_shells_leave_nothing_behind() {
     for _ in 0..if all_tests() { 20 } else { 5 } {
         kill(&place, Duration::from_micros(random.below(400_000)), 0);
     }
-    // Also when everything certainly runs.
+    // Also kill it when all its processes run.
     kill(&place, Duration::from_millis(700), 8);
 }
 
@@ -97,7 +97,7 @@ fn killing_the_supervisor_inside_ends_the_shell_with_an_explanation() {
     let Some(place) = Sandbox::open() else { return };
     let child = place.spawn(place.shell(Job::new().delay(1).script("echo > ready; sleep 300")));
     place.wait_for("ready");
-    // A child of whichever thread started it.
+    // It is a child of the thread that started it, which is unknown.
     let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
     let init: String = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap()).collect();
     tell(init.trim().parse().unwrap(), Signal::SIGKILL);

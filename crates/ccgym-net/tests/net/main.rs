@@ -1,4 +1,4 @@
-//! Real packets, real namespaces, real time. One program, so that it is linked once.
+//! Real packets, real namespaces, real time: one program, so that it is linked once.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 
@@ -11,5 +11,5 @@ mod steer;
 mod tcp;
 mod udp;
 
-/// The program of runs and shells.
+/// Program that runs jobs and shells.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccgym-net");

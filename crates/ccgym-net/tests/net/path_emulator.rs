@@ -20,7 +20,7 @@ fn fast_trace() -> ElementSpec {
     ElementSpec::Link { schedule, queue: QueueSpec::Infinite, overhead: 4, device_packets: 0 }
 }
 
-/// Isolated endpoints over devices of a kind, if this machine has them.
+/// Make isolated endpoints over devices of a kind, if this machine has them.
 fn ends(kind: DeviceKind) -> Option<Endpoints> {
     ends_at(Placement::Isolated, kind)
 }
@@ -37,13 +37,13 @@ fn ends_at(placement: Placement, kind: DeviceKind) -> Option<Endpoints> {
     Some(Endpoints::open_with(placement, kind).unwrap())
 }
 
-/// A path that begins now.
+/// Start a path now.
 fn start(ends: &Endpoints, up: &[ElementSpec], down: &[ElementSpec]) -> (Clock, PathEmulator) {
     let clock = Clock::start();
     (clock, PathEmulator::start(ends, spec(clock, up, down)).unwrap())
 }
 
-/// Send `length` bytes through TCP from inside to outside, and see that they arrive as they were.
+/// Send `length` bytes through TCP from inside to outside, and check that they arrive unchanged.
 fn stream_arrives(ends: &Endpoints, length: u32) {
     let peer = SocketAddrV4::new(ends.outside.address, FIRST_PORT);
     let listener = ends.outside.namespace.run(|| TcpListener::bind(peer).unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn tcp_survives_loss_and_delay(kind: DeviceKind) {
     assert!(log.size.iter().all(|&size| size <= 1500), "a segment larger than the MTU");
     let bytes: u64 = log.size.iter().map(|&size| u64::from(size)).sum();
     assert!(bytes > 2_000_000, "{bytes}");
-    // Everything that left took at least the delay, and the release errors say how much longer.
+    // All packets took at least the delay; the release errors are the additional time.
     let left: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] != u64::MAX).collect();
     assert!(left.iter().all(|&i| log.left[i] >= log.entered[i] + 3_000_000));
     assert!(log.entered.windows(2).all(|pair| pair[0] <= pair[1]));
@@ -96,9 +96,9 @@ fn tcp_survives_loss_and_delay_over_veth() {
     tcp_survives_loss_and_delay(DeviceKind::Veth);
 }
 
-/// Devices in a namespace that others use, which are gone with the path.
+/// Devices in a namespace with other users vanish with the path.
 #[test]
-fn packets_reach_a_namespace_that_was_there() {
+fn packets_reach_an_existing_namespace() {
     for kind in [DeviceKind::Tun, DeviceKind::Veth] {
         let Some(place) = Sandbox::open() else { return };
         let Some(ends) = place.namespace.run(|| ends_at(Placement::HostOutside, kind)).unwrap() else { return };
@@ -112,7 +112,7 @@ fn packets_reach_a_namespace_that_was_there() {
     }
 }
 
-/// Every packet leaves twice, at its time and as it was, and what follows meets both: a stream survives that, too.
+/// Every packet leaves twice, on time and unchanged, and later elements process both: a stream survives this.
 #[test]
 fn copies_arrive() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
@@ -123,7 +123,7 @@ fn copies_arrive() {
     let socket = ends.outside.namespace.run(|| UdpSocket::bind(peer).unwrap()).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let sender = ends.inside.namespace.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
-    // By tens, since 200 datagrams at once outgrow a small receive buffer.
+    // In groups of ten, since 200 datagrams at once overflow a small receive buffer.
     let mut datagram = [0; 2000];
     for ten in 0..10 {
         for i in 0..10 {
@@ -137,7 +137,7 @@ fn copies_arrive() {
     let report = emulator.stop(clock.now()).unwrap();
     let (log, counters) = (report.up.log.clone().unwrap(), report.up.counters[0].1);
     assert_eq!((counters.arrived, counters.duplicated, counters.forwarded), (100, 100, 200));
-    // One line per packet that came: when its first copy left.
+    // One entry per packet: the time at which its first copy left.
     assert!(log.entered.len() == 100 && (0..100).all(|i| log.left[i] >= log.entered[i] + 2_000_000));
 
     let often = ElementSpec::Duplicate { probability: Param::Constant(0.3) };
@@ -148,7 +148,7 @@ fn copies_arrive() {
     assert!(report.up.counters[1].1.duplicated > 100 && report.down.counters[1].1.duplicated > 10);
 }
 
-/// Fast enough that packets arrive and leave in large ones.
+/// Run fast enough that packets arrive and leave in large ones.
 #[test]
 fn a_fast_stream_arrives_intact() {
     for kind in [DeviceKind::Tun, DeviceKind::Veth] {
@@ -182,7 +182,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
         .namespace
         .run(|| {
             let sender = UdpSocket::bind("0.0.0.0:0").unwrap();
-            // Before the start: passed on at once, never seen.
+            // Before the start: forwarded at once, never logged.
             sender.send_to(&[1; 100], peer).unwrap();
             for i in 0..600u64 {
                 clock.sleep_until(Timestamp::from_micros(1000 * i + 5000));
@@ -201,7 +201,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     assert!(log.flow.iter().all(|&flow| flow == 0));
     assert!((9..=10).contains(&largest), "a backlog of {largest}");
 
-    // The link's events show those too who belong to no flow.
+    // The link's events include packets of no flow.
     let mut pipeline = Pipeline::new(chain(&up, 0));
     let mut number = 0;
     for event in report.up.events(report.up.bottleneck) {
@@ -224,7 +224,7 @@ fn an_overloaded_queue_drops_what_a_pipeline_with_the_same_arrivals_drops() {
     }
     let logged: Vec<usize> = (0..log.left.len()).filter(|&i| log.left[i] == u64::MAX).collect();
     assert_eq!(logged, dropped);
-    // A third of what comes does not fit.
+    // A third of the packets does not fit.
     assert!((150..250).contains(&dropped.len()), "{}", dropped.len());
     assert_eq!(report.up.counters[0].1.arrived, 612);
     assert!(report.up.queue.drops.last().is_some_and(|&drops| drops >= 150));
@@ -237,7 +237,7 @@ fn four_paths_at_once_leave_nothing_behind() {
     if ends(DeviceKind::Tun).is_none() {
         return;
     }
-    // Other tests of this process come and go: what is left is told by what the descriptors lead to.
+    // Other tests of this process open and close descriptors: compare the targets of the descriptors.
     let paths: Vec<Endpoints> = (0..4).map(|_| ends(DeviceKind::Tun).unwrap()).collect();
     let namespaces: Vec<_> = paths
         .iter()
@@ -268,7 +268,7 @@ fn four_paths_at_once_leave_nothing_behind() {
 }
 
 #[test]
-fn a_path_ends_when_dropped_and_when_told() {
+fn a_path_ends_when_dropped_and_on_request() {
     let Some(ends) = ends(DeviceKind::Tun) else { return };
     let clock = Clock::start();
     drop(PathEmulator::start(&ends, spec(clock, &[], &[])).unwrap());

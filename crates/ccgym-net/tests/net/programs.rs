@@ -1,4 +1,4 @@
-//! Programs of others as flows: how they are started, measured, and ended with all that they started.
+//! External programs as flows: start, measurement, and end together with all their processes.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::Child;
@@ -14,7 +14,7 @@ use serde_json::{json, Value};
 
 // --- Runs ----------------------------------------------------------------------------------------------------------
 
-/// A run of one flow over a delay of 5 ms. Both ends are scripts.
+/// Make the plan of one flow over a delay of 5 ms. Both ends are scripts.
 fn plan(place: &Sandbox, listens: &str, sender: &str, receiver: &str) -> Value {
     let script = |text: &str| json!(["/bin/sh", "-c", text]);
     let delay = json!([{"kind": "delay", "delay": 5_000_000}]);
@@ -44,7 +44,7 @@ fn result(place: &Sandbox, plan: &Value) -> RunResult {
     result
 }
 
-/// The error of a run, after which nothing is left.
+/// Return the error of a run, which leaves nothing behind.
 fn failure(sender: &str, receiver: &str) -> Error {
     let place = Sandbox::new();
     let ran = run(&place, &plan(&place, "receiver", sender, receiver));
@@ -59,12 +59,12 @@ fn said(result: &RunResult, end: End) -> &str {
     &result.report.programs.iter().find(|log| log.end == end).unwrap().text
 }
 
-// --- What they send --------------------------------------------------------------------------------------------------
+// --- Data ----------------------------------------------------------------------------------------------------------
 
 fn check_measured(result: &RunResult) {
     let log = result.outcome.data.as_ref().unwrap();
     let packets: Vec<_> = (0..log.flow.len()).filter(|&i| log.size[i] == PACKET).collect();
-    // In a second, a packet each millisecond and the time to start.
+    // In one second, one packet per millisecond, less the time to start.
     assert!(packets.len() > 200 && packets.len() <= 1001, "{}", packets.len());
     for &i in &packets {
         assert_eq!(log.flow[i], 0);
@@ -90,7 +90,7 @@ fn a_flow_is_measured_on_the_path() {
 }
 
 #[test]
-fn the_sender_may_be_the_one_that_listens() {
+fn the_sender_may_listen() {
     let Some(place) = Sandbox::open() else { return };
     check_measured(&result(
         &place,
@@ -99,7 +99,7 @@ fn the_sender_may_be_the_one_that_listens() {
 }
 
 #[test]
-fn packets_that_were_not_asked_for_are_not_kept() {
+fn packets_are_kept_on_request_only() {
     let Some(place) = Sandbox::open() else { return };
     let mut plan = plan(&place, "receiver", &becoming("source"), &becoming("sink"));
     plan["spec"]["record"]["packets"] = false.into();
@@ -108,7 +108,7 @@ fn packets_that_were_not_asked_for_are_not_kept() {
     assert!(result.outcome.flows[0].received.packets > 200);
 }
 
-// --- How they end ------------------------------------------------------------------------------------------------------
+// --- End -----------------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_program_is_asked_to_end_with_its_group() {
@@ -122,17 +122,17 @@ fn a_program_is_asked_to_end_with_its_group() {
 }
 
 #[test]
-fn what_ignores_the_request_or_ran_away_is_killed() {
+fn processes_that_ignore_the_request_are_killed() {
     let Some(place) = Sandbox::open() else { return };
     let stubborn = "trap '' TERM HUP; setsid sleep 300 & (setsid sh -c \"trap '' TERM; sleep 301\" &)";
     let both = |name| format!("{stubborn}; ({}) & wait", becoming(name));
-    // The result's check sees to it that nothing is left.
+    // `result` checks that nothing is left.
     let result = result(&place, &plan(&place, "receiver", &both("source"), &both("sink")));
     assert!(result.outcome.flows[0].received.packets > 200);
 }
 
 #[test]
-fn nothing_outlives_a_run_that_is_killed() {
+fn a_killed_run_leaves_no_processes() {
     let Some(place) = Sandbox::open() else { return };
     let sender = format!("trap '' TERM; setsid sleep 300 & echo > ready; ({}) & wait", becoming("source"));
     let child = start(&place, &plan(&place, "receiver", &sender, &becoming("sink")));
@@ -143,7 +143,7 @@ fn nothing_outlives_a_run_that_is_killed() {
 }
 
 #[test]
-fn a_flood_of_output_neither_blocks_nor_grows() {
+fn a_flood_of_output_uses_bounded_memory() {
     let Some(place) = Sandbox::open() else { return };
     let sender = format!("echo first words; yes flood & ({}) & wait", becoming("source"));
     let result = result(&place, &plan(&place, "receiver", &sender, &becoming("sink")));
@@ -153,10 +153,10 @@ fn a_flood_of_output_neither_blocks_nor_grows() {
     assert!(result.outcome.flows[0].received.packets > 100);
 }
 
-// --- What goes wrong ---------------------------------------------------------------------------------------------------
+// --- Failures ------------------------------------------------------------------------------------------------------
 
 #[test]
-fn what_goes_wrong_is_explained() {
+fn failures_are_explained() {
     if !root() {
         return;
     }
@@ -176,7 +176,7 @@ fn what_goes_wrong_is_explained() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let Some(place) = Sandbox::open() else { return };
     let mut plan = plan(&place, "receiver", "", &becoming("sink"));
     plan["programs"]["0"]["sender"] = json!(["/nowhere/program", "{port}"]);
@@ -186,7 +186,7 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_plan_says_what_a_program_is_and_gives_it_no_source() {
+fn a_plan_needs_programs_and_no_sources() {
     let Some(place) = Sandbox::open() else { return };
     let whole = plan(&place, "receiver", "", "");
     let mut without = whole.clone();

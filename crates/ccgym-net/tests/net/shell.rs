@@ -1,4 +1,4 @@
-//! `ccgym shell` as a user meets it: the built program, with real namespaces, devices and packets.
+//! `ccgym shell` as users run it: the built program, with real namespaces, devices and packets.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fs;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 const PORT: u16 = 5001;
 
-/// Not a test: a program for the ends of a path.
+/// Program for the ends of a path, not a test.
 #[test]
 #[ignore = "a program that other tests start"]
 fn serve_echoes() {
@@ -25,7 +25,7 @@ fn serve_echoes() {
     }
 }
 
-/// Not a test: a program for the ends of a path.
+/// Program for the ends of a path, not a test.
 #[test]
 #[ignore = "a program that other tests start"]
 fn ask_for_echoes() {
@@ -36,14 +36,14 @@ fn ask_for_echoes() {
     }
 }
 
-/// A server outside that answers a client inside.
+/// Add a server outside that answers a client inside.
 fn with_server(job: Job, binary: &Path) -> Job {
     let server = joined(&helper_in(binary, "shell::serve_echoes"));
     let outside = json!({"command": server, "log": "/dev/null", "port": PORT});
     job.set("outside", outside).command(&helper_in(binary, "shell::ask_for_echoes"))
 }
 
-/// Run a client inside with a server outside; the answer has its round trips.
+/// Run a client inside with a server outside; return the RTTs, too.
 fn echo(place: &Sandbox, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32, u64)>) {
     let mut shell = place.shell(with_server(job, &std::env::current_exe().unwrap()));
     shell.envs(variables.iter().copied());
@@ -53,7 +53,7 @@ fn echo(place: &Sandbox, job: Job, variables: &[(&str, &str)]) -> (Ran, Vec<(u32
 }
 
 #[test]
-fn the_exit_status_is_the_commands() {
+fn the_exit_status_is_that_of_the_command() {
     let Some(place) = Sandbox::open() else { return };
     for (script, status) in [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
         let ran = place.run(Job::new().delay(1).script(script));
@@ -80,7 +80,7 @@ fn input_output_and_errors_are_those_of_the_command() {
 }
 
 #[test]
-fn the_command_knows_where_it_is() {
+fn the_command_gets_the_variables_of_the_shell() {
     let Some(place) = Sandbox::open() else { return };
     let script = "echo $MAHIMAHI_BASE; echo \"$MAHIMAHI_SHELL_PREFIX|\"; echo $PROMPT_COMMAND; id -u; echo $$; ls /proc | grep -c '^[0-9]'";
     let ran = place.run(Job::new().delay(20).set("label", "[delay 20 ms] ").script(script)).ok();
@@ -89,20 +89,20 @@ fn the_command_knows_where_it_is() {
     assert_eq!(lines[1], "[delay 20 ms] |");
     assert!(lines[2].contains("MAHIMAHI_SHELL_PREFIX"), "{lines:?}");
     assert_eq!(lines[3], "0");
-    // A PID namespace of its own: a small number, and few processes to be seen.
+    // In a PID namespace of its own, the number is small, and few processes are visible.
     assert!(lines[4].parse::<u32>().unwrap() < 20 && lines[5].parse::<u32>().unwrap() < 10, "{lines:?}");
     let as_nobody = place.run(Job::new().delay(1).set("user", "nobody").script("id -un; echo $USER")).ok();
     assert_eq!(as_nobody.out, "nobody\nnobody\n");
 }
 
-/// What a program may inherit besides its arguments: where it is, its files, limits, signals and place among others.
+/// Prints all that a program may inherit besides its arguments: directory, files, limits, signals, priorities.
 const INHERITED: &str = "env | sort | grep -v -e ^MAHIMAHI_ -e ^PROMPT_COMMAND -e ^_=; pwd; umask; ulimit -a; \
      echo fds /proc/self/fd/*; cat /proc/self/oom_score_adj /proc/self/timerslack_ns; \
      grep -e Sig[^Q] -e ShdPnd -e NoNewPrivs -e Seccomp: -e Cpus_allowed: -e Groups -e ^Cap -e ^Uid -e ^Gid /proc/self/status; \
      cut -d' ' -f18,19,41 /proc/self/stat";
 
 #[test]
-fn the_command_inherits_what_was_there_and_nothing_of_ours() {
+fn the_command_inherits_only_the_callers_state() {
     let Some(place) = Sandbox::open() else { return };
     let mut plain = Command::new("sh");
     let shell = place.shell(Job::new().delay(1).link("12mbps.trace", false).set("summary", true).script(INHERITED));
@@ -114,7 +114,7 @@ fn the_command_inherits_what_was_there_and_nothing_of_ours() {
 }
 
 #[test]
-fn under_sudo_the_command_is_its_callers() {
+fn under_sudo_the_command_runs_as_the_caller() {
     let Some(place) = Sandbox::open() else { return };
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let who = "id -u; id -g; id -G; grep CapEff /proc/self/status; echo $USER $LOGNAME $HOME";
@@ -140,9 +140,9 @@ fn under_sudo_the_command_is_its_callers() {
 }
 
 #[test]
-fn a_flood_meets_a_bound_and_is_told_of() {
+fn a_flood_is_dropped_and_reported() {
     let Some(place) = Sandbox::open() else { return };
-    // A thousand packets of 1400 bytes are under way for ten seconds: twice what a mebibyte takes.
+    // A thousand packets of 1400 bytes are in flight for ten seconds: twice the size of the memory of 1 MiB.
     let variables = [("ECHO_COUNT", "1000"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "0")];
     let flooded = Job::new().delay(10_000).set("packet_memory", 1 << 20).set("summary", true);
     let flooded = flooded.set("datalink_log", "t_datalink.log");
@@ -196,14 +196,14 @@ fn losses_follow_the_seed() {
 }
 
 #[test]
-fn logs_tell_what_happened() {
+fn logs_have_all_events() {
     let Some(place) = Sandbox::open() else { return };
     let queue = json!({"kind": "droptail", "limit": {"packets": 3}});
     let job = Job::new().delay(10).set("label", "[delay 10 ms] ").limited_link("12mbps.trace", false, queue);
     let job = job.log("uplink", "up.log").log("downlink", "down.log").link("12mbps.trace", false);
     let job = job.log("uplink", "inner.log").set("seed", 9).set("flows", 1);
     let job = job.set("datalink_log", "t_datalink.log").set("acklink_log", "t_acklink.log");
-    // Two packets per millisecond through one of 1400 bytes per millisecond: some are dropped.
+    // Two packets per millisecond through a link for one of 1400 bytes per millisecond: some are dropped.
     let variables = [("ECHO_COUNT", "200"), ("ECHO_SIZE", "1400"), ("ECHO_GAP_US", "200")];
     let (_, trips) = echo(&place, job, &variables);
     place.assert_clean(&["down.log", "inner.log", "t_acklink.log", "t_datalink.log", "up.log"], "a shell");
@@ -222,7 +222,7 @@ fn logs_tell_what_happened() {
     let drops = |line: &LogLine| matches!(line, LogLine::Drop { bytes: 1432, packets: 1, .. });
     let [arrived, left, dropped] = [count(&lines, arrivals), count(&lines, departures), count(&lines, drops)];
     let (_, inner) = parse_log(&place.read("inner.log")).unwrap();
-    // The inner link is met first and has no limit.
+    // The inner link comes first and has no limit.
     assert_eq!((count(&inner, arrivals), count(&inner, departures), count(&inner, drops)), (200, 200, 0));
     assert_eq!((arrived, left, left), (200, 200 - dropped, trips.len()));
     let opportunities = count(&lines, |line| matches!(line, LogLine::Opportunity { bytes: 1504, .. }));
@@ -252,7 +252,7 @@ fn logs_tell_what_happened() {
 }
 
 #[test]
-fn logs_are_written_when_the_shell_is_told_to_end() {
+fn logs_are_written_after_a_signal() {
     if !root() {
         return;
     }
@@ -282,14 +282,14 @@ fn a_shell_ends_with_its_traces() {
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
     let lines = parse_log(&place.read("up.log")).unwrap().1;
     assert_eq!(lines.iter().filter(|line| matches!(line, LogLine::Opportunity { .. })).count(), 3);
-    // A command that ends before keeps its status.
+    // A command that ends earlier keeps its status.
     let before = place.run(job().script("exit 5"));
     assert_eq!(before.status, Some(5));
     place.assert_clean(&["up.log"], "--once");
 }
 
 #[test]
-fn the_command_outside_comes_and_goes_with_the_shell() {
+fn the_command_outside_starts_and_ends_with_the_shell() {
     let Some(place) = Sandbox::open() else { return };
     let outside = "echo at $MAHIMAHI_BASE; trap 'echo told; exit' TERM; while :; do sleep 0.05; done";
     let job = |outside| Job::new().delay(1).set("outside", outside);
@@ -297,20 +297,20 @@ fn the_command_outside_comes_and_goes_with_the_shell() {
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
     let said = String::from_utf8(place.read("out.log")).unwrap();
     assert!(said.starts_with("at 1") && said.ends_with("told\n"), "{said}");
-    // Its end is not the end of the session.
+    // The session continues after the end of the command outside.
     let ran = place.run(job(json!({"command": "false"})).script("sleep 0.2; exit 6"));
     assert_eq!(ran.status, Some(6));
-    // One that should listen and does not.
+    // This command should listen and does not.
     let ran = place.run(job(json!({"command": "false", "port": 77})).command(&["true"]));
     ran.refused("program-failed", "the command outside");
     place.assert_clean(&["out.log"], "commands outside");
 }
 
 #[test]
-fn four_shells_at_once_do_not_meet() {
+fn four_parallel_shells_are_independent() {
     let Some(place) = Sandbox::open() else { return };
     let client = joined(&helper("shell::ask_for_echoes"));
-    // All four in one namespace: each needs addresses of its own, and the server of the first serves all.
+    // All four in one namespace: each needs its own addresses, and the server of the first serves all.
     let first = with_server(Job::new().delay(1), &std::env::current_exe().unwrap());
     let mut first = place.spawn(place.shell(first.script("echo > ready; exec sleep 50")));
     place.wait_for("ready");
@@ -336,9 +336,9 @@ fn four_shells_at_once_do_not_meet() {
 }
 
 #[test]
-fn an_ordinary_user_has_shells_too() {
+fn an_ordinary_user_can_start_shells() {
     let Some(place) = Sandbox::open() else { return };
-    // Where this user may read: the build directory may be closed to it.
+    // Use a folder that this user may read: the build directory may be closed.
     fs::set_permissions(&place.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let [shell, helpers] = ["shell-binary.trace", "helpers.trace"].map(|name| place.folder.join(name));
     fs::copy(PROGRAM, &shell).unwrap();
@@ -359,7 +359,7 @@ fn an_ordinary_user_has_shells_too() {
     let trips = round_trips(&run(with_server(job, &helpers)).ok().out);
     assert!(trips.len() == 20 && trips.iter().all(|(_, us)| *us >= 38_000), "{trips:?}");
     assert_eq!(parse_log(&place.read("up.log")).unwrap().0.title, "mm-link (Uplink) [12mbps.trace] > up.log");
-    // It is who it was, without power over what it sees.
+    // The command keeps its user, without privileges over its environment.
     let ran = run(Job::new().delay(1).script("id -u; id -g; cat /proc/self/status | grep CapEff; exit 7"));
     assert_eq!(ran.status, Some(7), "{}", ran.err);
     assert_eq!(ran.out, "65534\n65534\nCapEff:\t0000000000000000\n");
@@ -392,10 +392,10 @@ fn an_interactive_shell_has_the_terminal() {
         input.write_all(text.as_bytes()).unwrap();
     };
     type_in("sleep 40\n");
-    type_in("\u{1a}"); // Ctrl-Z: the job stops, the shell goes on
+    type_in("\u{1a}"); // Ctrl-Z: the job stops, the shell continues
     type_in("jobs; echo j$((40+2))\n");
     type_in("kill %1; sleep 41\n");
-    type_in("\u{3}"); // Ctrl-C: the job ends, the shell goes on
+    type_in("\u{3}"); // Ctrl-C: the job ends, the shell continues
     type_in("echo k$((40+3)); exit 9\n");
     let ran = Ran::of(child);
     assert_eq!(ran.status, Some(9), "{}\n{}", ran.out, ran.err);
@@ -407,7 +407,7 @@ fn an_interactive_shell_has_the_terminal() {
 }
 
 #[test]
-fn mistakes_are_explained_before_anything_starts() {
+fn errors_are_explained_before_the_start() {
     let job = || Job::new().command(&["true"]);
     let on_off = json!({"kind": "on_off", "mean_on": 0, "mean_off": 1});
     for (job, part) in [

@@ -1,4 +1,4 @@
-//! Decisions from outside: what an environment is told over its socket is what the simulator tells, and a sender never
+//! Decisions from outside: over its socket an environment gets the same data as in the simulator, and a sender never
 //! waits for it.
 
 use std::collections::VecDeque;
@@ -69,12 +69,12 @@ fn scheme(flow: &FlowSpec) -> Result<Box<dyn CongestionControl>, Error> {
     create_with(&flow.scheme, &flow.params, &resources)
 }
 
-/// The action that a sequence number calls for: up and down, so that the flow neither stands still nor floods.
+/// Return the action for a sequence number: up and down, so that the flow neither stops nor floods the path.
 fn action_for(sequence: u64) -> f32 {
     [1.5, -0.7, 0.9, -1.2, 0.3][(sequence % 5) as usize]
 }
 
-/// The environment's end.
+/// Environment's end of the socket.
 pub struct Environment {
     stream: UnixStream,
     incoming: Unframer,
@@ -84,7 +84,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// One, the flow that it steers, and what the flow is halted by.
+    /// Make an environment, the flow that it steers, and the flag that halts the flow.
     fn pair() -> (Self, Wire, Arc<AtomicBool>) {
         let (near, far) = UnixStream::pair().unwrap();
         let halt = Arc::new(AtomicBool::new(false));
@@ -99,7 +99,7 @@ impl Environment {
         Self { stream, incoming: Unframer::default(), intervals: Vec::new(), ended: None, hellos: 0 }
     }
 
-    /// Take what is there.
+    /// Read the messages that have arrived.
     pub fn read(&mut self) {
         let mut bytes = [0; 65536];
         loop {
@@ -142,7 +142,7 @@ impl Environment {
     }
 }
 
-/// The sender of a flow over a fixed round trip, driven as the UDP endpoint drives it, in virtual time.
+/// Sender of a flow over a fixed RTT, driven like the UDP endpoint, in virtual time.
 struct Wire {
     steering: Steering,
     sender: Sender,
@@ -165,7 +165,7 @@ impl Wire {
         Self { steering, sender, receiver, now: Timestamp::ZERO, home: VecDeque::new() }
     }
 
-    /// Run until `until`, or until an interval has closed; whether one has.
+    /// Run until `until`, or until an interval has closed; true if one has.
     fn run_until(&mut self, until: Timestamp) -> bool {
         loop {
             while let Some(packet) = self.sender.poll_transmit(self.now) {
@@ -196,17 +196,17 @@ impl Wire {
         }
     }
 
-    /// Until the next interval has closed.
+    /// Run until the next interval has closed.
     fn close(&mut self) {
         assert!(self.run_until(Timestamp::from_millis(1_000_000)));
     }
 
-    /// The flow ends now.
+    /// End the flow now.
     fn ended(&mut self) {
         self.steering.flow_ended(self.now, &mut self.sender).unwrap();
     }
 
-    /// Apply what has come; whether something has.
+    /// Apply the latest action; true if there was one.
     fn take(&mut self) -> bool {
         let (now, mut action) = (self.now, Vec::new());
         let taken = self.steering.take_action(now, &mut action).unwrap();
@@ -218,16 +218,16 @@ impl Wire {
 }
 
 #[test]
-fn an_environment_is_told_what_the_simulator_tells() {
+fn an_environment_gets_the_same_data_as_in_the_simulator() {
     let (spec, agent) = (scenario(2000), agent());
-    // Through the simulator's own batch.
+    // Run the flow in the simulator's own batch.
     let simulator = || Simulator::new(&spec, &|_| None, &scheme).unwrap();
     let mut batch = AgentBatch::new(&agent, 1, 1, 1).unwrap();
     let (mut observations, mut stats) = (vec![0.0; OBSERVATION], vec![0.0; COLUMNS.len()]);
     let (mut rewards, mut terms, mut truth) = (vec![0.0], vec![0.0; 3], vec![0.0; TRUTH_COLUMNS.len()]);
     let (mut due, mut ended) = (vec![0], vec![0]);
     batch.reset(0, simulator(), 0, &mut observations).unwrap();
-    // The same flow in another simulator, told over a socket.
+    // Run the same flow in another simulator, with the environment on a socket.
     let (near, far) = UnixStream::pair().unwrap();
     let mut environment = Environment::on(near);
     let backlog = Arc::new(AtomicU64::new(0));
@@ -274,7 +274,7 @@ fn an_environment_is_told_what_the_simulator_tells() {
     assert!(!steering.take_action(real.now(), &mut Vec::new()).unwrap());
     environment.read();
     let summary = environment.ended.unwrap().summary.unwrap();
-    // The batch has counted the interval that the end cut off, too.
+    // The batch also counts the interval that the end cut off.
     let expected = batch.summary(0)[0];
     assert_eq!(summary.steps + 1, expected.steps);
     assert!((summary.throughput_mbps / expected.throughput_mbps - 1.0).abs() < 0.02);
@@ -290,7 +290,7 @@ fn a_late_decision_is_a_missed_deadline_and_the_last_one_holds() {
     assert!(!wire.take(), "an action is taken once");
     wire.close();
     assert_eq!(environment.newest().applied_sequence, Some(0));
-    // The learner thinks while three intervals pass, and answers the one that it saw in the middle of the fourth.
+    // The learner needs three intervals, and answers the one that it saw in the middle of the fourth.
     let (seen, closed) = (environment.newest().sequence, environment.newest().time_ns);
     for missed in 1..=3 {
         wire.close();
@@ -311,7 +311,7 @@ fn a_late_decision_is_a_missed_deadline_and_the_last_one_holds() {
 }
 
 #[test]
-fn of_several_actions_the_newest_counts() {
+fn the_newest_of_several_actions_counts() {
     let (mut environment, mut wire, _) = Environment::pair();
     wire.close();
     let before = wire.sender.control().pacing_rate;
@@ -320,7 +320,7 @@ fn of_several_actions_the_newest_counts() {
     }
     assert!(wire.take());
     assert!(wire.sender.control().pacing_rate < before);
-    // Nonsense is counted and changes nothing.
+    // Invalid actions are counted and change nothing.
     let held = wire.sender.control().pacing_rate;
     environment.act(f32::NAN);
     assert!(wire.take());
@@ -332,7 +332,7 @@ fn of_several_actions_the_newest_counts() {
 }
 
 #[test]
-fn stop_ends_the_flow_and_says_what_it_came_to() {
+fn stop_ends_the_flow_and_returns_a_summary() {
     let (mut environment, mut wire, halt) = Environment::pair();
     for _ in 0..50 {
         wire.close();
@@ -382,15 +382,15 @@ fn a_flow_that_ended_before_its_first_decision_has_no_interval() {
 }
 
 #[test]
-fn an_environment_that_does_not_read_hears_the_newest() {
+fn a_slow_environment_gets_the_newest_interval() {
     let (mut environment, mut wire, _) = Environment::pair();
-    let count = 3000; // far more than a socket holds
+    let count = 3000; // far more than the socket's buffer holds
     for _ in 0..count {
         wire.close();
     }
     environment.read();
     assert!(environment.intervals.len() < 2900, "nothing was left out: the socket held it all");
-    wire.close(); // makes room for the one that waited
+    wire.close(); // makes room for the interval that waited
     let newest = environment.newest();
     assert_eq!((newest.sequence, newest.missed_deadlines), (count, count));
     let numbers: Vec<u64> = environment.intervals.iter().map(|one| one.sequence).collect();
@@ -400,7 +400,7 @@ fn an_environment_that_does_not_read_hears_the_newest() {
 }
 
 #[test]
-fn an_environment_that_goes_away_ends_the_flow() {
+fn a_closed_environment_ends_the_flow() {
     let (environment, mut wire, halt) = Environment::pair();
     wire.close();
     drop(environment);
@@ -411,7 +411,7 @@ fn an_environment_that_goes_away_ends_the_flow() {
 }
 
 #[test]
-fn what_is_no_action_is_an_error() {
+fn an_invalid_message_is_an_error() {
     let (mut environment, mut wire, _) = Environment::pair();
     environment.stream.write_all(&[0xff; 64]).unwrap();
     let error = wire.steering.take_action(Timestamp::ZERO, &mut Vec::new()).unwrap_err();

@@ -1,5 +1,5 @@
 //! Kernel TCP over an emulated path.
-#![allow(clippy::print_stderr)] // Says what is skipped or found.
+#![allow(clippy::print_stderr)] // Prints skipped checks and findings.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use ccgym_run::spec::SourceSpec;
 
 const STEP: TimeSpan = TimeSpan::from_millis(100);
 
-/// A path with these elements from the inside, and this delay each way.
+/// Make a path with these elements from the inside, and this delay in each direction.
 fn path(delay_ms: u64, uplink: &[ElementSpec]) -> Option<(Endpoints, PathEmulator)> {
     let ends = root().then(|| Endpoints::open(Placement::Isolated).unwrap())?;
     let delay = delay(1000 * delay_ms);
@@ -44,7 +44,7 @@ fn task(algorithm: &str, port: u16, seconds: f64) -> TcpSenderTask {
     }
 }
 
-/// Both ends of a flow.
+/// Run both ends of a flow.
 fn run(ends: &Endpoints, mut task: TcpSenderTask) -> (SenderResult, ReceiverResult) {
     let receiver = ReceiverTask {
         clock: task.clock,
@@ -68,7 +68,7 @@ fn bulk(algorithm: &str) {
         eprintln!("SKIPPED: this kernel has no {algorithm}");
         return;
     }
-    // 40 Mbit/s with a round trip of 10 ms and a buffer of twice that.
+    // 40 Mbit/s with an RTT of 10 ms and a buffer of twice that.
     let Some((ends, _path)) = path(5, &[link(40.0, 66)]) else { return };
     let begun = Instant::now();
     let (sent, received) = run(&ends, task(algorithm, 5001, 1.5));
@@ -79,7 +79,7 @@ fn bulk(algorithm: &str) {
     let rate = received.received.unique_bytes as f64 * 8e-6 / 1.4;
     assert!(rate > 10.0 && rate < 42.0, "{rate} Mbit/s");
     assert!(sender.min_rtt >= TimeSpan::from_millis(9) && sender.min_rtt < TimeSpan::from_millis(40));
-    // Series: samples at 100 ms (number 0) to 1500 ms; the last may lie after the end.
+    // Series: samples at 100 ms (number 0) to 1500 ms; the last one may be after the end.
     let series = &sender.series;
     let n = series.cwnd_bytes.len();
     assert!(sender.first_sample == 0 && (14..=15).contains(&n), "{n}");
@@ -96,7 +96,7 @@ fn bulk(algorithm: &str) {
         assert!(bandwidth > 2e7 && bandwidth < 6e7, "{bandwidth}");
         assert!(sent.extra["bbr_pacing_gain"][9] >= 0.25);
     }
-    // What arrived was sent, and what was acknowledged arrived.
+    // Packets that arrived were sent, and acknowledged packets arrived.
     let stats = sender.stats;
     assert!(received.received.packets <= stats.sent_packets);
     if in_time {
@@ -116,18 +116,18 @@ fn cubic_fills_a_path() {
 }
 
 #[test]
-fn bbr_fills_a_path_and_tells_its_state() {
+fn bbr_fills_a_path_and_reports_its_state() {
     bulk("bbr");
 }
 
 #[test]
-fn a_finite_transfer_says_when_it_was_done() {
+fn a_finite_transfer_reports_its_end() {
     let Some((ends, _path)) = path(10, &[]) else { return };
     let mut task = task("cubic", 5002, 0.6);
     task.source = SourceSpec::Bytes { bytes: 100_000 };
     let (sent, received) = run(&ends, task);
     assert_eq!(received.received.unique_bytes, 100_000);
-    // A handshake, then 10, 20 and 40 segments: four round trips of 20 ms from 50 ms on.
+    // A handshake, then 10, 20 and 40 segments: four RTTs of 20 ms from 50 ms on.
     let finished = sent.finished;
     assert!(finished > Timestamp::from_millis(120) && finished < Timestamp::from_millis(400), "{finished:?}");
 }
@@ -146,7 +146,7 @@ fn an_application_limits_the_rate() {
 }
 
 #[test]
-fn an_unavailable_algorithm_is_told_apart() {
+fn an_unavailable_algorithm_has_its_own_error() {
     let mut task = task("nosuchcc", 1, 1.0);
     let error = run_sender(task.clone()).unwrap_err();
     assert!(error.code == "scheme-unavailable" && error.place.contains("nosuchcc"), "{error}");
@@ -158,7 +158,7 @@ fn an_unavailable_algorithm_is_told_apart() {
 }
 
 #[test]
-fn silence_and_halting_end_a_flow() {
+fn no_answer_or_a_halt_ends_a_flow() {
     let Some((ends, _path)) = path(0, &[loss(1.0)]) else { return };
     // No answer comes before the flow's end: it sent nothing.
     let (sent, received) = run(&ends, task("reno", 5005, 0.32));

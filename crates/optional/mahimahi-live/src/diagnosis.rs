@@ -1,15 +1,15 @@
-//! What keeps mahimahi from starting, and the remedy.
+//! Reasons why mahimahi does not start, and remedies.
 
-/// A known problem, and what to do about it.
+/// Known problem and its remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What is wrong.
+    /// Problem.
     pub problem: &'static str,
-    /// What helps.
+    /// Remedy.
     pub remedy: &'static str,
 }
 
-/// What mahimahi prints, what it means, what helps. The first that fits is taken.
+/// Parts of mahimahi's output, the problem, the remedy. The first match is taken.
 const KNOWN: [(&[&str], &str, &str); 12] = [
     (
         &["iptables", "failure status 111"],
@@ -67,7 +67,7 @@ const KNOWN: [(&[&str], &str, &str); 12] = [
     ),
 ];
 
-/// Understand what mahimahi said.
+/// Find the problem in mahimahi's output.
 pub fn understand(said: &str) -> Option<Diagnosis> {
     let fits = |parts: &[&str]| parts.iter().all(|part| said.contains(part));
     KNOWN.iter().find(|(parts, _, _)| fits(parts)).map(|&(_, problem, remedy)| Diagnosis { problem, remedy })
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_telling_line_wins() {
+    fn known_problems_are_found() {
         let said = "Died on std::runtime_error: `/usr/sbin/iptables -w -t nat': process exited with failure status 111";
         assert!(understand(said).unwrap().problem.contains("setuid"));
         let said = "Died on std::runtime_error: `/usr/sbin/iptables': process exited with failure status 4";

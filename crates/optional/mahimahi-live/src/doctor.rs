@@ -1,4 +1,4 @@
-//! Whether the mahimahi backend works on this machine.
+//! Check that the mahimahi backend works on this machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,18 +16,18 @@ use crate::diagnosis::understand;
 use crate::remedy::{DNSMASQ, IPTABLES};
 use crate::{Session, SessionSpec};
 
-/// The shells of release 0.98 that the backend knows.
+/// Shells of release 0.98 that the backend knows.
 const PROGRAMS: [&str; 4] = ["mm-delay", "mm-loss", "mm-link", "mm-onoff"];
-/// Only in mahimahi's master: it mentions this variable, and it calls iptables in a way that 1.8.8 accepts.
+/// Found only in mahimahi's master: its programs mention this variable, and call iptables in a way that 1.8.8 accepts.
 const MASTERS_MARK: &[u8] = b"MAHIMAHI_PASSTHROUGH_UNTIL_SIGNAL";
-/// Three shells, one in the other: the second and third need what the first does not, such as forwarding in a namespace
-/// that mahimahi made.
+/// Three nested shells: the second and third need more than the first, such as forwarding in a namespace that mahimahi
+/// made.
 const NESTED: [&[&str]; 3] = [&["mm-delay", "1"], &["mm-loss", "uplink", "0"], &["mm-delay", "1"]];
 
-/// What keeps the backend from starting, of all findings: the one that has this name tells it.
+/// Name of the finding with the reason why the backend does not start.
 const BACKEND: &str = "mahimahi";
 
-/// Examine everything that the mahimahi backend needs. Takes about a second.
+/// Check all that the mahimahi backend needs. Takes about a second.
 #[must_use]
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![programs()];
@@ -41,7 +41,7 @@ pub fn examine() -> Vec<Finding> {
     findings
 }
 
-/// Something that does not work, with the diagnosis of `said`.
+/// Make a finding of a failure, with the diagnosis of `said`.
 fn diagnosed(name: &str, found: &str, said: &str) -> Finding {
     match understand(said) {
         Some(known) => Finding::missing(name, format!("{found}: {}", known.problem), known.remedy),
@@ -107,7 +107,7 @@ fn dnsmasq() -> Finding {
     }
 }
 
-/// Whether shells really come up.
+/// Check that shells start.
 fn start() -> Finding {
     let name = "mahimahi shells";
     let words = |shell: &[&str]| shell.iter().map(|&word| word.to_owned()).collect();
@@ -118,7 +118,7 @@ fn start() -> Finding {
         Ok(session) => {
             let took = began.elapsed().as_millis();
             let found = format!("three nested ones start within {took} ms, outside address {}", session.base);
-            // It has no logs that could be unreadable.
+            // This session has no logs that could be unreadable.
             let _ = session.stop(&Clock::start(), Timestamp::ZERO);
             Finding::ok(name, found)
         }
@@ -133,7 +133,7 @@ fn start() -> Finding {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // Says what is skipped or found.
+#[allow(clippy::print_stderr)] // Prints skipped checks and findings.
 mod tests {
     use super::*;
 

@@ -1,12 +1,12 @@
-//! A run inside real mahimahi: its own programs make the path, and its packets are watched at both ends of it.
+//! Run inside real mahimahi: its programs make the path, and its packets are captured at both ends.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`session`] | the shells while they stand |
-//! | `links`, [`packets`] | what mm-link logs, and what is seen at both ends |
-//! | `remedy`, `diagnosis` | what mahimahi needs on a machine of today, and what it says where that is not enough |
-//! | `run` | a plan carried out inside |
-//! | [`doctor`] | whether this machine can do that |
+//! | [`session`] | running shells |
+//! | `links`, [`packets`] | logs of mm-link, and captures at both ends |
+//! | `remedy`, `diagnosis` | changes that mahimahi needs on current systems, and the meaning of its error output |
+//! | `run` | execution of a plan inside |
+//! | [`doctor`] | check of this machine |
 //!
 //! Start with [`session`]. May import `ccgym-net` and what that may; `ccgym-py` imports it and puts [`MAHIMAHI`] into its
 //! [`Host`](ccgym_net::run::Host).

@@ -1,4 +1,4 @@
-//! The logs of mm-link, in the times of a run, and the traces that it is given.
+//! Logs of mm-link, in the times of a run, and the traces that it gets.
 
 use std::io::Write;
 
@@ -10,17 +10,17 @@ use ccgym_path::LinkEvent;
 use ccgym_net::error::{Error, Result};
 use ccgym_net::Clock;
 
-/// The last line of a log's head that is always there.
+/// Start of the last line of a log's head that is always present.
 const BASE: &[u8] = b"# base timestamp: ";
-/// Lines of a trace that is made longer: some megabytes, which mm-link reads in less than the time before the flows.
+/// Max lines of a lengthened trace: some megabytes, which mm-link reads in less than the time before the flows.
 const MAX_LINES: u64 = 1 << 19;
-/// mm-link does not know flows.
+/// Flow of all packets: mm-link knows no flows.
 const NO_FLOW: u32 = u32::MAX;
 
-/// Read what mm-link logged of one direction within the run. Times are whole milliseconds, as mm-link knows them;
-/// packets have no flow (`u32::MAX`), and sizes are IP length + 4. Release 0.98 logs no drops.
+/// Read mm-link's log of one direction within the run. Times are whole milliseconds, as in the log; packets have no
+/// flow (`u32::MAX`), and sizes are IP length + 4. Release 0.98 logs no drops.
 pub fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Vec<LinkEvent>> {
-    // The last line may be half written.
+    // The last line may be incomplete.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     let (header, lines) =
         parse_log(&text[..whole]).map_err(|error| Error::of("log-malformed", "reading the log of mm-link", error))?;
@@ -52,7 +52,7 @@ pub fn read_link_log(text: &[u8], clock: &Clock, end: Timestamp) -> Result<Vec<L
     Ok(events)
 }
 
-/// When the trace of a log began to play, in milliseconds since the Unix epoch; `None` until mm-link has written its head.
+/// Return the start of the trace by its log, ms since the Unix epoch; `None` until mm-link has written the head.
 pub fn trace_start(text: &[u8]) -> Option<u64> {
     let end = text.windows(BASE.len()).position(|part| part == BASE)? + BASE.len();
     let whole = end + text[end..].iter().position(|&byte| byte == b'\n')?;
@@ -60,8 +60,8 @@ pub fn trace_start(text: &[u8]) -> Option<u64> {
     Some(header.init_ms + header.base_ms)
 }
 
-/// The trace for a link that starts `lead` milliseconds before the flows: they find it at its beginning. What comes before
-/// is what it has at the end of a period. It is long enough for a run of `length` milliseconds, if that is not too much.
+/// Make the trace for a link that starts `lead` milliseconds before the flows, so that they find it at its beginning.
+/// Before, the link plays the end of a period. The trace covers a run of `length` milliseconds, up to a max size.
 pub fn begun_before(trace: &DeliveryTrace, once: bool, lead: u64, length: u64) -> Vec<u8> {
     let (times, period) = (trace.times_ms(), trace.period().as_millis());
     let before = lead.div_ceil(period);
@@ -81,9 +81,9 @@ pub fn begun_before(trace: &DeliveryTrace, once: bool, lead: u64, length: u64) -
 mod tests {
     use super::*;
 
-    /// The log of a recorded run.
+    /// Read the log of a recorded run.
     #[test]
-    fn the_log_says_when_the_trace_began() {
+    fn the_start_of_the_trace_is_read_from_the_log() {
         let head = "# mahimahi mm-link (Uplink) [3mbps.trace] > up.log\n\
                     # command line: 'mm-link' '3mbps.trace' '3mbps.trace' '--uplink-log=up.log' '--' './run'\n\
                     # queue: infinite\n# init timestamp: 1785312000123\n";
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// What a link plays from `from` to `until`, ms, where it started `lead` before.
+    /// Return the times that a link plays from `from` to `until`, ms, if it started `lead` before.
     fn played(text: &[u8], lead: u64, (from, until): (u64, u64)) -> Vec<u64> {
         let trace = DeliveryTrace::parse(text, "played").unwrap();
         let period = trace.period().as_millis();
@@ -113,20 +113,20 @@ mod tests {
         for lead in [1, 7, 20, 650, 653] {
             let text = begun_before(&trace, false, lead, 90);
             assert_eq!(played(&text, lead, (1, 90)), played(original, 0, (1, 90)), "lead {lead}");
-            // Before the flows it plays as if it had been repeating.
+            // Before the flows it plays as if the trace had been repeating.
             let first = DeliveryTrace::parse(&text, "demo").unwrap().times_ms()[0];
             assert_eq!(first, [5, 10, 20].map(|ms| (ms + lead - 1) % 20 + 1).into_iter().min().unwrap(), "lead {lead}");
         }
         // Once: it ends when the trace of the flows does.
         let text = begun_before(&trace, true, 650, 90);
         assert_eq!(DeliveryTrace::parse(&text, "demo").unwrap().period(), TimeSpan::from_millis(670));
-        // A long run of a fast link repeats rather than filling the memory.
+        // A long run of a fast link repeats the trace, to limit the memory.
         let text = begun_before(&trace, false, 650, 10_000_000_000);
         assert!(text.len() < 8 << 20, "{}", text.len());
     }
 
     #[test]
-    fn times_become_the_runs() {
+    fn log_times_become_run_times() {
         let clock = Clock::start();
         let init = (clock.epoch_ms(Timestamp::ZERO) as u64) - 100;
         let text = format!(

@@ -1,7 +1,7 @@
-//! The packets of a run at both ends of a path that tells nothing itself: what entered, what left, and when.
+//! Packets of a run at both ends of a path that does not report them: which entered, which left, at what time.
 //!
-//! Every shell of mahimahi translates addresses, so a packet is known again by what that leaves alone: its IP
-//! identification and what TCP says, or the first bytes of a datagram.
+//! Every shell of mahimahi translates addresses. Packets are therefore identified by fields that stay unchanged: the IP
+//! identification, and the TCP header or the first bytes of a datagram.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use ccgym_net::system::capture::{Capture, CapturedPacket};
 use ccgym_net::system::{Namespace, Side};
 use ccgym_net::Clock;
 
-/// Bytes of a datagram's payload that tell it from others: the token and the number of ours.
+/// Bytes of a datagram's payload that identify it: the token and the number of our datagrams.
 const PAYLOAD: usize = 64;
-/// No packet of the wire is larger. What is larger was not cut yet where it was seen.
+/// Max size of a packet on the wire. Larger ones were captured before the device segmented them.
 const MTU: u32 = 1500;
-/// By how much the stamps of two devices may disagree: each capture compares the wall clock with ours by itself.
+/// Max difference of the timestamps of two devices, ns: each capture compares the wall clock with our clock by itself.
 const TOLERANCE: u64 = 100_000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A packet at a device.
+/// Packet at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CapturedEnd {
     at: u64,
@@ -32,35 +32,35 @@ struct CapturedEnd {
     data: bool,
 }
 
-/// The packets of the flows at one end of the path, while they are watched.
+/// Capture of the flows' packets at one end of the path.
 #[derive(Debug)]
 pub struct Watch {
     capture: Capture<Watched>,
 }
 
-/// The packets of the flows at one end of the path.
+/// Packets of the flows at one end of the path.
 #[derive(Debug, Default)]
 pub struct Watched {
     packets: Vec<CapturedEnd>,
-    /// Packets that came faster than they could be written down.
+    /// Packets that the capture missed because they arrived too fast.
     pub dropped: u64,
-    /// Packets larger than the wire's, which the device cuts only later: they match nothing.
+    /// Packets larger than those on the wire, which the device segments later: they match nothing.
     pub oversized: u64,
 }
 
-/// What both ends tell together.
+/// Packets matched at both ends.
 #[derive(Clone, Debug, Default)]
 pub struct Matched {
     /// Data packets.
     pub data: PacketLog,
-    /// Acknowledgements.
+    /// ACK packets.
     pub acks: PacketLog,
-    /// Why these may be incomplete; empty if they are not.
+    /// Reasons why the logs may be incomplete; empty if they are complete.
     pub notes: Vec<String>,
 }
 
 impl Watch {
-    /// Watch the device at one end. Flow i is that whose receiver has port `first_port` + i.
+    /// Watch the device at one end. The receiver of flow i has port `first_port` + i.
     pub fn start(namespace: &Arc<Namespace>, device: &str, end: Side, first_port: u16, flows: u32) -> Result<Self> {
         let see = move |watched: &mut Watched, packet: CapturedPacket<'_>| {
             if let Some(packet) = read(&packet, end, first_port, flows) {
@@ -71,7 +71,7 @@ impl Watch {
         Ok(Self { capture: Capture::start(namespace, device, Watched::default(), see)? })
     }
 
-    /// Everything that was seen.
+    /// End the capture; return all packets.
     pub fn stop(self) -> Result<Watched> {
         let (mut watched, dropped) = self.capture.stop()?;
         watched.dropped = dropped;
@@ -79,7 +79,7 @@ impl Watch {
     }
 }
 
-/// Read the headers of a packet; `None` if it is of no flow, or on no way that flows take.
+/// Read the headers of a packet; `None` if it belongs to no flow.
 fn read(captured: &CapturedPacket<'_>, end: Side, first_port: u16, flows: u32) -> Option<CapturedEnd> {
     let bytes = captured.bytes;
     let be16 = |offset: usize| bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
@@ -90,7 +90,7 @@ fn read(captured: &CapturedPacket<'_>, end: Side, first_port: u16, flows: u32) -
     let transport = usize::from(first & 15) * 4;
     let flow_of = |port: u16| port.checked_sub(first_port).map(u32::from).filter(|&flow| flow < flows);
     let (source, destination) = (flow_of(be16(transport)?), flow_of(be16(transport + 2)?));
-    // Data leaves the inside and arrives outside; acknowledgements go the other way.
+    // Data leaves the inside and arrives outside; ACKs go the other way.
     let forth = captured.outgoing == (end == Side::Inside);
     let (flow, data) = if forth { (destination?, true) } else { (source?, false) };
     let protocol = *bytes.get(9)?;
@@ -104,7 +104,7 @@ fn read(captured: &CapturedPacket<'_>, end: Side, first_port: u16, flows: u32) -
     add(bytes.get(2..4)?);
     match protocol {
         TCP => {
-            // Numbers, flags and window, and the options with their timestamps; not ports and checksum.
+            // Numbers, flags, window, and options with their timestamps; not ports and checksum.
             let length = usize::from(*bytes.get(transport + 12)? >> 4) * 4;
             add(bytes.get(transport + 4..transport + 16)?);
             add(bytes.get(transport + 20..bytes.len().min(transport + length)).unwrap_or_default());
@@ -115,8 +115,8 @@ fn read(captured: &CapturedPacket<'_>, end: Side, first_port: u16, flows: u32) -
     Some(CapturedEnd { at: captured.at, key, size: u32::from(be16(2)?), flow, data })
 }
 
-/// Find the packets of one end again at the other. What entered before the clock's zero or after `end` is left out, and
-/// what left after `end` did not leave.
+/// Match the packets of one end with those of the other. Packets that entered before the clock's zero or after `end`
+/// are left out; packets that left after `end` count as not left.
 pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Timestamp) -> Matched {
     let mut matched = Matched::default();
     let way = |entry: &Watched, exit: &Watched, data: bool| {
@@ -144,7 +144,7 @@ pub fn match_ends(inside: &Watched, outside: &Watched, clock: &Clock, end: Times
     matched
 }
 
-/// The log of one direction, and how many packets left that never entered. Both come in order of time.
+/// Return the log of one direction, and the number of packets that left but never entered. Both are sorted by time.
 fn pair(entries: &[CapturedEnd], exits: &[CapturedEnd], clock: &Clock, end: Timestamp) -> (PacketLog, u64) {
     let by_key = |packets: &[CapturedEnd]| {
         let mut order: Vec<usize> = (0..packets.len()).collect();
@@ -157,7 +157,7 @@ fn pair(entries: &[CapturedEnd], exits: &[CapturedEnd], clock: &Clock, end: Time
     let mut unmatched = 0;
     for i in by_key(entries) {
         let entry = &entries[i];
-        // Packets that look the same leave in the order in which they entered; an earlier exit is of one that was lost.
+        // Identical packets leave in the order in which they entered. An exit before its entry is another packet's.
         while next.next_if(|e| (e.key, e.at.saturating_add(TOLERANCE)) < (entry.key, entry.at)).is_some() {
             unmatched += 1;
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn translation_does_not_hide_a_packet() {
+    fn packets_match_after_address_translation() {
         let read = |bytes: &[u8], outgoing, end| super::read(&CapturedPacket { at: 5, outgoing, bytes }, end, 5001, 2);
         let inner = udp(3, 40_000, 5002, b"hello");
         let mut outer = udp(3, 51_111, 5002, b"hello");
@@ -208,9 +208,9 @@ mod tests {
         assert_eq!((a.size, a.flow, a.data), (33, 1, true));
         assert_ne!(read(&udp(3, 40_000, 5002, b"hullo"), true, Side::Inside).unwrap().key, a.key);
         assert_ne!(read(&udp(4, 40_000, 5002, b"hello"), true, Side::Inside).unwrap().key, a.key);
-        // Acknowledgements come from the receiver's port.
+        // ACKs come from the receiver's port.
         assert!(!read(&udp(3, 5001, 40_000, b"x"), false, Side::Inside).unwrap().data);
-        // Other ways, other ports, other protocols, halves of packets.
+        // Other directions, ports and protocols, truncated packets.
         assert_eq!(read(&inner, false, Side::Inside), None);
         assert_eq!(read(&udp(3, 40_000, 5003, b"x"), true, Side::Inside), None);
         let mut icmp = inner.clone();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_leave_in_order_and_losses_stay() {
+    fn identical_packets_leave_in_order_and_losses_stay() {
         let clock = Clock::start();
         let zero = clock.monotonic(Timestamp::ZERO);
         let at = |ms: u64, key| seen(zero + ms * 1_000_000, key);

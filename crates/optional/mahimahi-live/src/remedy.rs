@@ -1,13 +1,13 @@
-//! What mahimahi 0.98 needs on a machine of today, done for one environment alone.
+//! Changes that mahimahi 0.98 needs on current systems, made in one environment only.
 //!
-//! Its setuid programs call `/usr/sbin/iptables`, which since 1.8.8 refuses to run for a caller whose real user is not
-//! the effective one, and which fails at once while another iptables runs. In a mount namespace of our own a script
-//! stands in its place that becomes root entirely and lets it wait.
+//! mahimahi's setuid programs call `/usr/sbin/iptables`. Since 1.8.8 it refuses callers whose real user is not the
+//! effective one, and it fails at once while another iptables runs. In our mount namespace, a script replaces it: it
+//! becomes root with both ids and makes iptables wait.
 //!
-//! They also refuse to start where IP forwarding is off. A new network namespace takes that setting from the machine,
-//! not from the namespace around it, so on a machine that does not forward, a shell inside a shell would not start.
-//! Each shell starts dnsmasq as root in its new namespace, before the program inside: a script in dnsmasq's place turns
-//! forwarding on there first. The machine's own setting stays as it is.
+//! The programs also refuse to start without IP forwarding. A new network namespace takes this setting from the machine
+//! and not from the namespace around it: without forwarding on the machine, a shell in a shell would not start. Each
+//! shell starts dnsmasq as root in its new namespace, before the program inside: a script in place of dnsmasq first
+//! enables forwarding there. The setting of the machine does not change.
 
 use std::fs;
 use std::io;
@@ -20,20 +20,20 @@ use nix::mount::{mount, umount, MsFlags};
 use crate::diagnosis::understand;
 use ccgym_net::error::{Context, Error, Result};
 
-/// The path that mahimahi's programs have compiled in.
+/// Path of iptables that is compiled into mahimahi's programs.
 pub const IPTABLES: &str = "/usr/sbin/iptables";
-/// Likewise.
+/// Path of dnsmasq that is compiled into mahimahi's programs.
 pub const DNSMASQ: &str = "/usr/sbin/dnsmasq";
-/// Variants that a machine may have in addition to the one it uses.
+/// Variants of iptables that a machine may have in addition to the one in use.
 const VARIANTS: [&str; 3] = [IPTABLES, "/usr/sbin/iptables-legacy", "/usr/sbin/iptables-nft"];
-/// Where the program may be that changes user ids.
+/// Possible paths of the program that changes user ids.
 const SETPRIV: [&str; 2] = ["/usr/bin/setpriv", "/bin/setpriv"];
 
-/// Put the script in the place of iptables, for this thread's mounts and network, which must be its own: to be called by
+/// Replace iptables by the script, in this thread's mount and network namespaces, which must be its own: call it from
 /// [`ccgym_net::system::supervise::Launch::prepare`]. `directory` is a private one.
 ///
 /// # Errors
-/// If iptables or setpriv is not installed, or no variant of iptables can translate addresses here.
+/// iptables or setpriv is not installed, or no variant of iptables can translate addresses here.
 pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
     let step = || "preparing iptables for mahimahi".to_owned();
     let target = installed(IPTABLES, "iptables", step)?;
@@ -60,18 +60,18 @@ pub fn stand_in_for_iptables(directory: &Path) -> Result<()> {
         .hint(remedy))
 }
 
-/// Put the script in the place of dnsmasq; to be called where [`stand_in_for_iptables`] is.
+/// Replace dnsmasq by the script; call it where [`stand_in_for_iptables`] is called.
 pub fn forward_in_every_shell(directory: &Path) -> Result<()> {
     let step = || "letting mahimahi's shells forward packets".to_owned();
     let target = installed(DNSMASQ, "dnsmasq-base", step)?;
     let real = real_place(directory, "dnsmasq", step)?;
     bind(&target, &real).context(step)?;
-    // If the setting cannot be written, the next shell says so better than this one could.
+    // If writing the setting fails, the error of the next shell is the better message.
     let lines = format!("echo 1 >/proc/sys/net/ipv4/ip_forward\nexec {} \"$@\"\n", real.display());
     put_in_place(directory, &target, "dnsmasq", &lines).context(step)
 }
 
-/// Where a program really lies.
+/// Return the real path of a program.
 fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     fs::canonicalize(program).map_err(|error| {
         Error::of("program-missing", step(), format!("{program}: {error}"))
@@ -79,8 +79,8 @@ fn installed(program: &str, package: &str, step: impl FnOnce() -> String) -> Res
     })
 }
 
-/// A file to mount the real program on. It has the program's name, because the variants of iptables are one program
-/// that looks at the name it is called by.
+/// Make a file on which the real program is mounted. It has the program's name, because all variants of iptables are
+/// one program that chooses the variant by this name.
 fn real_place(directory: &Path, name: &str, step: impl FnOnce() -> String) -> Result<PathBuf> {
     let folder = directory.join("real");
     let place = folder.join(name);
@@ -88,7 +88,7 @@ fn real_place(directory: &Path, name: &str, step: impl FnOnce() -> String) -> Re
     Ok(place)
 }
 
-/// Have a script of these lines run instead of `target`. `-p` keeps the rights of a setuid program.
+/// Mount a script of these lines over `target`. `-p` keeps the rights of a setuid program.
 fn put_in_place(directory: &Path, target: &Path, name: &str, lines: &str) -> io::Result<()> {
     let script = directory.join(name);
     fs::write(&script, format!("#!/bin/sh -p\n{lines}"))?;
@@ -100,7 +100,7 @@ fn bind(source: &Path, target: &Path) -> nix::Result<()> {
     mount(Some(source), target, None::<&Path>, MsFlags::MS_BIND, None::<&Path>)
 }
 
-/// Whether this iptables can translate addresses in the network namespace of this thread, in the way of mahimahi.
+/// Check that this iptables can translate addresses in this thread's network namespace as mahimahi does.
 fn translates(program: &Path) -> Result<(), String> {
     for change in ["-A", "-D"] {
         let rule = ["POSTROUTING", "-m", "connmark", "--mark", "1", "-j", "MASQUERADE"];

@@ -1,6 +1,6 @@
-//! A run inside mahimahi's shells: our flows over mahimahi's path.
+//! Run inside mahimahi's shells: our flows over mahimahi's path.
 //!
-//! Packets are watched at both ends of the path, where the first and the last shell has its device.
+//! Packets are captured at both ends of the path, on the devices of the outermost and the innermost shell.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::{doctor, match_ends, Session, SessionSpec, Shell, Watch, INGRESS};
 
-/// mahimahi's shells. They must be started by the user, not from a user namespace.
+/// Backend of mahimahi's shells, which do not start in a user namespace.
 pub const MAHIMAHI: Backend = Backend {
     kind: "mahimahi",
     in_user_namespace: false,
@@ -28,24 +28,24 @@ pub const MAHIMAHI: Backend = Backend {
     examine: doctor::examine,
 };
 
-/// What a plan says of its backend.
+/// Settings of the backend in a plan.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
-    /// The shells, the outermost first, each as its words.
+    /// Shells, the outermost first, each as its words.
     shells: Vec<Shell>,
 }
 
-/// How long before time zero everything is set up, in addition to some round trips of the path.
+/// Time before time zero for setting up, in addition to some round trips of the path; later attempts get more.
 const LEADS: [Duration; 3] = [Duration::from_millis(400), Duration::from_millis(2000), Duration::from_millis(8000)];
 
-/// How long a shell may take to start, after those around it.
+/// Max time for a shell to start, after those around it.
 const SHELL_START: Duration = Duration::from_millis(100);
 
-/// Round trips for a handshake, with one that is lost.
+/// Round trips for a handshake with one loss.
 const ROUND_TRIPS: u32 = 6;
 
-/// How long a handshake may take.
+/// Max time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 
 /// Carry out a plan inside mahimahi's shells.
@@ -60,7 +60,7 @@ fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     let meeting = Duration::from_nanos(base_rtt.0) * ROUND_TRIPS + SHELL_START * shells.len() as u32;
     plan.retry_with_longer_leads(LEADS, |lead| {
         let lead_ms = (lead + meeting).as_millis() as u64;
-        // Shells first: they are started by a process that has few threads.
+        // Start the shells first: while this process has few threads.
         let mut spec = SessionSpec::new(shells.clone());
         spec.logs = true;
         spec.lead = Some((lead_ms, plan.spec.duration.as_millis()));
@@ -69,11 +69,11 @@ fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<RunResult> {
     })
 }
 
-/// Set up within `lead_ms` of the start of the links and run; `None` if setting up took longer.
+/// Set up within `lead_ms` after the start of the links, and run; `None` if setting up took longer.
 fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<Option<RunResult>> {
     let spec = &prepared.plan.spec;
     let starts = session.trace_starts()?;
-    // The traces of the outermost link are those of the report; its uplink's is where the data goes.
+    // The report has the traces of the outermost link; data enters its uplink.
     let first = starts.first().map(|start| start[0] + lead_ms);
     let clock = first.map_or_else(|| Clock::starting_in(Duration::from_millis(lead_ms)), Clock::starting_at);
     let traces = first.map(|zero| TraceReport {
@@ -85,7 +85,7 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<O
         inside: session.inside.clone(),
         outside: session.outside.clone(),
         address: session.base,
-        // Each shell translates addresses: nothing inside can be reached.
+        // Each shell translates addresses: the inside is not reachable.
         inside_address: None,
         handshake: HANDSHAKE,
         backlog: None,
@@ -135,8 +135,8 @@ fn attempt(prepared: &Arc<Prepared>, session: Session, lead_ms: u64) -> Result<O
     })
 }
 
-/// What mm-link's log says of its packets. Release 0.98 logs no drops: then what came and did not go is counted as
-/// dropped, also what still waited at the end.
+/// Count packets in the log of an mm-link. Release 0.98 logs no drops: then every packet that arrived and did not leave
+/// counts as dropped, including those that waited at the end.
 fn counters(events: &[LinkEvent]) -> Counters {
     let mut link = Counters::default();
     let mut logged = 0;

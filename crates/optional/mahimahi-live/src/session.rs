@@ -1,8 +1,8 @@
-//! A path made by mahimahi's programs, while it stands.
+//! Running path of mahimahi's programs.
 //!
-//! The program inside all shells holds one end of a socket as its standard input. Through it it says that it runs, and
-//! when our end closes it ends; with it end the shells, the innermost first. All of it lives in an environment of its own
-//! ([`ccgym_net::system::supervise`]), which takes root, so that several run side by side and nothing remains.
+//! The program inside all shells has one end of a socket as its standard input, and reports through it that it runs. If
+//! our end closes, the program ends, and then the shells, the innermost first. All processes run in an environment of
+//! their own ([`ccgym_net::system::supervise`], root only): several paths can run side by side, and no process remains.
 
 use std::fs::{self, File};
 use std::io::{IoSliceMut, Read, Seek, SeekFrom};
@@ -37,42 +37,42 @@ use ccgym_net::system::supervise::{mount_private, private_place, Group, Isolated
 use ccgym_net::system::{sudo_caller, Namespace};
 use ccgym_net::Clock;
 
-/// How long the shells may take to end after the program inside did.
+/// Max time for the shells to end after the program inside.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// A shell whose trace or queue is wrong comes up and dies within this time.
+/// Max time in which a shell with a wrong trace or queue starts and fails.
 const EARLY_DEATH: Duration = Duration::from_millis(30);
-/// A link writes the head of its log within this time.
+/// Max time for a link to write the head of its log.
 const HEAD_TIME: Duration = Duration::from_secs(1);
-/// What ended processes wrote is read within this time.
+/// Time to read the last output of processes that have ended.
 const PIPE_TIME: Duration = Duration::from_millis(20);
-/// What mahimahi says where dnsmasq took longer than the 0.3 s that it grants: a sign of a busy machine.
+/// Output of mahimahi if dnsmasq took longer than its limit of 0.3 s: a sign of a busy machine.
 const DNSMASQ_TIMEOUT: &str = "dnsmasq: did not start after";
-/// Then the shells are started again, after pauses that double.
+/// First pause before the shells are started again; each later pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The last pause; where there is no dnsmasq, the error comes after all of them.
+/// Max pause; if dnsmasq is missing, the error is returned after all pauses.
 const LAST_PAUSE: Duration = Duration::from_secs(2);
-/// What is kept of standard error.
+/// Max bytes of standard error that are kept.
 const KEPT_TEXT: usize = 16 << 10;
-/// The user and group that own no files.
+/// User and group that own no files.
 const NOBODY: (u32, u32) = (65534, 65534);
 
-/// What runs inside all shells: it reports and then keeps them open. Senders enter its namespace.
+/// Program inside all shells: it reports, and then keeps them open. Senders enter its namespace.
 const INNER: [&str; 3] = ["/bin/sh", "-c", "echo \"inside $MAHIMAHI_BASE\" >&0; exec cat >/dev/null"];
 
-/// The words of one of mahimahi's programs. `ccgym/config/mahimahi.py` writes them: a link's traces come first.
+/// Words of one mahimahi command. `ccgym/config/mahimahi.py` writes them: the traces of a link come first.
 pub type Shell = Vec<String>;
 
 fn is_link(shell: &Shell) -> bool {
     shell.first().is_some_and(|program| program == "mm-link")
 }
 
-/// The command line that runs [`INNER`] inside all shells.
+/// Return the command line that runs [`INNER`] inside all shells.
 fn assemble(shells: &[Shell]) -> Vec<String> {
     let mut words = Vec::new();
     for shell in shells {
         words.extend_from_slice(shell);
         if is_link(shell) {
-            // Without this it would look for its options among the words that follow.
+            // Without it, mm-link would search for its options among the words that follow.
             words.push("--".to_owned());
         }
     }
@@ -80,50 +80,50 @@ fn assemble(shells: &[Shell]) -> Vec<String> {
     words
 }
 
-/// What to start.
+/// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct SessionSpec {
-    /// The shells, the outermost first, each as its words.
+    /// Shells, the outermost first, each as its words.
     pub shells: Vec<Shell>,
-    /// Keep the logs of every mm-link.
+    /// True to keep the logs of every mm-link.
     pub logs: bool,
-    /// How long before the flows the traces begin to play, and how long the flows last, ms: they then find every trace at
-    /// its beginning, if they start so long after [`Session::trace_starts`]. None: traces are played as they are.
+    /// Time from the start of the traces to that of the flows, and duration of the flows, ms. Flows that start so long
+    /// after [`Session::trace_starts`] find every trace at its beginning. None: traces are played unchanged.
     pub lead: Option<(u64, u64)>,
-    /// How long all shells together may take to start.
+    /// Max time for all shells together to start.
     pub patience: Duration,
 }
 
 impl SessionSpec {
-    /// The shells without logs and with their traces as they are, and twenty seconds to start.
+    /// Make settings without logs, with unchanged traces and 20 s to start.
     pub const fn new(shells: Vec<Shell>) -> Self {
         Self { shells, logs: false, lead: None, patience: Duration::from_secs(20) }
     }
 }
 
-/// A path that stands.
+/// Running path.
 #[derive(Debug)]
 pub struct Session {
     isolated: Isolated,
     control: UnixStream,
     said: KeptOutput,
     logs: Vec<LogFiles>,
-    /// The receivers' network namespace, outside the outermost shell.
+    /// Network namespace of the receivers, outside the outermost shell.
     pub outside: Arc<Namespace>,
-    /// The senders' network namespace, inside the innermost shell.
+    /// Network namespace of the senders, inside the innermost shell.
     pub inside: Arc<Namespace>,
-    /// The address of the outside (`MAHIMAHI_BASE`).
+    /// Address of the outside (`MAHIMAHI_BASE`).
     pub base: Ipv4Addr,
-    /// The outermost device, which has that address.
+    /// Outermost device, which has this address.
     pub outside_device: String,
-    /// The program inside, as this process knows it.
+    /// Process number of the program inside, in the namespace of this process.
     pub inner_pid: Pid,
 }
 
-/// The files that a mm-link writes, known to it by their descriptors: those of the uplink and of the downlink.
+/// Log files of one mm-link, which opens them by descriptor: uplink and downlink.
 type LogFiles = [Arc<OwnedFd>; 2];
 
-/// What one mm-link logged.
+/// Logs of one mm-link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShellLogs {
     /// Toward the receivers.
@@ -133,10 +133,10 @@ pub struct ShellLogs {
 }
 
 impl Session {
-    /// Start the shells, and wait until the program inside them runs. On a busy machine several starts may be needed.
+    /// Start the shells and wait until the program inside them runs. On a busy machine this may need several starts.
     ///
     /// # Errors
-    /// What keeps them from it, with mahimahi's own words and the remedy where it is known.
+    /// The shells do not start; the error has mahimahi's output and, if known, the remedy.
     pub fn start(spec: &SessionSpec) -> Result<Self> {
         let deadline = Instant::now() + spec.patience;
         let mut pause = FIRST_PAUSE;
@@ -169,7 +169,7 @@ impl Session {
         let (reading, stderr) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).context(step)?;
         let said = KeptOutput::listen(reading, 0, KEPT_TEXT)?;
         let kept = logs.iter().flatten().cloned().collect();
-        // Around ours, another mahimahi may stand: its addresses are not those of this path.
+        // This process may run inside another mahimahi, whose addresses are not those of this path.
         let environment =
             std::env::vars_os().filter(|(name, _)| name != BASE_VARIABLE && name != "MAHIMAHI_SHELL_PREFIX");
         let launch = Launch {
@@ -193,7 +193,7 @@ impl Session {
         let (inner_pid, base) = match await_report(&control, deadline, spec.patience) {
             Ok(report) => report,
             Err(why) => {
-                // The program inside sees the end of its input.
+                // The program inside then reads the end of its input.
                 drop(control);
                 let status = isolated.wait(Duration::from_millis(500));
                 drop(isolated);
@@ -209,20 +209,20 @@ impl Session {
         let inside = Namespace::of_process(inner_pid)?.shared();
         let outside_device = outside.run(|| device_of(base))??;
         let session = Self { isolated, control, said, logs, outside, inside, base, outside_device, inner_pid };
-        // The processes that carry packets begin at the same time as the program inside, and may yet fail.
+        // The processes that carry packets start at the same time as the program inside, and can still fail.
         session.check_after(EARLY_DEATH)?;
         Ok(session)
     }
 
-    /// The process under which all others are.
+    /// Return the process that all others descend from.
     pub const fn first_pid(&self) -> Pid {
         self.isolated.pid()
     }
 
-    /// Whether all shells still stand.
+    /// Check that all shells still run.
     ///
     /// # Errors
-    /// If they do not: what mahimahi said.
+    /// The shells ended; the error has mahimahi's output.
     pub fn check(&self) -> Result<()> {
         self.check_after(Duration::ZERO)
     }
@@ -238,8 +238,8 @@ impl Session {
         }
     }
 
-    /// When the traces of every mm-link began to play by its logs, uplink and downlink, in milliseconds since the Unix
-    /// epoch. Without logs there is nothing to tell.
+    /// Return the start of the traces of every mm-link by its logs, uplink and downlink, in milliseconds since the Unix
+    /// epoch. The list is empty without logs.
     ///
     /// # Errors
     /// A link did not write the head of its log within a second.
@@ -259,13 +259,13 @@ impl Session {
         self.logs.iter().map(|files| Ok([start(&files[0])?, start(&files[1])?])).collect()
     }
 
-    /// End everything, and read the logs of every mm-link of the command, in its order, up to `end`.
+    /// End all processes, and read the logs of every mm-link up to `end`, in the order of the command.
     ///
     /// # Errors
-    /// If a log is not one. Whether the shells end by themselves does not matter: they are ended.
+    /// A log is malformed. Shells that do not end by themselves are killed, without an error.
     pub fn stop(self, clock: &Clock, end: Timestamp) -> Result<Vec<ShellLogs>> {
         let Self { isolated, control, logs, .. } = self;
-        // The program inside sees the end of its input.
+        // The program inside then reads the end of its input.
         drop(control);
         let _ = isolated.wait(END_TIMEOUT);
         drop(isolated);
@@ -274,14 +274,14 @@ impl Session {
     }
 }
 
-/// Files in memory for the logs of every mm-link.
+/// Add log options to every mm-link; return the log files, which are in memory.
 fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
     let mut all = Vec::new();
     for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
         let mut add = |option: &str| -> Result<Arc<OwnedFd>> {
             let fd =
                 memfd_create(c"mm-link.log", MFdFlags::MFD_CLOEXEC).context(|| "making a file in memory".into())?;
-            // The number stays the same through all shells.
+            // The descriptor has the same number in all shells.
             shell.push(format!("{option}=/proc/self/fd/{}", fd.as_raw_fd()));
             Ok(Arc::new(fd))
         };
@@ -290,10 +290,10 @@ fn add_logs(shells: &mut [Shell]) -> Result<Vec<LogFiles>> {
     Ok(all)
 }
 
-/// What makes an environment as mahimahi wants it. The shells then name copies of their traces that it contains.
+/// Return a function that prepares the environment for mahimahi; `shells` then name copies of their traces in it.
 fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnOnce() -> Result<()> + Send>> {
     let place = private_place(&std::env::current_dir().unwrap_or_default())?;
-    // The user may not be able to read the traces where they lie.
+    // The user may have no permission to read the original traces.
     let mut copies = Vec::new();
     for shell in shells.iter_mut().filter(|shell| is_link(shell)) {
         let once = shell.iter().any(|word| word == "--once");
@@ -324,15 +324,15 @@ fn prepare(shells: &mut [Shell], lead: Option<(u64, u64)>) -> Result<Box<dyn FnO
     }))
 }
 
-/// The user that mahimahi runs as: the one that called `sudo`, or `nobody`.
+/// Return the user that mahimahi runs as: the one that called `sudo`, or `nobody`.
 fn ordinary_user() -> User {
-    // mahimahi wants neither to be 0.
+    // mahimahi accepts neither user 0 nor group 0.
     let caller = sudo_caller().filter(|(_, gid)| gid.as_raw() != 0);
     let (uid, gid) = caller.map_or(NOBODY, |(uid, gid)| (uid.as_raw(), gid.as_raw()));
     User::Other { uid, gid, groups: Vec::new() }
 }
 
-/// What mahimahi said, and what it means.
+/// Make the error with mahimahi's output and, if known, its meaning.
 fn explain(step: &str, found: &str, said: &str) -> Error {
     let found = if said.is_empty() { found.to_owned() } else { format!("{found}, and said:\n{said}") };
     let error = Error::of("program-failed", step, found);
@@ -344,7 +344,7 @@ fn explain(step: &str, found: &str, said: &str) -> Error {
     }
 }
 
-/// The device of this thread's namespace that has an address.
+/// Return the device that has an address in this thread's namespace.
 fn device_of(address: Ipv4Addr) -> Result<String> {
     let step = || format!("finding the device with address {address}");
     let mut all = getifaddrs().context(step)?;
@@ -365,8 +365,8 @@ fn contents(fd: &OwnedFd) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How the program inside all shells says that it runs: its process number, and the outside's address. `patience`: the time that
-/// the deadline granted. The error is why no report came; `None` if the socket closed: the shells ended.
+/// Wait for the report of the program inside all shells; return its process number and the outside's address.
+/// `patience`: time until the deadline, for errors. Error: the reason; `None` if the socket closed: the shells ended.
 fn await_report(
     control: &UnixStream,
     deadline: Instant,
@@ -386,7 +386,7 @@ fn await_report(
             Err(Errno::EINTR) => continue,
             Err(errno) => return Err(failed(errno)),
         }
-        // One byte at a time: what follows the line is for others.
+        // One byte at a time, to read this line only.
         let mut byte = [0];
         let mut room = cmsg_space!(UnixCredentials);
         let mut parts = [IoSliceMut::new(&mut byte)];
@@ -395,7 +395,7 @@ fn await_report(
         if message.bytes == 0 {
             return Err(None);
         }
-        // The kernel says who wrote it, by the number that we know it by.
+        // The kernel adds the sender's process number, translated to our namespace.
         for control in message.cmsgs().map_err(failed)? {
             if let ControlMessageOwned::ScmCredentials(credentials) = control {
                 sender = Some(Pid::from_raw(credentials.pid()));

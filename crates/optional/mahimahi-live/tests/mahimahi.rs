@@ -1,6 +1,6 @@
-//! Real mahimahi as a path, where it is installed.
+//! Real mahimahi as a path, if it is installed.
 #![cfg(target_os = "linux")]
-#![allow(missing_docs, clippy::print_stderr)] // Says what is skipped or found.
+#![allow(missing_docs, clippy::print_stderr)] // Prints skipped checks and findings.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::unistd::{geteuid, Pid};
 
 const PORT: u16 = 5001;
-/// Set for the copy of this program that the test about SIGKILL starts.
+/// Variable that is set for the copy of this program that the test of SIGKILL starts.
 const HOLD: &str = "CCGYM_TEST_HOLDS_A_SESSION";
 
 fn usable() -> bool {
@@ -35,7 +35,7 @@ fn usable() -> bool {
     usable
 }
 
-/// Ends a test that cannot run here.
+/// End a test that cannot run here.
 macro_rules! needs_mahimahi {
     () => {
         if !usable() {
@@ -48,12 +48,12 @@ fn words(line: &str) -> Vec<String> {
     line.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-/// Shells separated by `|`.
+/// Split a line into shells, separated by `|`.
 fn shells(line: &str) -> Vec<Shell> {
     line.split('|').map(words).collect()
 }
 
-/// A trace of 12 Mbit/s, in a folder that only root can read.
+/// Make a trace of 12 Mbit/s, in a folder that only root can read.
 fn trace(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("ccgym-test-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -63,7 +63,7 @@ fn trace(name: &str) -> PathBuf {
     path
 }
 
-/// Send datagrams through the path, each answered.
+/// Send datagrams through the path, and answer each.
 fn ping(session: &Session, count: u32) {
     let outside = session.outside.run(|| UdpSocket::bind(SocketAddrV4::new(session.base, PORT)).unwrap()).unwrap();
     let inside = session.inside.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
@@ -108,7 +108,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
             log.entered.iter().zip(&log.left).map(|(&entered, &left)| (left as f64 - entered as f64) / 1e6).collect();
         delays.sort_by(f64::total_cmp);
         eprintln!("{what}: one-way delays in ms: {delays:.2?}");
-        // A millisecond less or more by rounding, and one to wait for the link. On a busy machine many are late.
+        // Rounding adds or removes one millisecond, and waiting for the link adds one. On a busy machine many are late.
         assert!(delays[0] > 8.5 && delays[5] < 13.0, "{what}: {delays:?}");
     }
     let first = session.first_pid();
@@ -117,7 +117,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
     assert_eq!(logs.len(), 1);
     for log in [&logs[0].up, &logs[0].down] {
         let small = |event: &LinkEvent| matches!(event, LinkEvent::Departure(_, 36, u32::MAX, _));
-        // At the edges a millisecond may be cut.
+        // At the edges of the run, one millisecond may be missing.
         let departures = log.iter().filter(|event| small(event)).count();
         assert!((19..=20).contains(&departures), "{departures}");
         let chances = log.iter().filter(|event| matches!(event, LinkEvent::Opportunity(..))).count();
@@ -126,7 +126,7 @@ fn packets_are_seen_at_both_ends_and_links_log() {
 }
 
 #[test]
-fn sessions_at_once_do_not_meet() {
+fn parallel_sessions_are_independent() {
     needs_mahimahi!();
     let line = shells("mm-delay 5 | mm-loss uplink 0.0");
     let sessions: Vec<Session> = thread::scope(|scope| {
@@ -146,13 +146,13 @@ fn sessions_at_once_do_not_meet() {
     }
 }
 
-/// Processes whose namespace of that kind is this one and that started before `until` (clock ticks since boot): a later
-/// process may be in a namespace that got the number of one that is gone.
+/// Return the processes in this namespace that started before `until` (clock ticks since boot): a later process may
+/// be in a namespace that reuses the number of one that is gone.
 fn processes_in(kind: &str, namespace: &PathBuf, until: u64) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The 22nd field; the second, in parentheses, may contain spaces.
+        // Field 22; field 2, in parentheses, may contain spaces.
         let started = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).and_then(|t| t.parse().ok());
         let inside = fs::read_link(entry.path().join("ns").join(kind)).is_ok_and(|link| link == *namespace);
         if inside && started.is_some_and(|started: u64| started <= until) {
@@ -200,7 +200,7 @@ fn nothing_remains_when_the_starter_is_killed() {
     assert!(running.len() >= 8 && running.contains(&"dnsmasq".to_owned()), "{running:?}");
     kill(Pid::from_raw(holder.id() as i32), Signal::SIGKILL).unwrap();
     holder.wait().unwrap();
-    // Devices and rules go with the last process of their network namespace, files with the mounts.
+    // Devices and rules end with the last process of their network namespace, files with the mounts.
     let rest = || {
         let networks = networks.iter().flat_map(|network| processes_in("net", network, killed));
         processes_in("pid", &processes, killed).into_iter().chain(networks).collect::<Vec<_>>()
@@ -213,7 +213,7 @@ fn nothing_remains_when_the_starter_is_killed() {
 }
 
 #[test]
-fn what_goes_wrong_is_explained() {
+fn failures_are_explained() {
     needs_mahimahi!();
     let trace = trace("wrong");
     fs::write(&trace, "3\n2\n").unwrap();
@@ -221,7 +221,7 @@ fn what_goes_wrong_is_explained() {
     let error = start(&format!("mm-link {0} {0}", trace.display()));
     assert_eq!(error.code, "trace-unsorted", "{error}");
     assert!(error.place.ends_with(&trace.display().to_string()), "{error}");
-    // A queue without its limit: the shell comes up, and dies.
+    // A queue without its limit: the shell starts, and fails.
     fs::write(&trace, "1\n").unwrap();
     let error = start(&format!("mm-link {0} {0} --uplink-queue=droptail", trace.display()));
     assert_eq!(error.code, "program-failed", "{error}");
@@ -237,7 +237,7 @@ fn what_goes_wrong_is_explained() {
 }
 
 #[test]
-fn the_doctor_sees_three_nested_shells_start() {
+fn the_doctor_starts_three_nested_shells() {
     needs_mahimahi!();
     let findings = doctor::examine();
     let shells = findings.iter().find(|finding| finding.name == "mahimahi shells").unwrap();

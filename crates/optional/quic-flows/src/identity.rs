@@ -1,7 +1,7 @@
-//! Who the ends are: the receiver has an Ed25519 key, the sender knows its public half and accepts no other.
+//! Authentication of the ends: the receiver has an Ed25519 key; the sender knows its public half and accepts no other.
 //!
-//! The key travels as it is, without a certificate around it (RFC 7250). Both halves follow from a secret of 32 bytes that
-//! the ends share from elsewhere.
+//! The key is sent without a certificate around it (RFC 7250). Both halves follow from a secret of 32 bytes that the
+//! ends share by other means.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use quinn_proto::rustls::server::{AlwaysResolvesServerRawPublicKeys, ServerConfi
 use quinn_proto::rustls::sign::CertifiedKey;
 use quinn_proto::rustls::{self, version, CertificateError, DigitallySignedStruct, PeerIncompatible, SignatureScheme};
 
-/// What precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410 §7).
+/// Prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410 §7).
 const PKCS8_ED25519: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
@@ -28,10 +28,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The key of this secret.
+    /// Make the key of this secret.
     ///
     /// # Errors
-    /// The library refuses it, which it does not.
+    /// The library refuses the key; this is not expected.
     pub fn new(secret: &[u8; 32]) -> Result<Self> {
         let pkcs8 = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], secret].concat());
         let key = ring::sign::any_eddsa_type(&pkcs8).map_err(failed)?;
@@ -41,7 +41,7 @@ impl Identity {
         Ok(Self { provider, key: Arc::new(CertifiedKey::new(vec![public], key)) })
     }
 
-    /// TLS of the receiver.
+    /// Return the TLS settings of the receiver.
     ///
     /// # Errors
     /// As [`Identity::new`].
@@ -54,7 +54,7 @@ impl Identity {
         QuicServerConfig::try_from(config).map(Arc::new).map_err(failed)
     }
 
-    /// TLS of the sender.
+    /// Return the TLS settings of the sender.
     ///
     /// # Errors
     /// As [`Identity::new`].
@@ -74,7 +74,7 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::of("run-failed", "preparing TLS", error)
 }
 
-/// Accepts one public key.
+/// Verifier that accepts one public key.
 #[derive(Debug)]
 struct Expected {
     provider: Arc<CryptoProvider>,

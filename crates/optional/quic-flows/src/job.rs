@@ -1,4 +1,4 @@
-//! The program `ccgym-quic`: does what [`ccgym_net::quic`] describes.
+//! The program `ccgym-quic`: runs the jobs that [`ccgym_net::quic`] describes.
 
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use serde_json::{to_value, Value};
 
 use crate::{receiver, sender};
 
-/// Read a job from standard input, do it, and write its result on standard output. Errors go to standard error, as
-/// JSON. The exit status.
+/// Read a job from standard input, run it, and write its result to standard output. Errors go to standard error, as
+/// JSON. Return the exit status.
 #[must_use]
 pub fn run() -> i32 {
     carry_out().map_or_else(|error| report(&error, true), |()| 0)

@@ -1,12 +1,12 @@
-//! Flows of QUIC by [quinn](quinn_proto), a library that is not ours.
+//! Flows of QUIC by the external library [quinn](quinn_proto).
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`identity`] | the receiver's key, and TLS that accepts this key alone |
+//! | [`identity`] | key of the receiver, and TLS that accepts only this key |
 //! | [`peer`] | one end of a connection over a UDP socket |
-//! | [`library`] | the library's own congestion controllers by name, watched |
-//! | [`sender`], [`receiver`] | the ends of a flow `quic:NAME` |
-//! | [`job`] | the program `ccgym-quic`: a job from its standard input |
+//! | [`library`] | congestion controllers of the library by name, with counts |
+//! | [`sender`], [`receiver`] | ends of a flow `quic:NAME` |
+//! | [`job`] | program `ccgym-quic`: a job from its standard input |
 //!
 //! Start with [`sender`]. May import `ccgym-net` and what that may; only tests of `ccgym-quinn` import it. The native module
 //! does not contain it: `ccgym-net` starts the program.

@@ -1,4 +1,4 @@
-//! The library's own congestion controllers by name, and what can be seen of them from outside.
+//! Congestion controllers of the library by name, and their visible state.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use quinn_proto::congestion::{
 };
 use quinn_proto::RttEstimator;
 
-/// A factory of controllers, as a transport configuration takes it.
+/// Factory of controllers, as a transport configuration takes it.
 pub type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// Makes a factory.
+/// Function that makes a factory.
 pub type Make = fn() -> Factory;
 
-/// What a flow `quic:NAME` can ask for: name, name for people, factory. The library's own have their default settings.
-/// A controller of your own is one more line; nothing else has to know it (`docs/quic.md`).
+/// Controllers of flows `quic:NAME`: name, name for people, factory. The library's own have their default settings.
+/// To add a controller, add one line; no other code has a list of them (`docs/quic.md`).
 pub const CONTROLLERS: &[(&str, &str, Make)] = &[
     ("cubic", "Cubic", || Arc::new(CubicConfig::default())),
     ("bbr", "BBR", || Arc::new(BbrConfig::default())),
     ("reno", "Reno", || Arc::new(NewRenoConfig::default())),
 ];
 
-/// The controller called `name`.
+/// Make the factory of the controller called `name`.
 ///
 /// # Errors
-/// There is none of that name.
+/// No controller has this name.
 pub fn find(name: &str) -> Result<Factory> {
     let found = CONTROLLERS.iter().find(|(known, ..)| *known == name);
     found.map(|(.., make)| make()).ok_or_else(|| {
@@ -37,7 +37,7 @@ pub fn find(name: &str) -> Result<Factory> {
     })
 }
 
-/// What the connection told its controller. Bytes are those of datagrams.
+/// Counts of what the connection reported to its controller. Bytes are those of datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Packets acknowledged.
@@ -46,11 +46,11 @@ pub struct Counts {
     pub acked_bytes: u64,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Recovery periods that are over (RFC 9002 §7.3.2).
+    /// Completed recovery periods (RFC 9002 §7.3.2).
     pub recoveries: u64,
     /// Time spent in them.
     pub recovery_time: Duration,
-    /// Times that persistent congestion was established (RFC 9002 §7.6), where TCP would have had a timeout.
+    /// Times that persistent congestion was established (RFC 9002 §7.6); TCP would have had a timeout.
     pub persistent: u64,
     recovering_since: Option<Instant>,
 }
@@ -60,20 +60,20 @@ pub struct Counts {
 pub struct Watch(Arc<Mutex<Counts>>);
 
 impl Watch {
-    /// A factory whose controllers are watched.
+    /// Make a factory whose controllers are counted here.
     #[must_use]
     pub fn over(&self, factory: Factory) -> Factory {
         Arc::new(WatchedFactory { factory, watch: self.clone() })
     }
 
-    /// The counts now.
+    /// Return the current counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         *self.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        // Counts are never left half written.
+        // Counts are never partly written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

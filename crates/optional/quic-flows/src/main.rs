@@ -1,5 +1,5 @@
-//! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --help` says what it takes.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What it is asked by hand is for people.
+//! `ccgym-quic`: one end of a flow `quic:NAME`, started by a run with real packets. `ccgym-quic --help` has the usage.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Answers on the command line are for people.
 
 use ccgym_net::job::STATUS_ERROR;
 use ccgym_quic::library::CONTROLLERS;

@@ -1,7 +1,7 @@
-//! One end of a connection: the library's state machine over a UDP socket, in one thread.
+//! One end of a connection: quinn's state machine over a UDP socket, in one thread.
 //!
-//! Datagrams leave and arrive one by one, so that each is a packet of its own on the path. ECN is not used: datagrams
-//! leave unmarked, as those of the kernel's TCP do by default.
+//! Datagrams are sent and received one by one, so that each is one packet on the path. ECN is not used: datagrams leave
+//! unmarked, as those of the kernel's TCP do by default.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -22,19 +22,19 @@ use quinn_proto::{
 
 use crate::identity::Identity;
 
-/// Largest datagram.
+/// Max bytes of a datagram.
 const LARGEST: usize = 65_536;
-/// Datagrams taken before others leave.
+/// Max datagrams received before others are sent.
 const BATCH: usize = 64;
-/// The receiver lets this many bytes come: flow control never limits, only congestion control does.
+/// Receive window, bytes: so large that congestion control limits and flow control does not.
 const RECEIVE_WINDOW: u32 = 1 << 30;
-/// Name that the sender asks for; the key decides.
+/// Server name that the sender asks for; the key authenticates.
 const NAME: &str = "ccgym";
 
-/// How both ends carry packets of `packet_bytes` IP bytes.
+/// Make the transport settings of both ends for packets of `packet_bytes` IP bytes.
 ///
 /// # Errors
-/// QUIC has no such packets.
+/// QUIC has no packets of this size.
 pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
     let datagram = packet_bytes.saturating_sub(28);
     let fits = u16::try_from(datagram).ok().filter(|&datagram| (1200..=65_000).contains(&datagram));
@@ -44,23 +44,23 @@ pub fn transport(packet_bytes: u32) -> Result<TransportConfig> {
             .hint("leave out mss and header: packets then have 1500 bytes"));
     };
     let mut transport = TransportConfig::default();
-    // All packets have the size that the flow asks for, as those of other flows have, from the first on.
+    // All packets have the size that the flow asks for, from the first one on, as in other flows.
     transport.initial_mtu(datagram).min_mtu(datagram).mtu_discovery_config(None);
     transport.receive_window(VarInt::from_u32(RECEIVE_WINDOW)).stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW));
-    // A path may be silent for long; the run's end is the end.
+    // A path may carry nothing for a long time; the connection ends with the run.
     transport.max_idle_timeout(None);
     transport.enable_segmentation_offload(false);
     Ok(transport)
 }
 
-/// The state machine of one end, without socket and clock.
+/// State machine of one end, without socket and clock.
 pub struct Machine {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
 }
 
 impl Machine {
-    /// A receiver, which serves the first connection that comes.
+    /// Make a receiver, which accepts the first connection only.
     ///
     /// # Errors
     /// The library refuses the key.
@@ -71,10 +71,10 @@ impl Machine {
         Ok(Self { endpoint, connection: None })
     }
 
-    /// A sender, which connects at `now`.
+    /// Make a sender, which connects at `now`.
     ///
     /// # Errors
-    /// The address cannot be one of a receiver.
+    /// No receiver can have this address.
     pub fn connect(
         settings: EndpointConfig,
         receiver: SocketAddr,
@@ -91,17 +91,17 @@ impl Machine {
         Ok(Self { endpoint, connection: Some(connected) })
     }
 
-    /// The connection, once there is one.
+    /// Return the connection; `None` before it exists.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
 
-    /// When the next timer of the connection is due.
+    /// Return the time of the connection's next timer.
     pub fn next_timeout(&mut self) -> Option<Instant> {
         self.connection()?.poll_timeout()
     }
 
-    /// Take a datagram. What is to be sent in answer at once is in `out`.
+    /// Process a received datagram. The returned immediate answer is in `out`.
     pub fn handle(&mut self, now: Instant, data: &[u8], from: SocketAddr, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         match self.endpoint.handle(now, from, None, None, BytesMut::from(data), out)? {
@@ -118,14 +118,14 @@ impl Machine {
                     self.connection = Some(accepted);
                     None
                 }
-                // A stranger, or a damaged datagram.
+                // An unknown sender, or a damaged datagram.
                 Err(refused) => refused.response,
             },
             DatagramEvent::Response(answer) => Some(answer),
         }
     }
 
-    /// Let timers fire that are due.
+    /// Fire the timers that are due.
     pub fn fire(&mut self, now: Instant) {
         while self.next_timeout().is_some_and(|due| due <= now) {
             if let Some(connection) = self.connection() {
@@ -135,7 +135,7 @@ impl Machine {
         self.exchange();
     }
 
-    /// Pass on what connection and endpoint have to say to each other.
+    /// Exchange events between connection and endpoint.
     fn exchange(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// The next datagram that may leave now, which is in `out`.
+    /// Return the next datagram that may leave now; its bytes are in `out`.
     pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         let next = self.connection()?.poll_transmit(now, 1, out);
@@ -156,7 +156,7 @@ impl Machine {
     }
 }
 
-/// One end.
+/// One end of a connection.
 pub struct Peer {
     socket: UdpSocket,
     machine: Machine,
@@ -165,7 +165,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// This machine over this socket.
+    /// Run this machine over this socket.
     ///
     /// # Errors
     /// The socket does not work.
@@ -174,24 +174,24 @@ impl Peer {
         Ok(Self { socket, machine, inbox: vec![0; LARGEST], outbox: Vec::with_capacity(LARGEST) })
     }
 
-    /// The connection, once there is one.
+    /// Return the connection; `None` before it exists.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.machine.connection()
     }
 
-    /// What happened to the connection since the last call.
+    /// Return the next event of the connection.
     pub fn event(&mut self) -> Option<Event> {
         self.connection()?.poll()
     }
 
-    /// Take what has arrived, and let timers fire that are due.
+    /// Process the datagrams that have arrived, and fire the timers that are due.
     ///
     /// # Errors
     /// The socket fails.
     pub fn receive(&mut self) -> Result<()> {
-        // One time for all that waits, as quinn's own driver takes it: the library's BBR divides the bytes of each
-        // packet by the time since the packet before, and leaves out packets of one time. The microseconds that this
-        // loop takes for a packet would look like a link of gigabits.
+        // One time for all waiting datagrams, as in quinn's driver: the library's BBR divides the bytes of each packet
+        // by the time since the previous one, and ignores packets with equal times. The microseconds that this loop
+        // takes for a packet would look like a link of gigabits.
         let now = Instant::now();
         for _ in 0..BATCH {
             match self.socket.recv_from(&mut self.inbox) {
@@ -209,12 +209,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Send what may leave now.
+    /// Send all datagrams that may leave now.
     ///
     /// # Errors
     /// The socket fails.
     pub fn transmit(&mut self) -> Result<()> {
-        // As for what arrives: packets of a burst left at one time.
+        // One time for all packets of a burst, as in `receive`.
         let now = Instant::now();
         while let Some(next) = self.machine.transmit(now, &mut self.outbox) {
             self.send(&next)?;
@@ -228,7 +228,7 @@ impl Peer {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.poll(PollFlags::POLLOUT, Duration::MAX)?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // That is a loss like any other.
+                // Counts as a loss on the path.
                 Err(error) if is_refusal(&error) || error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
                     return Ok(())
                 }
@@ -237,10 +237,10 @@ impl Peer {
         }
     }
 
-    /// Wait for a datagram, a timer of the connection, or until `longest` has passed.
+    /// Wait for a datagram or a timer of the connection, max `longest`.
     ///
     /// # Errors
-    /// The system refuses to wait.
+    /// The wait fails.
     pub fn wait(&mut self, longest: Duration) -> Result<()> {
         let until = self
             .machine
@@ -257,7 +257,7 @@ impl Peer {
         }
     }
 
-    /// Close the connection; nothing is sent after that.
+    /// Close the connection. Later, nothing is sent.
     ///
     /// # Errors
     /// The socket fails.

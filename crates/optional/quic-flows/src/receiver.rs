@@ -1,4 +1,4 @@
-//! The receiving end of a flow: takes one connection, discards what comes, and counts it.
+//! Receiving end of a flow: accepts one connection, discards its data, and counts it.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +14,16 @@ use quinn_proto::{Connection, Dir, EndpointConfig, Event, StreamEvent, StreamId}
 use crate::identity::Identity;
 use crate::peer::{transport, Machine, Peer};
 
-/// `halt` is looked at this often.
+/// Interval at which `halt` is checked.
 const HALT_CHECK: Duration = Duration::from_millis(20);
 
-/// Serve one connection until it ends, or until the run does; `ready` is called once the socket listens.
+/// Serve one connection until it or the run ends; call `ready` once the socket listens.
 ///
-/// Payload counts when it has arrived, in whatever order, once. Packets and their bytes count with all copies, those of
-/// the handshake too.
+/// Payload counts once, when it arrives, in any order. Packets and their bytes count with all copies, including those
+/// of the handshake.
 ///
 /// # Errors
-/// The socket does not work. A missing connection and one that the sender ends are not errors.
+/// The socket does not work. A missing connection or one that the sender ends is not an error.
 pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Result<ReceiverResult> {
     let ends = &job.ends;
     let socket = UdpSocket::bind(ends.receiver).context(|| format!("listening at {}", ends.receiver))?;
@@ -68,16 +68,16 @@ pub fn run(job: &QuicReceiverJob, halt: &AtomicBool, ready: impl FnOnce()) -> Re
     Ok(result)
 }
 
-/// Take what a stream has; how many bytes that were.
+/// Read the available bytes of a stream; return their number.
 fn read(connection: &mut Connection, stream: StreamId) -> u64 {
     let mut stream = connection.recv_stream(stream);
-    // A stream that has ended has no more.
+    // A stream that has ended has no more bytes.
     let Ok(mut chunks) = stream.read(false) else { return 0 };
     let mut bytes = 0;
     while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
         bytes += chunk.bytes.len() as u64;
     }
-    // What it makes the connection send leaves with the next turn.
+    // The next round of the loop sends the frames that this produces.
     let _ = chunks.finalize();
     bytes
 }

@@ -1,4 +1,4 @@
-//! The sending end of a flow: connects when the flow starts, writes as its application says, and samples the connection.
+//! Sending end of a flow: connects when the flow starts, writes as its application does, and samples the connection.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +18,22 @@ use crate::identity::Identity;
 use crate::library::{find, Watch};
 use crate::peer::{transport, Machine, Peer};
 
-/// How long the handshake may take.
+/// Max time for the handshake.
 const CONNECT_TIMEOUT: TimeSpan = TimeSpan::from_millis(10_000);
-/// `halt` is looked at this often.
+/// Interval at which `halt` is checked.
 const HALT_CHECK: TimeSpan = TimeSpan::from_millis(50);
 /// Max bytes that wait in the connection beyond its window: an application that stops has not written seconds ahead.
 const MAX_UNSENT: u64 = 128 << 10;
-/// Handed to the connection at a time.
+/// Max bytes passed to the connection at a time.
 const CHUNK: usize = 64 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
-/// Run a flow; `ready` is called once it could connect. It ends at its stop, or when `halt` is set.
+/// Run a flow; call `ready` before it connects. It ends at its stop, or when `halt` is set.
 ///
-/// A flow that got no connection until its stop has sent nothing, which is not an error.
+/// A flow without a connection until its stop has sent nothing, which is not an error.
 ///
 /// # Errors
-/// The library has no such congestion controller; no connection within ten seconds; a connection that breaks.
+/// The library has no such congestion controller; no connection within ten seconds; a connection that fails.
 pub fn run(job: &QuicSenderJob, halt: &AtomicBool, ready: impl FnOnce()) -> Result<SenderResult> {
     let ends = &job.ends;
     let watch = Watch::default();
@@ -61,7 +61,7 @@ fn name(job: &QuicSenderJob) -> String {
     format!("flow {} (quic:{})", job.ends.flow, job.algorithm)
 }
 
-/// A flow at work.
+/// Running flow.
 struct Flow<'a> {
     job: &'a QuicSenderJob,
     halt: &'a AtomicBool,
@@ -99,7 +99,7 @@ impl<'a> Flow<'a> {
         self.halt.load(Ordering::Relaxed) || self.now() >= self.job.stop
     }
 
-    /// How long to wait at most for something to do at `at`.
+    /// Return the time to wait for something to do at `at`, bounded so that `halt` is checked.
     fn until(&self, at: Timestamp) -> Duration {
         // The clock reads zero until it starts.
         let left = self.job.ends.clock.until(at).unwrap_or(HALT_CHECK);
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
             .hint("does the path lose everything?")
     }
 
-    /// Hand over what the application wants to send, as far as there is room.
+    /// Pass on the bytes that the application wants to send, while there is room.
     fn write(&mut self, connection: &mut Connection) {
         let Some(stream) = self.stream.filter(|_| !self.closed) else { return };
         connection.set_send_window(connection.stats().path.cwnd.saturating_add(MAX_UNSENT));
@@ -158,7 +158,7 @@ impl<'a> Flow<'a> {
             let bytes = self.source.wants().min(CHUNK as u64) as usize;
             match connection.send_stream(stream).write_chunks(&mut [Bytes::from_static(&ZEROS[..bytes])]) {
                 Ok(written) => self.source.wrote(written.bytes as u64),
-                // There is no room: an acknowledgement makes some.
+                // The buffer is full: an ACK makes room.
                 Err(_) => return,
             }
         }
@@ -171,7 +171,7 @@ impl<'a> Flow<'a> {
         u64::from(overhead(&(*self.job.ends.receiver.ip()).into()))
     }
 
-    /// Wire bytes that these bytes of full datagrams are.
+    /// Return the wire bytes of these bytes of full datagrams.
     fn wire(&self, datagrams: u64) -> u64 {
         let packet = u64::from(self.job.ends.packet_bytes);
         (u128::from(datagrams) * u128::from(packet) / u128::from(packet - self.header())) as u64
@@ -197,7 +197,7 @@ impl<'a> Flow<'a> {
             series.cwnd_bytes.push(cwnd);
             series.in_flight_bytes.push(in_flight);
             series.srtt_ns.push(srtt);
-            // The library's pacer allows 5/4 of a window per round trip (RFC 9002 §7.7).
+            // The library's pacer allows 5/4 of a window per RTT (RFC 9002 §7.7).
             let pacing = if srtt == 0 { 0 } else { u128::from(cwnd) * 10 * 1_000_000_000 / u128::from(srtt) };
             series.pacing_bps.push(pacing as u64);
             series.sent_bytes.push(sent);
@@ -216,7 +216,7 @@ impl<'a> Flow<'a> {
             acked_packets: counts.acked_packets,
             acked_bytes: self.acked_bytes(),
             lost_packets: path.lost_packets,
-            // The library tells of no loss that proved wrong, and sends the data of each lost packet again.
+            // The library reports no spurious losses, and retransmits the data of each lost packet.
             spurious_losses: 0,
             retransmissions: path.lost_packets,
             rtos: counts.persistent,

@@ -22,7 +22,7 @@ fn program() -> &'static Path {
 }
 
 #[test]
-fn what_it_is_asked_by_hand_is_answered_without_a_job() {
+fn help_and_lists_need_no_job() {
     let ask = |arguments: &[&str]| {
         let answer = Command::new(program()).args(arguments).stdin(Stdio::null()).output().unwrap();
         (answer.status.code(), String::from_utf8(answer.stdout).unwrap(), answer.stderr.len())
@@ -40,7 +40,7 @@ fn what_it_is_asked_by_hand_is_answered_without_a_job() {
 }
 
 fn job(algorithm: &str, source: SourceSpec, stop_ms: u64) -> QuicSenderJob {
-    // A port that was free a moment ago.
+    // This port was free a moment ago.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ends = Ends {
         flow: 2,
@@ -62,7 +62,7 @@ fn job(algorithm: &str, source: SourceSpec, stop_ms: u64) -> QuicSenderJob {
     }
 }
 
-/// Both ends of a flow; `change` is what the receiver has otherwise.
+/// Run both ends of a flow; `change` modifies the receiver's settings.
 fn run(job: QuicSenderJob, change: impl FnOnce(&mut Ends)) -> (Result<SenderResult>, Result<ReceiverResult>) {
     let mut ends = job.ends.clone();
     change(&mut ends);
@@ -102,7 +102,7 @@ fn each_controller_carries_an_application_of_fixed_rate() {
 }
 
 #[test]
-fn a_finite_transfer_arrives_once_and_says_when() {
+fn a_finite_transfer_arrives_once_and_reports_its_end() {
     let (sent, received) = run(job("cubic", SourceSpec::Bytes { bytes: 3_000_000 }, 3000), |_| {});
     let (sent, received) = (sent.unwrap(), received.unwrap());
     assert_eq!(received.received.unique_bytes, 3_000_000);
@@ -117,7 +117,7 @@ fn a_receiver_with_another_key_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_explained() {
+fn impossible_jobs_are_explained() {
     let error = run(job("vegas", SourceSpec::Greedy, 100), |_| {}).0.unwrap_err();
     assert_eq!(error.code, "unknown-choice", "{error}");
     let mut small = job("cubic", SourceSpec::Greedy, 100);
@@ -127,7 +127,7 @@ fn what_cannot_be_is_explained() {
 }
 
 #[test]
-fn silence_is_not_an_error_and_halting_ends_a_flow() {
+fn no_answer_is_not_an_error_and_halting_ends_a_flow() {
     let halt = AtomicBool::new(false);
     let silent = QuicJob::Sender(job("bbr", SourceSpec::Greedy, 300));
     let sent: SenderResult = carry_out(program(), &silent, &halt, || {}).unwrap();

@@ -1,4 +1,4 @@
-//! Sends a file by QUIC over loopback under a scheme or a trained policy, and says how fast that was:
+//! Send a file by QUIC over loopback with a scheme or a trained policy, and print the speed:
 //!
 //!     cargo run -p ccgym-quinn --release --example send_file -- FILE copa
 //!     cargo run -p ccgym-quinn --release --example send_file -- FILE agents/eagle
@@ -50,7 +50,7 @@ struct Transfer {
     seconds: f64,
 }
 
-/// The scheme of this name, or the policy of this folder.
+/// Make the scheme of this name, or the policy of this folder.
 fn controller(scheme: &str) -> Result<SchemeFactory> {
     let folder = Path::new(scheme);
     let made = if folder.is_dir() { SchemeFactory::policy(folder) } else { SchemeFactory::new(scheme, &Map::new()) };
@@ -59,7 +59,7 @@ fn controller(scheme: &str) -> Result<SchemeFactory> {
 
 async fn transfer(file: PathBuf, scheme: &str) -> Result<Transfer> {
     let mut transport = TransportConfig::default();
-    // All that makes this different from other programs that use quinn.
+    // The only difference from other programs that use quinn.
     transport.congestion_controller_factory(Arc::new(controller(scheme)?));
 
     let identity = Identity::new(&[1; 32])?;
@@ -80,14 +80,14 @@ async fn send(config: ClientConfig, address: SocketAddr, file: PathBuf) -> Resul
     let mut stream = connection.open_uni().await?;
     tokio::io::copy(&mut File::open(file).await?, &mut stream).await?;
     stream.finish()?;
-    // All of it is acknowledged.
+    // Wait until all data is acknowledged.
     stream.stopped().await?;
     connection.close(0u32.into(), b"done");
     client.wait_idle().await;
     Ok(())
 }
 
-/// How many bytes the first connection sends.
+/// Return the bytes that the first connection sends.
 async fn receive(server: Endpoint) -> Result<usize> {
     let connection = server.accept().await.ok_or("the endpoint was closed")?.await?;
     let mut stream = connection.accept_uni().await?;

@@ -1,5 +1,5 @@
-//! Packets that have left and are not settled. The library gives its controllers no packet numbers: a packet is found
-//! again by when it left, and its number here counts those that did.
+//! Packets sent and neither acknowledged nor lost. The library gives its controllers no packet numbers: a packet is
+//! identified by its send time, and its number here counts departures.
 
 use std::collections::VecDeque;
 
@@ -7,49 +7,49 @@ use ccgym_core::congestion_control::LostPacket;
 use ccgym_core::rate_sampler::SendStamp;
 use ccgym_core::{PacketNumber, Timestamp};
 
-/// A packet that left.
+/// Packet that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
     pub number: PacketNumber,
     pub sent: Timestamp,
     pub bytes: u64,
-    /// Bytes in flight just after it left.
+    /// Bytes in flight just after it was sent.
     pub in_flight: u64,
-    /// The delivery state then.
+    /// Delivery state at that time.
     pub stamp: SendStamp,
     pub app_limited: bool,
 }
 
-/// Those not settled, in the order in which they left.
+/// Packets in flight, in the order of sending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departures {
     queue: VecDeque<Departure>,
     bytes: u64,
     next: PacketNumber,
-    /// Packets that turned out to be of no concern: the library tells of those without data too when they leave, but
-    /// neither acknowledges nor loses them. They have no number.
+    /// Packets to ignore: the library reports packets without data when they leave, but neither acknowledges nor loses
+    /// them. They have no number.
     forgotten: u64,
 }
 
 impl Departures {
-    /// The number that the next one gets.
+    /// Return the number of the next packet.
     pub fn next(&self) -> PacketNumber {
         self.next - self.forgotten
     }
 
-    /// The number of `departure` as the scheme knows it.
+    /// Return the number of `departure` as the scheme knows it.
     pub fn number(&self, departure: &Departure) -> PacketNumber {
         departure.number.saturating_sub(self.forgotten)
     }
 
-    /// A packet leaves. `departure.number` is filled in.
+    /// Add a packet. `departure.number` is filled in.
     pub fn push(&mut self, departure: Departure) {
         self.bytes += departure.bytes;
         self.queue.push_back(Departure { number: self.next, ..departure });
         self.next += 1;
     }
 
-    /// The first of those that left at `sent` is acknowledged.
+    /// Remove and return the first packet that was sent at `sent`, which is acknowledged.
     pub fn take_acked(&mut self, sent: Timestamp) -> Option<Departure> {
         let place = self.queue.partition_point(|one| one.sent < sent);
         if self.queue.get(place)?.sent != sent {
@@ -60,8 +60,8 @@ impl Departures {
         Some(taken)
     }
 
-    /// `bytes` are lost, of packets that left until `last`. Whatever left before that one and is not acknowledged is
-    /// lost with it: both thresholds of RFC 9002 §6.1 are met by all older packets.
+    /// Remove `bytes` of lost packets, sent until `last`. All older packets without ACK are lost with the last one:
+    /// they meet both thresholds of RFC 9002 §6.1, too.
     pub fn take_lost(&mut self, last: Timestamp, bytes: u64, lost: &mut Vec<LostPacket>) {
         let mut left = bytes;
         while let Some(&first) = self.queue.front() {
@@ -81,8 +81,8 @@ impl Departures {
         }
     }
 
-    /// After an acknowledgement of `newest` the library has `in_flight` bytes in flight: what is more here was without
-    /// data, or was dropped with its keys at the end of the handshake.
+    /// Remove surplus packets. After an ACK of `newest`, the library has `in_flight` bytes in flight: packets beyond
+    /// that had no data, or were dropped with their keys at the end of the handshake.
     pub fn reconcile(&mut self, newest: PacketNumber, in_flight: u64) {
         let mut surplus = self.bytes.saturating_sub(in_flight);
         if surplus == 0 {
@@ -98,8 +98,8 @@ impl Departures {
         self.bytes -= before.1 - surplus;
     }
 
-    /// The library never has more than `most` bytes in flight: what is older was without data. How many bytes that
-    /// were.
+    /// Remove the oldest packets beyond `most` bytes in flight, the max of the library: they had no data. Return the
+    /// removed bytes.
     pub fn bound(&mut self, most: u64) -> u64 {
         let before = self.bytes;
         while self.bytes > most && self.queue.len() > 1 {
@@ -124,7 +124,7 @@ mod tests {
         Timestamp::from_millis(ms)
     }
 
-    /// Packets of these sizes, one each millisecond from zero on.
+    /// Make packets of these sizes, one per millisecond from zero on.
     fn departures(sizes: &[u64]) -> Departures {
         let mut all = Departures::default();
         for (&bytes, ms) in sizes.iter().zip(0..) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn found_again_by_when_they_left() {
+    fn packets_are_found_by_send_time() {
         let mut all = departures(&[1000, 1000, 1000]);
         assert_eq!(all.take_acked(at(1)).unwrap().number, 1);
         assert!(all.take_acked(at(1)).is_none() && all.take_acked(at(7)).is_none());
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn all_older_ones_are_lost_and_those_without_data_have_no_number() {
+    fn older_packets_are_lost_and_those_without_data_have_no_number() {
         let mut all = departures(&[1000, 1000, 40, 1000]);
         let mut lost = Vec::new();
         all.take_lost(at(2), 2000, &mut lost);
         let told: Vec<_> = lost.iter().map(|one| (one.number, one.bytes, one.sent)).collect();
         assert_eq!(told, [(0, 1000, at(0)), (1, 1000, at(1))]);
-        // One without data in between: the sum is right, not the sizes.
+        // A packet without data is in between: the sum is right, the sizes are not.
         let mut lost = Vec::new();
         all.take_lost(at(3), 1000, &mut lost);
         assert_eq!(lost.iter().map(|one| one.bytes).collect::<Vec<_>>(), [40, 960]);

@@ -1,4 +1,4 @@
-//! What a scheme expects of its transport, made from what the library tells its controllers.
+//! Transport of a scheme, driven by the calls that the library makes to a controller.
 
 use ccgym_core::congestion_control::{Capabilities, IntervalEnd, LostPacket};
 use ccgym_core::rate_sampler::{RateSample, RateSampler};
@@ -9,23 +9,23 @@ use ccgym_core::{
 
 use super::departures::{Departure, Departures};
 
-/// Expiries of a scheme's timer that one call makes up for.
+/// Max expiries of a scheme's timer that one call makes up for.
 const MAX_EXPIRIES: usize = 64;
-/// Packets above the window that count as possibly in flight: probes ignore it.
+/// Packets above the window that may be in flight: probes ignore the window.
 const PROBES: u64 = 16;
 
-/// What one acknowledgement, or the loss timer, has revealed so far.
+/// Result so far of one ACK or one expiry of the loss timer.
 #[derive(Clone, Debug, Default)]
 struct Batch {
     now: Timestamp,
-    /// Whether the acknowledgement is complete; losses and marks may follow.
+    /// True if the ACK is complete; losses and marks may follow.
     complete: bool,
     acked_packets: u64,
     acked_bytes: u64,
     newest: Option<Departure>,
     lost: Vec<LostPacket>,
     lost_bytes: u64,
-    /// When the last packet left that was lost or marked.
+    /// Send time of the last packet that was lost or marked.
     congested: Option<Timestamp>,
     marks: u64,
     persistent: bool,
@@ -33,7 +33,7 @@ struct Batch {
     prior_in_flight: u64,
 }
 
-/// A scheme and the transport's share of its state.
+/// Scheme and the transport's state for it.
 #[derive(Clone)]
 pub(super) struct Host {
     scheme: Box<dyn CongestionControl>,
@@ -41,7 +41,7 @@ pub(super) struct Host {
     control: Control,
     window: u64,
     max_window: u64,
-    /// Bytes of a full packet now.
+    /// Current size of a full packet, bytes.
     mtu: u64,
     departures: Departures,
     in_flight: u64,
@@ -49,7 +49,7 @@ pub(super) struct Host {
     largest_acked: Option<u64>,
     sampler: RateSampler,
     rtt: RttEstimator,
-    /// When the latest recovery period began (RFC 9002 §7.3.2), and whether it lasts.
+    /// Start of the latest recovery period (RFC 9002 §7.3.2).
     recovery_start: Option<Timestamp>,
     in_recovery: bool,
     batch: Option<Batch>,
@@ -91,7 +91,7 @@ impl Host {
         host
     }
 
-    /// The window that the library is given. It stops short of one that a packet would fill exactly, unlike schemes.
+    /// Return the window for the library: one byte more than the scheme's, since the library never fills it exactly.
     pub fn window(&mut self) -> u64 {
         self.conclude();
         self.window.saturating_add(1)
@@ -110,7 +110,7 @@ impl Host {
         self.adopt();
     }
 
-    /// Datagrams of `bytes` altogether left.
+    /// Process the departure of datagrams with `bytes` in total.
     pub fn on_sent(&mut self, now: Timestamp, bytes: u64) {
         self.conclude();
         self.serve(now);
@@ -134,7 +134,7 @@ impl Host {
         self.in_flight = self.in_flight.saturating_sub(without_data);
     }
 
-    /// A packet of the acknowledgement that is being read.
+    /// Process one packet of the current ACK.
     pub fn on_acked(&mut self, now: Timestamp, sent: Timestamp, bytes: u64, app_limited: bool) {
         if self.batch.as_ref().is_some_and(|batch| batch.complete) {
             self.conclude();
@@ -149,7 +149,7 @@ impl Host {
         }
     }
 
-    /// The acknowledgement has been read; `in_flight` bytes remain.
+    /// Process the end of the ACK; `in_flight` bytes remain.
     pub fn on_end_acks(&mut self, now: Timestamp, in_flight: u64, app_limited: bool) {
         let batch = self.batch_at(now);
         batch.complete = true;
@@ -160,12 +160,12 @@ impl Host {
         self.in_flight = in_flight;
     }
 
-    /// `bytes` were lost, the last of those packets left at `sent`; no bytes: packets were marked.
+    /// Process a loss of `bytes`; the last of these packets was sent at `sent`. Zero bytes: packets were marked.
     pub fn on_congestion(&mut self, now: Timestamp, sent: Timestamp, persistent: bool, bytes: u64) {
         let mut lost = Vec::new();
         self.departures.take_lost(sent, bytes, &mut lost);
         if lost.is_empty() && bytes > 0 {
-            // Lost all the same, of packets that are not known here.
+            // These lost bytes belong to packets that are not known here.
             let (number, in_flight_at_send) = (self.departures.next().saturating_sub(1), self.in_flight);
             lost.push(LostPacket { number, bytes, sent, in_flight_at_send });
         }
@@ -179,7 +179,7 @@ impl Host {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
-    /// What is revealed at `now`, after whatever was before.
+    /// Return the batch of `now`; conclude an earlier one.
     fn batch_at(&mut self, now: Timestamp) -> &mut Batch {
         if self.batch.as_ref().is_some_and(|batch| batch.now != now) {
             self.conclude();
@@ -188,7 +188,7 @@ impl Host {
         self.batch.get_or_insert_with(|| Batch { now, prior_in_flight, ..Batch::default() })
     }
 
-    /// Tell the scheme what was revealed, all of it at once.
+    /// Pass the whole batch to the scheme.
     fn conclude(&mut self) {
         let Some(batch) = self.batch.take() else { return };
         let now = batch.now;
@@ -215,7 +215,7 @@ impl Host {
         if self.by_intervals {
             self.watch(&batch, rtt_sample, rate_sample.as_ref());
         }
-        // A scheme hears of losses first.
+        // A scheme gets losses first.
         let Batch { prior_in_flight, ref lost, persistent: timeout, .. } = batch;
         if timeout {
             self.scheme.on_timeout(&TimeoutEvent { now, count: 1, lost, prior_in_flight, rtt: &self.rtt });
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// One reduction for each recovery period: whether one begins.
+    /// Return true if a recovery period starts: each has one reduction.
     fn enter_or_leave_recovery(&mut self, batch: &Batch) -> bool {
         let after_start = |sent| self.recovery_start.is_none_or(|start| sent > start);
         if batch.congested.is_some_and(after_start) {
@@ -271,14 +271,14 @@ impl Host {
         false
     }
 
-    /// Count for the running interval.
+    /// Count the batch in the current interval.
     fn watch(&mut self, batch: &Batch, rtt_sample: Option<TimeSpan>, rate_sample: Option<&RateSample>) {
         self.monitor.on_acked(batch.acked_packets, batch.acked_bytes);
         self.monitor.on_lost(batch.lost.len() as u64, batch.lost_bytes);
         self.monitor.ce_packets += batch.marks;
         self.monitor.timeouts += u64::from(batch.persistent);
         let (Some(rtt), Some(newest)) = (rtt_sample, &batch.newest) else { return };
-        // The receiver's clock is not told: the one-way delay is the round trip.
+        // The receiver's clock is not known: the RTT replaces the one-way delay.
         self.monitor.on_sample(batch.now, newest.sent, batch.now);
         if let Some(sample) = rate_sample {
             let since = (self.departures.next() - self.departures.number(newest)) * self.mtu;
@@ -286,8 +286,7 @@ impl Host {
         }
     }
 
-    /// Call the scheme's timers that have expired. quinn gives its controllers no timer of their own, so these run at
-    /// its next call.
+    /// Fire the scheme's timers that have expired. quinn gives its controllers no timers; these fire at its next call.
     fn serve(&mut self, now: Timestamp) {
         for _ in 0..MAX_EXPIRIES {
             if !self.capabilities.timers || self.scheme.next_timer() > now {
@@ -310,13 +309,13 @@ impl Host {
         self.adopt();
     }
 
-    /// Read the scheme's decision.
+    /// Apply the scheme's decision.
     fn adopt(&mut self) {
         self.control = self.scheme.control();
         self.interval_end =
             self.scheme.interval_driven().map_or_else(IntervalEnd::default, |agent| agent.interval_end());
         let Control { cwnd, pacing_rate, .. } = self.control;
-        // Paced by the rate and not by the window, so much is in flight.
+        // With pacing by the rate and not by the window, this much is in flight.
         let by_rate = (pacing_rate != Rate::ZERO).then(|| pacing_rate.bytes_in(self.rtt.smoothed()));
         self.window = by_rate.map_or(cwnd, |bytes| bytes.min(cwnd)).max(2 * self.mtu);
         self.max_window = self.max_window.max(self.window);

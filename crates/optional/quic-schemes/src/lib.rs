@@ -1,4 +1,4 @@
-//! Our schemes and trained policies as congestion controllers of quinn.
+//! Congestion controllers of quinn that run our schemes and trained policies.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -11,17 +11,17 @@
 //! # }
 //! ```
 //!
-//! The library asks a controller for a window alone, and paces by that itself. `docs/quic.md` says what this means for
-//! schemes, and which of them are offered.
+//! The library reads only a window from a controller, and paces by it. `docs/quic.md` describes the consequences for
+//! schemes, and lists the schemes on offer.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `offer` | whether the library can run a scheme, and how |
-//! | `host` | a scheme inside a controller |
-//! | `departures` | the packets in flight, of which the library tells only bytes |
+//! | `offer` | check that the library can run a scheme |
+//! | `host` | scheme inside a controller |
+//! | `departures` | packets in flight, of which the library reports only bytes |
 //!
-//! Start with [`SchemeFactory`]. May import `ccgym-schemes`, `ccgym-net` for its error and to load policies, and what these may; no crate imports
-//! it.
+//! Start with [`SchemeFactory`]. May import `ccgym-schemes`, `ccgym-net` for its error and to load policies, and what
+//! these may; no crate imports it.
 #![cfg(target_os = "linux")]
 
 mod departures;
@@ -47,27 +47,27 @@ use host::Host;
 
 pub use offer::{offer, Offer, Refusal};
 
-/// Makes a controller for each connection, all of one scheme.
+/// Factory of controllers, one for each connection, all of one scheme.
 pub struct SchemeFactory {
     scheme: Box<dyn CongestionControl>,
-    /// In packets.
+    /// Initial cwnd, packets.
     initial_window: u64,
     connections: AtomicU32,
 }
 
 impl SchemeFactory {
-    /// The scheme called `name`. Parameters left out take their defaults.
+    /// Make a factory of the scheme called `name`. Missing parameters have their defaults.
     ///
     /// # Errors
-    /// There is no such scheme, a parameter is wrong, or the library cannot run it.
+    /// The scheme is unknown, a parameter is wrong, or the library cannot run the scheme.
     pub fn new(name: &str, params: &Map<String, Value>) -> Result<Self> {
         Self::with(name, params, &Resources::default())
     }
 
-    /// The policy that `folder` holds, in `policy.onnx` and `card.json`.
+    /// Make a factory of the policy in `folder`: `policy.onnx` and `card.json`.
     ///
     /// # Errors
-    /// The folder holds no policy.
+    /// The folder has no policy.
     pub fn policy(folder: &Path) -> Result<Self> {
         let name = folder.display().to_string();
         let files = PolicyFiles { onnx: folder.join("policy.onnx"), card: folder.join("card.json") };
@@ -75,7 +75,7 @@ impl SchemeFactory {
         Self::with("learned", &Map::from_iter([("policy".to_owned(), Value::from(name))]), &resources)
     }
 
-    /// As [`SchemeFactory::new`], with what the host has loaded.
+    /// Make a factory as [`SchemeFactory::new`] does, with resources that the host has loaded.
     ///
     /// # Errors
     /// As [`SchemeFactory::new`].
@@ -109,10 +109,10 @@ impl ControllerFactory for SchemeFactory {
     }
 }
 
-/// A scheme as the controller of one connection.
+/// Scheme as the controller of one connection.
 ///
-/// The library tells of an acknowledgement, then of the losses that it revealed, and a scheme hears of both at once.
-/// All has been told when the window is asked for, which is why that call changes the state.
+/// The library reports an ACK, then the losses that it revealed; a scheme gets both at once. When the library asks for
+/// the window, the reports are complete; therefore that call changes the state.
 struct SchemeController {
     origin: Instant,
     host: Mutex<Host>,

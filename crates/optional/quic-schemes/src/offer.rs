@@ -1,24 +1,24 @@
-//! Which schemes the library can run.
+//! Check that the library can run a scheme.
 
 use std::fmt;
 
 use ccgym_core::CongestionControl;
 
-/// How a scheme is run.
+/// Quantity by which a scheme is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer {
-    /// By its window, which is all that the library asks for.
+    /// Its window, the only quantity that the library reads.
     Window,
-    /// By the window that its rate fills in a round trip, or by its own where that is smaller.
+    /// The window that its rate fills in one RTT, or its own window if that is smaller.
     Rate,
 }
 
-/// Why a scheme is not offered.
+/// Reason why a scheme is not offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// What the scheme needs.
+    /// Need of the scheme.
     pub needs: &'static str,
-    /// What the library has instead.
+    /// Replacement in the library.
     pub has: &'static str,
 }
 
@@ -28,10 +28,10 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// How `scheme` is run, or why it is not.
+/// Choose the quantity by which `scheme` is run.
 ///
 /// # Errors
-/// It needs what quinn does not tell a controller or do for it.
+/// It needs something that quinn does not report to a controller or do for it.
 pub fn offer(scheme: &mut dyn CongestionControl) -> Result<Offer, Refusal> {
     let needs = scheme.capabilities();
     let marks = "ECT(0) on all packets, and whether any was marked";

@@ -5,7 +5,7 @@ use super::*;
 
 const MTU: u64 = 1000;
 
-/// What a scheme was told.
+/// Call to a scheme.
 #[derive(Clone, PartialEq, Debug)]
 enum Told {
     Ack {
@@ -33,7 +33,7 @@ enum Told {
     Idle,
 }
 
-/// A scheme that writes down what it is told.
+/// Scheme that records its calls.
 #[derive(Clone)]
 struct Listener {
     told: Arc<Mutex<Vec<Told>>>,
@@ -67,7 +67,7 @@ impl Listener {
         Host::new(Box::new(self.clone()), context)
     }
 
-    /// What it was told since the last call.
+    /// Return the calls since the last one of this function.
     fn told(&self) -> Vec<Told> {
         std::mem::take(&mut self.told.lock().unwrap())
     }
@@ -145,12 +145,12 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
 }
 
-/// One packet leaves each millisecond from the first time on.
+/// Send one packet per millisecond at these times, ms.
 fn send(host: &mut Host, times: std::ops::Range<u64>) {
     times.for_each(|ms| host.on_sent(at(ms), MTU));
 }
 
-/// An acknowledgement comes at `now` of the packet that left at `sent`, ms; so many bytes remain in flight.
+/// Receive at `now` an ACK of the packet that was sent at `sent`, ms; `left` bytes remain in flight.
 fn receive(host: &mut Host, now: u64, sent: u64, left: u64) {
     host.on_acked(at(now), at(sent), MTU, false);
     host.on_end_acks(at(now), left, false);
@@ -172,11 +172,11 @@ fn an_acknowledgement_and_its_losses_are_one_event_and_a_period_has_one_reductio
     assert_eq!(scheme.told(), [], "more may follow until the window is asked for");
     host.window();
     assert_eq!(scheme.told(), [ack(2, &[0, 1], (true, true), Some(46), 4)]);
-    // The third is found lost by the timer; it left before the period began.
+    // The timer finds the third loss; that packet was sent before the period started.
     host.on_congestion(at(60), at(2), false, MTU);
     host.window();
     assert_eq!(scheme.told(), [ack(0, &[2], (false, true), None, 4)]);
-    // A packet that left since then ends the period. Two acknowledgements that arrive at once are two events.
+    // An ACK of a packet sent since then ends the period. Two ACKs that arrive at once are two events.
     send(&mut host, 61..63);
     for (ms, left) in [(61, 4), (62, 3)] {
         receive(&mut host, 110, ms, left * MTU);
@@ -186,7 +186,7 @@ fn an_acknowledgement_and_its_losses_are_one_event_and_a_period_has_one_reductio
 }
 
 #[test]
-fn marks_are_told_once_per_period_as_losses_are() {
+fn marks_are_reported_once_per_period_like_losses() {
     let scheme = Listener::new();
     let mut host = scheme.host();
     send(&mut host, 0..4);
@@ -221,11 +221,11 @@ fn persistent_congestion_is_a_timeout() {
 }
 
 #[test]
-fn a_rate_becomes_what_it_fills_in_a_round_trip() {
+fn a_rate_becomes_a_window_of_one_rtt() {
     let mut scheme = Listener::new();
     scheme.control = Control { cwnd: 100 * MTU, pacing_rate: Rate::from_mbps(8.0) };
     let mut host = scheme.host();
-    // Before the first sample the round trip is taken to be 333 ms.
+    // Before the first sample the RTT is assumed to be 333 ms.
     assert_eq!(host.window(), 100 * MTU + 1);
     send(&mut host, 0..1);
     receive(&mut host, 50, 0, 0);
@@ -260,13 +260,13 @@ fn timers_wait_for_the_next_call() {
 }
 
 #[test]
-fn intervals_count_what_happened_and_end_with_the_next_call() {
+fn intervals_count_events_and_end_with_the_next_call() {
     let mut scheme = Listener::new();
     scheme.interval = Some(TimeSpan::from_millis(10));
     let mut host = scheme.host();
     send(&mut host, 0..12);
     assert_eq!(scheme.told(), [Told::Interval { ms: (0, 10), sent: 10, acked: 0, lost: 0, samples: 0 }]);
-    // What arrives when an interval ends belongs to the next one.
+    // An ACK that arrives at the end of an interval belongs to the next one.
     receive(&mut host, 22, 4, 11 * MTU);
     host.on_congestion(at(22), at(1), false, 2 * MTU);
     host.window();
@@ -288,7 +288,7 @@ fn packets_without_data_leave_no_gap() {
         host.window();
         assert_eq!(scheme.told(), [ack(1, &[], (false, false), Some(50), largest)]);
     }
-    // One that only acknowledges what it receives holds no more than a window of them.
+    // A receiver that only acknowledges holds max one window of ACKs.
     (100..10_000).for_each(|ms| host.on_sent(at(ms), 40));
     host.on_acked(at(10_050), at(9_999), 40, false);
     host.on_end_acks(at(10_050), 0, false);
@@ -297,7 +297,7 @@ fn packets_without_data_leave_no_gap() {
 }
 
 #[test]
-fn a_copy_goes_its_own_way() {
+fn a_copy_is_independent() {
     let scheme = Listener::new();
     let mut host = scheme.host();
     send(&mut host, 0..2);
@@ -310,7 +310,7 @@ fn a_copy_goes_its_own_way() {
 }
 
 #[test]
-fn what_the_library_cannot_run_is_refused() {
+fn schemes_that_the_library_cannot_run_are_refused() {
     let mut scheme = Listener::new();
     assert_eq!(offer(&mut scheme), Ok(Offer::Window));
     scheme.capabilities.pacing_required = true;

@@ -1,5 +1,5 @@
-//! Every scheme of the registry as a congestion controller of the library: between two ends in memory, over a path with
-//! a delay and a bounded queue, in virtual time.
+//! Every registered scheme as a congestion controller of the library: between two ends in memory, over a path with a
+//! delay and a bounded queue, in virtual time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use ccgym_schemes::{create, registry};
 use quinn_proto::{Dir, EndpointConfig, Event, StreamEvent, StreamId};
 use serde_json::Map;
 
-/// Where both ends think the other one is.
+/// Address of each end.
 const ADDRESS: &str = "192.0.2.1:4433";
 const FILE: usize = 1_000_000;
-/// Bytes of a datagram in packets of 1500.
+/// Bytes of a datagram in packets of 1500 bytes.
 const DATAGRAM: u64 = 1472;
 /// 12 Mbit/s.
 const NANOS_PER_BYTE: u64 = 667;
-/// Each way.
+/// Delay in each direction.
 const DELAY: Duration = Duration::from_millis(20);
-/// A bandwidth-delay product.
+/// Bandwidth-delay product, bytes.
 const QUEUE: u64 = 60_000;
-/// Nothing takes longer in virtual time.
+/// Max virtual time of a transfer.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// One end, and what is on its way to it.
+/// One end, and the datagrams on their way to it.
 struct End {
     machine: Machine,
     inbox: VecDeque<(Instant, Vec<u8>)>,
@@ -38,7 +38,7 @@ impl End {
         self.inbox.front().map(|(at, _)| *at).into_iter().chain(timer).min()
     }
 
-    /// Take what has arrived, and let timers fire.
+    /// Process the datagrams that have arrived, and fire timers.
     fn advance(&mut self, now: Instant) {
         while let Some((_, data)) =
             self.inbox.front().is_some_and(|(at, _)| *at <= now).then(|| self.inbox.pop_front()).flatten()
@@ -48,7 +48,7 @@ impl End {
         self.machine.fire(now);
     }
 
-    /// What leaves now.
+    /// Return the datagram that leaves now.
     fn transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut data = Vec::new();
         let transmit = self.machine.transmit(now, &mut data)?;
@@ -57,7 +57,7 @@ impl End {
     }
 }
 
-/// How a transfer went.
+/// Result of a transfer.
 #[derive(PartialEq, Debug)]
 struct Transfer {
     took: Duration,
@@ -71,7 +71,7 @@ impl Transfer {
     }
 }
 
-/// Send a file; `None` if that does not end.
+/// Send a file; `None` if it does not end.
 fn transfer(factory: SchemeFactory) -> Option<Transfer> {
     let identity = Identity::new(&[3; 32]).unwrap();
     let settings = || {
@@ -148,7 +148,7 @@ fn scheme(name: &str) -> SchemeFactory {
 }
 
 #[test]
-fn each_offered_scheme_carries_a_file_and_the_others_say_why_not() {
+fn each_offered_scheme_carries_a_file_and_the_others_are_refused() {
     for entry in registry() {
         let name = entry.info.name;
         let mut made = create(name, &Map::new()).unwrap();
@@ -167,9 +167,9 @@ fn each_offered_scheme_carries_a_file_and_the_others_say_why_not() {
     }
 }
 
-/// Thresholds are ours, well below what was measured.
+/// Check our thresholds, which are well below measured values.
 #[test]
-fn schemes_keep_their_character() {
+fn schemes_have_the_expected_speed_and_drops() {
     let [reno, cubic, bbr, copa, vegas] =
         ["reno", "cubic", "bbr", "copa", "vegas"].map(|name| transfer(scheme(name)).unwrap());
     for done in [&reno, &cubic, &bbr, &copa, &vegas] {
@@ -189,9 +189,9 @@ fn each_trained_policy_carries_a_file() {
 }
 
 #[test]
-fn a_window_and_a_rate_hold_what_they_say() {
+fn a_fixed_window_and_a_fixed_rate_have_their_speed() {
     let params = |text: &str| serde_json::from_str(text).unwrap();
-    // 20 packets a round trip of about 42 ms, less headers.
+    // 20 packets per RTT of about 42 ms, without headers.
     let window = transfer(SchemeFactory::new("fixed_window", &params(r#"{"cwnd": 20}"#)).unwrap()).unwrap();
     assert!((4.5..5.7).contains(&window.mbps()), "{window:?} {}", window.mbps());
     let rate = transfer(SchemeFactory::new("fixed_rate", &params(r#"{"rate_mbps": 6}"#)).unwrap()).unwrap();

@@ -1,72 +1,72 @@
-//! How the clocks of two machines relate, from packets that went both ways.
+//! Estimate the relation of two machines' clocks from packets in both directions.
 //!
-//! Let B's clock read `a + offset + drift · a` when A's reads `a`. A packet from A to B arrives, by B's clock, at least at
-//! that time; one from B to A was sent, by B's clock, at the latest at that time. So the line lies below all packets of
-//! the one way and above all of the other. For each slope the two nearest packets leave a band, whose width is the least
-//! delay there plus the least delay back: the right slope has the widest band, since any other tilts some packet into
-//! it. The offset is the middle of the band: right if both ways take equally long, and wrong by at most half its width
-//! whatever they take. No method without a third clock knows more (RFC 5905, section 8).
+//! Let B's clock read `a + offset + drift · a` when A's reads `a`. By B's clock, a packet from A to B arrives at this
+//! time or later, and a packet from B to A was sent at this time or earlier. So the line lies below all packets of one
+//! direction and above all of the other. For each slope, the two nearest packets bound a band. Its width is the min
+//! delay there plus the min delay back. The right slope has the widest band, since any other one tilts some packet
+//! into it. The offset is the middle of the band: right if both directions take equally long, otherwise wrong by max
+//! half its width. More is impossible without a third clock (RFC 5905, section 8).
 
-/// Clocks of machines are nearer to each other than this: crystals are within 100 ppm, and adjusted by at most 500.
+/// Max drift between machines' clocks: crystals are within 100 ppm, and adjusted by max 500 ppm.
 const MAX_DRIFT: f64 = 1e-3;
-/// Bands whose widths differ by less are equally wide, ns: stamps of a busy machine are no better. Of several slopes the
-/// flattest is taken, so that a short run does not make a drift of its jitter.
+/// Widths that differ by less count as equal, ns: timestamps of a busy machine are no better. Of slopes with equal
+/// widths the flattest is chosen, so that jitter in a short run does not look like drift.
 const SAME: f64 = 20_000.0;
-/// Steps of a search: each leaves two thirds.
+/// Steps of a search: each keeps two thirds of the range.
 const STEPS: usize = 90;
 
-/// A packet: A's clock, and by how much B's clock was ahead of it, ns, at the two ends of its way.
+/// Packet: A's clock, and the lead of B's clock over it, at the two ends of its way, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     x: f64,
     y: f64,
 }
 
-/// How B's clock relates to A's.
+/// Relation of B's clock to A's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockRelation {
     /// B's clock minus A's when A's reads zero, ns.
     pub offset_ns: f64,
-    /// By how much B's clock is faster, a fraction.
+    /// Relative speed of B's clock minus 1.
     pub drift: f64,
-    /// The offset is known up to this, ns: half of the least round trip.
+    /// Max error of the offset, ns: half of the min RTT.
     pub bound_ns: f64,
 }
 
 impl ClockRelation {
-    /// A's clock when B's reads `b`, ns.
+    /// Return A's clock when B's reads `b`, ns.
     #[must_use]
     pub fn to_a(&self, b: f64) -> f64 {
         (b - self.offset_ns) / (1.0 + self.drift)
     }
 
-    /// The same clocks with an offset from elsewhere, such as a time server's.
+    /// Replace the offset by one from elsewhere, such as a time server's.
     #[must_use]
     pub const fn with_offset(self, offset_ns: f64) -> Self {
         Self { offset_ns, ..self }
     }
 
-    /// Whether an offset is possible: with it no packet arrives before it was sent.
+    /// True if the offset is possible: with it no packet arrives before it was sent.
     #[must_use]
     pub fn admits(&self, offset_ns: f64) -> bool {
         (offset_ns - self.offset_ns).abs() <= self.bound_ns
     }
 }
 
-/// Find how B's clock relates to A's.
+/// Estimate the relation of B's clock to A's.
 ///
 /// # Arguments
 /// * `there` - packets from A to B: sent by A's clock, arrived by B's, ns
 /// * `back` - packets from B to A: sent by B's clock, arrived by A's, ns
 ///
-/// `None` where one of the ways has no packet.
+/// `None` if one direction has no packet.
 pub fn relate(
     there: impl IntoIterator<Item = (u64, u64)>,
     back: impl IntoIterator<Item = (u64, u64)>,
 ) -> Option<ClockRelation> {
     let point = |a: u64, b: u64| Point { x: a as f64, y: (i128::from(b) - i128::from(a)) as f64 };
     let above = lower_hull(there.into_iter().map(|(sent, arrived)| point(sent, arrived)).collect());
-    // The upper hull is the lower one of what is mirrored.
+    // The upper hull is the mirrored lower hull of the mirrored points.
     let below = lower_hull(
         back.into_iter().map(|(sent, arrived)| point(arrived, sent)).map(|p| Point { x: p.x, y: -p.y }).collect(),
     );
@@ -84,7 +84,7 @@ pub fn relate(
     Some(ClockRelation { offset_ns: (high + low) / 2.0, drift, bound_ns: ((high - low) / 2.0).max(0.0) })
 }
 
-/// Where a concave function of the drift is largest; of several such places the one nearest to zero.
+/// Find the maximum of a concave function of the drift; of several equal maxima the one nearest to zero.
 fn flattest_maximum(width: &impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (-MAX_DRIFT, MAX_DRIFT);
     for _ in 0..STEPS {
@@ -101,7 +101,7 @@ fn flattest_maximum(width: &impl Fn(f64) -> f64) -> f64 {
     if width(0.0) >= enough {
         return 0.0;
     }
-    // From `far`, which is not enough, to `near`, which is.
+    // Search between `far`, which is too far, and `near`, which is good enough.
     let (mut far, mut near) = (0.0, best);
     for _ in 0..STEPS {
         let middle = (far + near) / 2.0;
@@ -114,19 +114,19 @@ fn flattest_maximum(width: &impl Fn(f64) -> f64) -> f64 {
     near
 }
 
-/// The corners of the lower convex hull, from left to right.
+/// Return the corners of the lower convex hull, from left to right.
 fn lower_hull(mut points: Vec<Point>) -> Vec<Point> {
     points.sort_by(|p, q| p.x.total_cmp(&q.x).then(p.y.total_cmp(&q.y)));
     let mut hull: Vec<Point> = Vec::new();
     for p in points {
         while let [.., a, b] = hull[..] {
-            // Whether b lies below the line from a to p.
+            // True if b lies below the line from a to p.
             if (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x) > 0.0 {
                 break;
             }
             hull.pop();
         }
-        // Of points above each other the lowest came first.
+        // Of points with equal x, the lowest was added first.
         if hull.last().is_none_or(|last| last.x < p.x) {
             hull.push(p);
         }
@@ -142,7 +142,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     type Stamps = Vec<(u64, u64)>;
 
-    /// Packets every millisecond for some seconds, each with the delay that `delay` gives, by two clocks.
+    /// Make packets every millisecond for some seconds, with the delays that `delay` returns, by two clocks.
     fn packets(offset: i64, drift: f64, seconds: u64, delay: impl Fn(u64) -> (u64, u64)) -> (Stamps, Stamps) {
         let b = |a: u64| (a as i64 + offset + (drift * a as f64) as i64) as u64;
         let sent = |k: u64| SECOND + k * 1_000_000;
@@ -153,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_ways_give_the_offset_and_the_drift() {
-        // A queue that fills and empties one way; jitter both ways.
+    fn equal_delays_give_the_offset_and_the_drift() {
+        // One direction has a queue that fills and empties; both have jitter.
         let delay = |k: u64| (20_000_000 + (k % 7) * 3000 + (k % 2000) * 10_000, 20_000_000 + (k % 5) * 2000);
         let (there, back) = packets(7_200_000_000_000, 50e-6, 20, delay);
         let found = relate(there, back).unwrap();
@@ -165,19 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn unequal_ways_are_wrong_by_half_of_the_difference_and_the_bound_says_so() {
+    fn unequal_delays_shift_the_offset_by_half_of_the_difference() {
         let (there, back) = packets(-400_000_000, 0.0, 5, |_| (40_000_000, 10_000_000));
         let found = relate(there, back).unwrap();
         assert!((found.offset_ns - (-400e6 + 15e6)).abs() < 10.0, "{found:?}");
         assert_eq!(found.drift, 0.0);
         assert!((found.bound_ns - 25e6).abs() < 10.0);
-        // What a time server says lies within; an hour does not.
+        // A time server's offset is possible; an offset of an hour is not.
         assert!(found.admits(-400e6) && !found.admits(3600e9) && !found.admits(-400e6 - 11e6));
         assert!((found.with_offset(-400e6).to_a(600e6) - 1e9).abs() < 1.0);
     }
 
     #[test]
-    fn one_way_alone_tells_nothing() {
+    fn one_direction_is_not_enough() {
         let (there, back) = packets(0, 0.0, 1, |_| (1, 1));
         assert_eq!(relate(there, []), None);
         assert_eq!(relate([], back), None);

@@ -1,7 +1,7 @@
-//! One end of a run between two machines: the senders of all flows, or their receivers, and a tunnel to the other end.
+//! One end of a run between two machines: the senders of all flows or their receivers, and a tunnel to the other end.
 //!
-//! The ends meet, ask each other for the time, and agree on the run's time zero; then both go by their own clocks. What
-//! each saw is half of the result; [`join`](crate::join()) makes the whole of both.
+//! The ends meet, ask each other for the time, and agree on the run's time zero; then each uses its own clock. Each end
+//! produces half of the result; [`join`](crate::join()) combines both.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::message::{secret, Message};
 use crate::rendezvous::{meet, Meeting};
 use crate::{Link, TUNNEL_MTU};
 
-/// What lies between this machine and another one: this process is one of two ends.
+/// Backend of a path to another machine: this process is one of its two ends.
 pub const REMOTE: Backend = Backend {
     kind: "remote",
     in_user_namespace: true,
@@ -32,23 +32,23 @@ pub const REMOTE: Backend = Backend {
     examine: Vec::new,
 };
 
-/// What runs at an end of a tunnel.
+/// Role of an end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {
-    /// The senders of all flows.
+    /// Senders of all flows.
     Senders,
-    /// Their receivers.
+    /// Receivers of all flows.
     Receivers,
 }
 
-/// An end of a tunnel.
+/// End of a tunnel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunnelEnd {
-    /// What runs here.
+    /// Role of this end.
     pub end: Half,
-    /// 32 hexadecimal digits that both ends know.
+    /// Secret of both ends, 32 hexadecimal digits.
     pub secret: String,
     /// Address and port on which to wait for the other end; port 0: any.
     #[serde(default)]
@@ -56,26 +56,26 @@ pub struct TunnelEnd {
     /// Address and port of the other end, if that one waits.
     #[serde(default)]
     pub connect: Option<SocketAddr>,
-    /// The network device that the tunnel is bound to.
+    /// Network device that the tunnel is bound to.
     #[serde(default)]
     pub interface: Option<String>,
-    /// The file that gets the port on which this end waits, as `{"listening": PORT}`.
+    /// File that gets the port on which this end waits, as `{"listening": PORT}`.
     #[serde(default)]
     pub status: Option<PathBuf>,
 }
 
-/// How long before time zero flows are set up, in addition to some round trips.
+/// Time before time zero for setting up the flows, in addition to some round trips.
 const LEAD: Duration = Duration::from_millis(1500);
-/// Round trips for that: handshakes, some of them lost.
+/// Round trips for setting up: handshakes, some of them lost.
 const ROUND_TRIPS: u32 = 10;
-/// How long the ends may take to agree once they have met.
+/// Max time for the ends to agree after they have met.
 const AGREEING: Duration = Duration::from_secs(30);
-/// What is said is said again after this time.
+/// Interval at which a message is repeated.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How long receivers stay after the run, for what is under way, in addition to the round trip.
+/// Time for which receivers stay after the run, for packets in flight, in addition to the RTT.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Carry out one end.
+/// Run one end.
 fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     let end: TunnelEnd = plan.backend.settings()?;
     let step = || "checking the plan".to_owned();
@@ -92,11 +92,11 @@ fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
         }
     };
     let mut prepared = Prepared::load(plan, make_guests)?;
-    // QUIC's ends share a secret that they cannot tell each other: it is the tunnel's, written twice.
+    // The ends of QUIC flows need a common secret, which they cannot exchange: it is the tunnel's, repeated.
     prepared.quic.secret = std::array::from_fn(|i| secret[i % secret.len()]);
     let prepared = Arc::new(prepared);
     let socket = meet(meeting, &secret, end.interface.as_deref())?;
-    // Times of this end are counted from here.
+    // Times of this end start here.
     let clock = Clock::start();
     let side = if end.end == Half::Senders { Side::Inside } else { Side::Outside };
     let endpoint = Endpoint::alone(side, TUNNEL_MTU)?;
@@ -111,7 +111,7 @@ fn execute(plan: Plan, make_guests: MakeGuests<'_>) -> Result<HalfResult> {
     }
 }
 
-/// What is here.
+/// Local state of an end.
 struct This {
     prepared: Arc<Prepared>,
     endpoint: Endpoint,
@@ -136,7 +136,7 @@ impl This {
         Duration::from_nanos(self.prepared.plan.spec.duration.0)
     }
 
-    /// The end with the senders says when time zero is.
+    /// Run the end with the senders, which sets time zero.
     fn send(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
         let round_trip = Duration::from_nanos(link.first_estimate().0);
         let lead = (LEAD + round_trip * ROUND_TRIPS) * self.prepared.plan.patience();
@@ -161,12 +161,12 @@ impl This {
         }
         let ended = Ended::of(senders.join()?, Vec::new());
         run.sleep_until(Timestamp::ZERO + self.prepared.plan.spec.duration);
-        // Acknowledgements of the last packets do not count, but packets that are timed both ways do.
+        // ACKs of the last packets do not count, but the packets for the clocks in both directions do.
         thread::sleep(round_trip);
         self.half(link, run, ended)
     }
 
-    /// The end with the receivers goes by its own clock, as near to the senders' as the answers so far tell.
+    /// Run the end with the receivers, by its own clock and the offset estimated so far.
     fn receive(self, mut link: Link, heard: &[(Message, u64)]) -> Result<HalfResult> {
         let zero = |&(message, _): &(Message, u64)| if let Message::Zero(at) = message { Some(at) } else { None };
         let deadline = Instant::now() + AGREEING;
@@ -178,7 +178,7 @@ impl This {
         let Some(at) = found else {
             return Err(unanswered("the senders do not say when to start", Duration::from_nanos(round_trip)));
         };
-        // The senders' clock there minus ours is `offset`.
+        // `offset` is the senders' clock minus ours.
         let here = at.saturating_add_signed(-offset);
         let lead = here.saturating_sub(self.clock.now().0);
         let run = Clock::starting_in(Duration::from_nanos(lead));
@@ -186,7 +186,7 @@ impl This {
         link.say(Message::Listening)?;
         let end =
             Instant::now() + Duration::from_nanos(lead) + self.duration() + Duration::from_nanos(round_trip) + LINGER;
-        // The senders ask again until they have heard it.
+        // The senders repeat their message until the answer arrives.
         while link.hears(end, |message| zero(&(message, 0)))?.is_some() {
             link.say(Message::Listening)?;
         }

@@ -1,23 +1,23 @@
-//! What precedes a packet in a datagram of the tunnel: its number, 8 bytes, as Pantheon's tunnel has it. With IP and UDP
-//! headers that makes 36 bytes more than the packet.
+//! Header before a packet in a datagram of the tunnel: its number, 8 bytes, as in Pantheon's tunnel. With the IP and
+//! UDP headers, each packet grows by 36 bytes.
 
-/// Bytes before a packet.
+/// Bytes of the header.
 pub const HEADER: usize = 8;
-/// Largest IP packet that crosses the tunnel unfragmented where the machines' packets may have 1500 bytes.
+/// Max IP packet that crosses the tunnel unfragmented if the machines' packets may have 1500 bytes.
 pub const TUNNEL_MTU: u32 = 1500 - 28 - HEADER as u32;
-/// Set in the number of datagrams that hold a message of the ends, and no packet.
+/// Bit that is set in the number of datagrams with a message instead of a packet.
 const MESSAGE: u64 = 1 << 63;
 
-/// What a datagram holds.
+/// Content of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// A packet, with its number among those of its direction, from 1.
+    /// Packet, with its number in its direction, from 1.
     Packet(u64, &'a [u8]),
-    /// A message of one end to the other, see [`super::message`].
+    /// Message of one end to the other, see [`super::message`].
     Message(&'a [u8]),
 }
 
-/// Read a datagram; `None` if it is none of the tunnel's.
+/// Read a datagram; `None` if it does not belong to the tunnel.
 #[must_use]
 pub fn read(datagram: &[u8]) -> Option<Content<'_>> {
     let (number, rest) = datagram.split_first_chunk::<HEADER>()?;
@@ -34,7 +34,7 @@ pub fn write_packet(out: &mut Vec<u8>, number: u64, packet: &[u8]) {
     out.extend_from_slice(packet);
 }
 
-/// The datagram of a message.
+/// Make the datagram of a message.
 #[must_use]
 pub fn message(bytes: &[u8]) -> Vec<u8> {
     [&MESSAGE.to_be_bytes(), bytes].concat()
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_else() {
+    fn only_written_datagrams_are_read() {
         let mut out = Vec::new();
         write_packet(&mut out, 7, &[0x45; 1464]);
         assert_eq!(out.len() + 28, 1500);

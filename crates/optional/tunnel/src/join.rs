@@ -1,5 +1,5 @@
-//! Two halves of a run between two machines made one: packets matched by number, times of the receivers' machine written
-//! in the senders' clock.
+//! Join two halves of a run between two machines: match packets by number, convert times of the receivers' machine to
+//! the senders' clock.
 
 use ccgym_core::Timestamp;
 use ccgym_run::recorder::PacketLog;
@@ -14,49 +14,49 @@ use crate::clocks::{relate, ClockRelation};
 use crate::link::NO_FLOW;
 use crate::{TunnelLog, REMOTE};
 
-/// Later times are not believed, ns: centuries. Numbers of packets are smaller, too.
+/// Max plausible time, ns: centuries. Numbers of packets are smaller, too.
 const LATEST: u64 = 1 << 62;
 
-/// The clock of an end, by which its log counts.
+/// Clock of an end, in which its log has times.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct HalfClock {
-    /// The run's time zero by it, ns.
+    /// The run's time zero by this clock, ns.
     pub zero: u64,
-    /// Milliseconds since the Unix epoch when it read zero, by the machine's wall clock.
+    /// Milliseconds since the Unix epoch at this clock's zero, by the machine's wall clock.
     pub epoch_ms: f64,
 }
 
-/// What one end of a run between two machines left.
+/// Result of one end of a run between two machines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HalfResult {
     /// Its clock.
     pub clock: HalfClock,
-    /// Every packet there.
+    /// Log of all packets there.
     pub log: TunnelLog,
-    /// What the flows left there.
+    /// Results of the flows there.
     pub ended: Ended,
     /// Packets that the device there lost.
     pub device_drops: u64,
-    /// Datagrams that were none of the tunnel's.
+    /// Datagrams that do not belong to the tunnel.
     pub rejected: u64,
-    /// Why that machine could not keep up.
+    /// Reason why that machine could not keep up.
     pub limited: Option<String>,
-    /// Its kernel and settings, one line each.
+    /// Kernel and settings, one line each.
     pub system: Vec<String>,
 }
 
 impl HalfResult {
-    /// Read what an end wrote.
+    /// Decode the result of an end.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is malformed.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| {
             Error::of("protocol-error", "reading half of a result", error).expected("the half of a run of this version")
         })
     }
 
-    /// Make sure of what the code below relies on: a half may come from anywhere.
+    /// Check the assumptions of the code below: the source of a half is unknown.
     fn check(&self, flows: usize) -> Result<()> {
         let TunnelLog { sent, size, flow, arrived, asked, answered, .. } = &self.log;
         let late = |&(a, b): &(u64, u64)| a.max(b) > LATEST;
@@ -79,11 +79,11 @@ impl HalfResult {
     }
 }
 
-/// What is known from elsewhere.
+/// External knowledge about the clocks.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinOptions {
-    /// What a time server said of both machines' clocks.
+    /// Offsets of both machines' clocks by a time server.
     #[serde(default)]
     pub ntp_offset_ns: Option<NtpOffsets>,
 }
@@ -92,16 +92,16 @@ pub struct JoinOptions {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NtpOffsets {
-    /// Of the senders'.
+    /// Offset of the senders' machine.
     pub senders: i64,
-    /// Of the receivers'.
+    /// Offset of the receivers' machine.
     pub receivers: i64,
 }
 
-/// The whole of both halves.
+/// Join both halves.
 ///
 /// # Errors
-/// A half that no end wrote; a way without a packet; a program that sent nothing.
+/// A half is malformed; a direction has no packet; a program sent nothing.
 pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOptions) -> Result<RunResult> {
     let (senders, receivers) = (there, here);
     senders.check(spec.flows.len())?;
@@ -133,7 +133,7 @@ pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOp
     let report = PathReport {
         backend: REMOTE.kind.into(),
         device_drops: senders.device_drops + receivers.device_drops,
-        // Strangers; run_result adds what endpoints refused.
+        // Datagrams from unknown senders; run_result adds those that endpoints refused.
         rejected_datagrams: senders.rejected + receivers.rejected,
         limited: limited.into_iter().find_map(|(which, why)| Some(format!("the {which}' machine: {}", why?))),
         notes,
@@ -145,7 +145,7 @@ pub fn join(spec: &RunSpec, there: HalfResult, here: HalfResult, options: JoinOp
     run_result(spec, path, report, ended)
 }
 
-/// How the receivers' clock relates to the senders'.
+/// Find the relation of the receivers' clock to the senders'.
 fn clocks(
     spec: &RunSpec,
     senders: &HalfResult,
@@ -161,11 +161,11 @@ fn clocks(
         return Err(Error::of("path-blocked", "joining the halves of a result", found)
             .expected("packets both ways, by which the clocks of the machines are compared"));
     };
-    // From these clocks, which began when their ends did, to wall clocks.
+    // Convert from these clocks, which started with their ends, to wall clocks.
     let wall = (receivers.clock.epoch_ms - senders.clock.epoch_ms) * 1e6;
     let middle = senders.clock.zero as f64 + spec.duration.0 as f64 / 2.0;
     let ntp = options.ntp_offset_ns.map(|offset| (offset.senders - offset.receivers) as f64);
-    // The server was asked about the middle of the run, on average.
+    // On average the server was asked in the middle of the run.
     let by_ntp = ntp.map(|offset| offset - wall - found.drift * middle);
     let (relation, applied) = match by_ntp {
         Some(offset) if found.admits(offset) => (found.with_offset(offset), "ntp"),
@@ -190,7 +190,7 @@ fn clocks(
     Ok((relation, report))
 }
 
-/// When the packets of one way were sent and arrived, each by the clock of its end.
+/// Return send and arrival times of the packets of one direction, each by the clock of its end.
 fn pairs<'a>(from: &'a TunnelLog, to: &'a TunnelLog) -> impl Iterator<Item = (u64, u64)> + 'a {
     to.arrived.iter().filter_map(|&(number, at)| Some((*from.sent.get(index_of(number)?)?, at)))
 }
@@ -199,7 +199,7 @@ fn index_of(number: u64) -> Option<usize> {
     usize::try_from(number.checked_sub(1)?).ok()
 }
 
-/// The log of one way, in run time. What entered before time zero is left out.
+/// Make the log of one direction, in run time, without packets that entered before time zero.
 fn merged(
     from: &TunnelLog,
     entered: impl Fn(u64) -> f64,
@@ -211,7 +211,7 @@ fn merged(
     let mut unknown = 0;
     for &(number, at) in &to.arrived {
         match index_of(number).and_then(|index| arrived.get_mut(index)) {
-            // Of copies the first.
+            // Keep the first of several copies.
             Some(first) => *first = first.min(left(at)),
             None => unknown += 1,
         }
@@ -261,14 +261,14 @@ mod tests {
         assert_eq!(notes, ["1 packets left the path that were not seen to enter it"]);
     }
 
-    /// Halves of a run of 2 s: the receivers' wall clock is `skew` ns ahead, delays are 30 ms there and 10 ms back.
+    /// Make halves of a run of 2 s: the receivers' wall clock is `skew` ns ahead, delays are 30 ms there, 10 ms back.
     fn halves(skew: i64) -> (RunSpec, HalfResult, HalfResult) {
         let spec: RunSpec = serde_json::from_str(
             r#"{"duration":2000000000,"uplink":[],"downlink":[],"flows":[{"scheme":"cubic"}],"record":{"packets":true}}"#,
         )
         .unwrap();
         let ms = 1_000_000;
-        // Both logs begin at 0 by their own clock; the receivers' began 500 ms later.
+        // Both logs start at 0 by their own clock; the receivers' clock started 500 ms later.
         let sent: Vec<u64> = (0..200).map(|k| 1000 * ms + k * 10 * ms).collect();
         let b = |a: u64| a - 500 * ms;
         let acks: Vec<u64> = sent.iter().map(|&at| b(at + 30 * ms)).collect();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_server_knows_better_unless_it_makes_packets_arrive_too_early() {
+    fn a_time_server_offset_applies_if_it_is_possible() {
         for (said, delay, applied) in [(7_000_000_000, 30_000_000, "ntp"), (7_060_000_000, 20_000_000, "in-band")] {
             let (spec, senders, receivers) = halves(7_000_000_000);
             let ntp = NtpOffsets { senders: 1_000_000_000, receivers: 1_000_000_000 - said };
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_that_no_end_wrote_are_refused() {
+    fn malformed_halves_are_refused() {
         let harms: [fn(&mut HalfResult); 10] = [
             |half| half.log.size.truncate(7),
             |half| half.log.flow.clear(),

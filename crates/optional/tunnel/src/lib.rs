@@ -1,15 +1,15 @@
-//! The path between two machines: packets of a private namespace travel in UDP datagrams to the other machine's, and both
-//! ends write every packet down, as Pantheon's tunnel does.
+//! Path between two machines: packets of a private namespace travel in UDP datagrams to that of the other machine, and
+//! both ends log every packet, as Pantheon's tunnel does.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`end`] | one end of a run: the senders of all flows, or their receivers |
-//! | [`header`] | what precedes a packet in a datagram |
-//! | [`message`] | what the ends say to each other |
-//! | [`rendezvous`] | how they find each other |
-//! | [`link`] | the tunnel at work, and its log |
-//! | [`clocks`] | how the clocks of both machines relate, from packets that went both ways |
-//! | [`join`](mod@join) | the result of a run, from what both ends left |
+//! | [`header`] | header before a packet in a datagram |
+//! | [`message`] | messages between the ends |
+//! | [`rendezvous`] | meeting of the ends |
+//! | [`link`] | running tunnel, and its log |
+//! | [`clocks`] | relation of both machines' clocks, from packets in both directions |
+//! | [`join`](mod@join) | result of a run, from the results of both ends |
 //!
 //! Start with [`end`]. May import `ccgym-net` and what that may; `ccgym-py` imports it and puts [`REMOTE`] into its
 //! [`Host`](ccgym_net::run::Host).

@@ -1,5 +1,5 @@
-//! The tunnel at work: a thread that sends what its namespace's packets become, and one that puts in what arrives. Both
-//! write down every packet.
+//! Running tunnel: one thread sends the packets of the namespace, another one delivers the packets that arrive. Both
+//! log every packet.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -26,41 +26,41 @@ use ccgym_net::system::{act_on_time, Port};
 use ccgym_net::udp::{kernel_drops, RxBatch, TxBatch};
 use ccgym_net::Clock;
 
-/// Max wait, so that a request to halt is seen.
+/// Max wait, so that a request to halt is noticed.
 const HALT_CHECK: Duration = Duration::from_millis(20);
-/// Packets sent by one call: a long train would leave late.
+/// Max packets sent by one call: a longer train would leave late.
 const TRAIN: usize = 32;
-/// Messages of the other end that wait to be heard; more get lost, as on the way.
+/// Max messages of the other end that wait to be read; further ones are lost, as on the path.
 const WAITING: usize = 256;
-/// Flow of packets that are of none, such as those of ICMP.
+/// Flow of packets that belong to none, such as ICMP.
 pub const NO_FLOW: u32 = u32::MAX;
-/// How often the other end has to tell the time, how long apart it is asked, and for how long.
+/// Answers needed from the other end for its time, interval of the requests, and max time for all.
 const PONGS: usize = 10;
 const BETWEEN_PINGS: Duration = Duration::from_millis(20);
 const ASKING: Duration = Duration::from_secs(15);
 
-/// Every packet that one end sent into the tunnel and that came out there. Times are nanoseconds since that end began.
+/// All packets that one end sent into the tunnel and that arrived there. Times: ns since that end started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TunnelLog {
-    /// When each packet was sent; packet number n is at place n − 1.
+    /// Send time of each packet; packet number n is at index n − 1.
     pub sent: Vec<u64>,
-    /// Bytes of each.
+    /// Size of each packet sent, bytes.
     pub size: Vec<u32>,
-    /// Flow of each; [`NO_FLOW`] of what is of none.
+    /// Flow of each packet sent; [`NO_FLOW`] if it belongs to none.
     pub flow: Vec<u32>,
-    /// Numbers of the packets that arrived here, and when; copies included.
+    /// Number and arrival time of each packet that arrived here, copies included.
     pub arrived: Vec<(u64, u64)>,
-    /// Questions for the time: sent, by the clock here, and arrived, by the clock there.
+    /// Time requests: sent by the local clock, arrived by the other end's clock.
     pub asked: Vec<(u64, u64)>,
-    /// Their answers: sent, by the clock there, and arrived, by the clock here.
+    /// Answers to them: sent by the other end's clock, arrived by the local clock.
     pub answered: Vec<(u64, u64)>,
-    /// Datagrams that were none of the tunnel's.
+    /// Datagrams that do not belong to the tunnel.
     pub rejected: u64,
     /// Packets that arrived here and were lost here: the socket or the device had no room.
     pub dropped: u64,
 }
 
-/// What a thread shares with its maker.
+/// State that the threads share with their creator.
 struct Shared {
     socket: UdpSocket,
     port: Arc<Port>,
@@ -69,7 +69,7 @@ struct Shared {
     halt: AtomicBool,
 }
 
-/// The tunnel's end here, while it works.
+/// Local end of a running tunnel.
 pub struct Link {
     shared: Arc<Shared>,
     outgoing: Option<JoinHandle<Result<TunnelLog>>>,
@@ -80,12 +80,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// Begin to carry packets between a device and a socket that is connected to the other end.
+    /// Start to carry packets between a device and a socket that is connected to the other end.
     ///
     /// # Arguments
-    /// * `uplink` - whether the senders are here
-    /// * `flows` - how many there are
-    /// * `clock` - read zero when this end began
+    /// * `uplink` - true if the senders are here
+    /// * `flows` - number of flows
+    /// * `clock` - read zero when this end started
     pub fn start(
         socket: UdpSocket,
         port: Arc<Port>,
@@ -106,15 +106,15 @@ impl Link {
         Ok(link)
     }
 
-    /// Say something to the other end. It may get lost.
+    /// Send a message to the other end. It may get lost.
     pub fn say(&self, message: Message) -> Result<()> {
         say(&self.shared.socket, &self.shared.secret, message)
     }
 
-    /// The next thing that the other end says, and when it arrived; `None` if it says nothing until then, or it is too late.
+    /// Return the next message of the other end and its arrival time; `None` if none arrives before `until`.
     ///
     /// # Errors
-    /// The tunnel broke.
+    /// The tunnel failed.
     pub fn hear(&mut self, until: Instant) -> Result<Option<(Message, u64)>> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -123,7 +123,7 @@ impl Link {
         match self.said.recv_timeout(left) {
             Ok(said) => Ok(Some(said)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            // The thread ended: it says why.
+            // The thread ended: its result has the reason.
             Err(RecvTimeoutError::Disconnected) => {
                 join(self.incoming.take())?;
                 Err(Error::of("run-failed", "the tunnel", "it ended"))
@@ -131,11 +131,11 @@ impl Link {
         }
     }
 
-    /// Wait for something that `wanted` makes something of; answers to questions for the time are kept. `None` if it does
-    /// not come until then.
+    /// Wait for a message for which `wanted` returns a value; answers to time requests are stored. `None` if none
+    /// arrives before `until`.
     ///
     /// # Errors
-    /// The tunnel broke.
+    /// The tunnel failed.
     pub fn hears<T>(&mut self, until: Instant, wanted: impl Fn(Message) -> Option<T>) -> Result<Option<T>> {
         while let Some(said) = self.hear(until)? {
             if let Some(found) = self.note(said).and_then(|(message, _)| wanted(message)) {
@@ -145,10 +145,10 @@ impl Link {
         Ok(None)
     }
 
-    /// Ask the other end for its time until it has told it a few times. What else it says meanwhile is returned.
+    /// Ask the other end for its time until enough answers have arrived. Return its other messages of that time.
     ///
     /// # Errors
-    /// It tells nothing: until here it was heard, but may not hear.
+    /// Answers are missing: packets arrive here, but possibly not at the other end.
     pub fn ask(&mut self) -> Result<Vec<(Message, u64)>> {
         let mut others = Vec::new();
         let deadline = Instant::now() + ASKING;
@@ -168,7 +168,7 @@ impl Link {
         Ok(others)
     }
 
-    /// Keep what an answer to a question for the time tells; anything else comes back.
+    /// Store an answer to a time request; return any other message.
     pub fn note(&mut self, (message, at): (Message, u64)) -> Option<(Message, u64)> {
         let Message::Pong(asked, came, answered) = message else { return Some((message, at)) };
         self.asked.push((asked, came));
@@ -176,7 +176,7 @@ impl Link {
         None
     }
 
-    /// Least round trip of the questions so far, and the offset of the clock there by it, ns.
+    /// Return the min RTT of the time requests so far, and the clock offset of the other end by that request, ns.
     #[must_use]
     pub fn first_estimate(&self) -> (u64, i64) {
         let both = self.asked.iter().zip(&self.answered);
@@ -188,7 +188,7 @@ impl Link {
         .unwrap_or_default()
     }
 
-    /// End it; every packet.
+    /// End the tunnel; return its log.
     pub fn stop(mut self) -> Result<TunnelLog> {
         self.shared.halt.store(true, Ordering::Relaxed);
         let sent = join(self.outgoing.take())?;
@@ -211,7 +211,7 @@ fn join(thread: Option<JoinHandle<Result<TunnelLog>>>) -> Result<TunnelLog> {
     thread.join().unwrap_or_else(|_| Err(Error::of("run-failed", "the tunnel", "its thread panicked")))
 }
 
-/// Send a message; what a closed port refused is lost like anything else.
+/// Send a message. A refusal by a closed port counts as a loss.
 pub fn say(socket: &UdpSocket, secret: &Secret, message: Message) -> Result<()> {
     match socket.send(&message::datagram(secret, message)) {
         Ok(_) => Ok(()),
@@ -225,7 +225,7 @@ impl Shared {
         self.halt.load(Ordering::Relaxed)
     }
 
-    /// What the namespace sends goes to the other end.
+    /// Carry packets of the namespace to the other end.
     fn carry_out(&self, uplink: bool, flows: u32) -> Result<TunnelLog> {
         act_on_time();
         let mut log = TunnelLog::default();
@@ -259,7 +259,7 @@ impl Shared {
         Ok(log)
     }
 
-    /// What comes from the other end goes into the namespace; questions for the time are answered.
+    /// Carry packets of the other end into the namespace; answer time requests.
     fn carry_in(&self, tell: &SyncSender<(Message, u64)>) -> Result<TunnelLog> {
         act_on_time();
         let mut log = TunnelLog::default();
@@ -276,7 +276,7 @@ impl Shared {
                             match self.port.send(&Offload::default(), &packet[..headers], &packet[headers..]) {
                                 Ok(true) => {}
                                 Ok(false) => log.dropped += 1,
-                                // The kernel takes no such packet.
+                                // The kernel does not accept such a packet.
                                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => log.dropped += 1,
                                 Err(e) => return Err(e).context(|| "writing the tunnel's device".into()),
                             }
@@ -301,7 +301,7 @@ impl Shared {
             Message::Hello => say(&self.socket, &self.secret, Message::Welcome),
             Message::Ping(sent) => say(&self.socket, &self.secret, Message::Pong(sent, at, self.clock.now().0)),
             other => {
-                // When it is not heard any more, it does not matter.
+                // Without a reader the message is not needed.
                 let _ = tell.try_send((other, at));
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! The native side of the tunnel without Python, as its tests start it: `ccgym-tunnel JOB`, where JOB is a JSON document.
+//! Native part of the tunnel without Python, for its tests: `ccgym-tunnel JOB`, where JOB is a JSON document.
 
 use ccgym_net::run::Host;
 

@@ -1,27 +1,26 @@
-//! What the ends of a tunnel say to each other. Every message carries the secret of the run: who does not know it is not
-//! heard.
+//! Messages between the ends of a tunnel. Each carries the secret of the run; messages without it are ignored.
 
 use serde::{Deserialize, Serialize};
 
 use super::header;
 
-/// What only the ends of one run know.
+/// Secret that both ends of a run know.
 pub type Secret = [u8; 16];
 
-/// A message. Times are nanoseconds of the clock of the end that says so, since that end began.
+/// Message. Times are ns since the sender's end started, by its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// Here I am: from the end that knows where the other one is.
+    /// Request to meet, from the end that knows the other one's address.
     Hello,
-    /// The answer.
+    /// Answer to it.
     Welcome,
-    /// What time is it there? Sent at.
+    /// Time request: send time.
     Ping(u64),
-    /// The answer: the time of the question, when it came, and when this leaves.
+    /// Answer to it: send time of the request, its arrival time, send time of the answer.
     Pong(u64, u64, u64),
     /// The run's time zero by the senders' clock.
     Zero(u64),
-    /// The answer: the receivers are ready.
+    /// Answer to it: the receivers are ready.
     Listening,
 }
 
@@ -31,21 +30,21 @@ struct Sealed {
     message: Message,
 }
 
-/// The datagram of a message.
+/// Make the datagram of a message.
 #[must_use]
 pub fn datagram(secret: &Secret, message: Message) -> Vec<u8> {
-    // A vector never runs out of room.
+    // Writing to a vector cannot fail.
     header::message(&postcard::to_stdvec(&Sealed { secret: *secret, message }).unwrap_or_default())
 }
 
-/// Read what a datagram holds behind its number; `None` without the secret.
+/// Read the message after a datagram's number; `None` without the secret.
 #[must_use]
 pub fn read(secret: &Secret, bytes: &[u8]) -> Option<Message> {
     let sealed: Sealed = postcard::from_bytes(bytes).ok()?;
     (sealed.secret == *secret).then_some(sealed.message)
 }
 
-/// A secret from 32 hexadecimal digits.
+/// Read a secret of 32 hexadecimal digits.
 #[must_use]
 pub fn secret(text: &str) -> Option<Secret> {
     let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_knows_the_secret_is_heard() {
+    fn messages_without_the_secret_are_ignored() {
         let ours = secret("000102030405060708090a0b0c0d0e0f").unwrap();
         assert_eq!((ours[0], ours[15]), (0, 15));
         for message in [Message::Hello, Message::Ping(u64::MAX), Message::Pong(1, 2, 3), Message::Zero(7)] {

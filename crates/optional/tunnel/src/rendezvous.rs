@@ -1,5 +1,5 @@
-//! How the two ends of a tunnel find each other: one waits on a port, the other knows where. The one that waits learns
-//! the address from the first Hello with the secret, which leads through a translator of addresses, too.
+//! Meeting of the two ends of a tunnel: one waits on a port, and the other one knows its address. The end that waits
+//! learns the other address from the first Hello with the secret; this also works through NAT.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -18,29 +18,29 @@ use ccgym_net::system::set_option;
 use ccgym_net::udp::{is_refusal, prepare};
 use std::os::fd::AsFd;
 
-/// How long the end that waits does so: meanwhile the other one is started.
+/// Max wait for the other end, which is started meanwhile.
 const WAITING: Duration = Duration::from_secs(90);
-/// How long the other one says Hello before it gives up.
+/// Max time for sending Hello to the end that waits.
 const CALLING: Duration = Duration::from_secs(15);
-/// Wait between two.
+/// Interval between two Hellos.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Where an end is found, or finds the other one.
+/// Role of an end at the meeting.
 #[derive(Clone, Copy, Debug)]
 pub enum Meeting<'a> {
-    /// Wait here; the file gets the port.
+    /// Wait at this address; the file gets the port.
     Listen(SocketAddr, Option<&'a Path>),
-    /// The other end waits there.
+    /// Address of the end that waits.
     Connect(SocketAddr),
 }
 
-/// A socket that is connected to the other end, once both know each other.
+/// Return a socket that is connected to the other end after both know each other's address.
 ///
 /// # Arguments
-/// * `interface` - the network device that it is bound to
+/// * `interface` - network device that the socket is bound to
 ///
 /// # Errors
-/// The address cannot be had, or the other end does not answer in time.
+/// The address is not available, or the other end does not answer in time.
 pub fn meet(meeting: Meeting<'_>, secret: &Secret, interface: Option<&str>) -> Result<UdpSocket> {
     let local = match meeting {
         Meeting::Listen(at, _) => at,
@@ -53,7 +53,7 @@ pub fn meet(meeting: Meeting<'_>, secret: &Secret, interface: Option<&str>) -> R
             .map_err(|error| error.hint("`ip link` lists the devices; older kernels want root for this"))?;
     }
     prepare(&socket)?;
-    // Where the way takes less than 1500 bytes, packets travel in fragments, as those of Pantheon's tunnel.
+    // If the path carries less than 1500 bytes, packets are fragmented, as in Pantheon's tunnel.
     set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
         .context(|| "preparing the tunnel's socket".into())?;
     match meeting {
@@ -121,7 +121,7 @@ fn heard(secret: &Secret, datagram: &[u8]) -> Option<Message> {
     message::read(secret, bytes)
 }
 
-/// The next datagram; `None` if none comes until then, or it is too late for one: others may never cease to come.
+/// Return the next datagram; `None` after `until`, even if datagrams of others continue to arrive.
 fn receive(socket: &UdpSocket, until: Instant) -> Result<Option<(Vec<u8>, SocketAddr)>> {
     use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
     let mut room = vec![0; 2048];
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_know_the_secret_meet_whatever_others_say() {
+    fn two_ends_with_the_secret_meet_despite_other_datagrams() {
         let file = file();
         let told = file.clone();
         let waits = thread::spawn(move || {
@@ -185,7 +185,7 @@ mod tests {
         let calls = meet(Meeting::Connect(at), &SECRET, None).unwrap();
         let waiting = waits.join().unwrap().unwrap();
         assert_eq!(waiting.peer_addr().unwrap(), calls.local_addr().unwrap());
-        // From here on a stranger is not heard.
+        // From here on, datagrams of an unknown sender are ignored.
         stranger.send(&message::datagram(&SECRET, Message::Zero(1))).unwrap();
         say(&calls, &SECRET, Message::Zero(2)).unwrap();
         let mut said = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_never_cease_keep_none_beyond_its_time() {
+    fn endless_datagrams_do_not_extend_the_wait() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         stranger.connect(socket.local_addr().unwrap()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_an_error() {
+    fn a_missing_device_is_an_error() {
         let at = SocketAddr::from(([127, 0, 0, 1], 9));
         let error = meet(Meeting::Connect(at), &SECRET, Some("nosuchdevice")).unwrap_err();
         assert!(error.place.contains("nosuchdevice") && !error.hint.is_empty(), "{error}");

@@ -1,5 +1,5 @@
-//! Runs between two machines, which are two network namespaces here, with an emulated path between them. The receivers'
-//! machine has another monotonic clock; the wall clock is the same, so that the true offset of the wall clocks is zero.
+//! Runs between two machines, here two network namespaces with an emulated path between them. The receivers' machine
+//! has another monotonic clock; the wall clock is the same, so that the true offset of the wall clocks is zero.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
@@ -20,13 +20,13 @@ use serde_json::{json, Value};
 mod common;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccgym-tunnel");
-/// By so many seconds the receivers' monotonic clock is ahead.
+/// Seconds by which the receivers' monotonic clock is ahead.
 const AHEAD: &str = "100000";
 const MS: u64 = 1_000_000;
 
 // --- Two machines --------------------------------------------------------------------------------------------------
 
-/// Two machines with a path between them: senders are inside of it.
+/// Two machines with a path between them; the senders are inside.
 struct Machines {
     place: Sandbox,
     ends: Endpoints,
@@ -34,7 +34,7 @@ struct Machines {
 }
 
 impl Machines {
-    /// These delays there and back, in ms; of every packet this fraction is lost.
+    /// Open a path with these delays there and back, ms, and this fraction of lost packets.
     fn open(there: u64, back: u64, lost: f64) -> Option<Self> {
         let place = Sandbox::open()?;
         let ends = Endpoints::open(Placement::Isolated).unwrap();
@@ -43,7 +43,7 @@ impl Machines {
         Some(Self { place, ends, _path: path })
     }
 
-    /// Start an end, which has its place in `plan["backend"]`.
+    /// Start an end, whose settings are in `plan["backend"]`.
     fn start(&self, namespace: &Namespace, plan: &Value, later: bool) -> Child {
         let words =
             ["unshare", "--time", "--fork", "--kill-child", "--monotonic", AHEAD, "--boottime", AHEAD, "--", PROGRAM];
@@ -52,7 +52,7 @@ impl Machines {
         namespace.run(|| command.spawn()).unwrap().unwrap()
     }
 
-    /// Carry out a run; the receivers' end waits, or the senders'.
+    /// Run a plan; either the receivers' end waits or the senders'.
     fn run(&self, plan: &Value, receivers_wait: bool) -> (HalfResult, HalfResult) {
         let folder = &self.place.folder;
         let end = |name: &str, waits: bool, address: String| {
@@ -97,7 +97,7 @@ fn joined_result(plan: &Value, halves: &(HalfResult, HalfResult), options: Value
     join(&spec, halves.0.clone(), halves.1.clone(), options).unwrap()
 }
 
-/// The shortest way of a flow's data, ms.
+/// Return the min one-way delay of a flow's data, ms.
 fn least_ms(result: &RunResult, flow: u32) -> f64 {
     let log = result.outcome.data.as_ref().unwrap();
     let arrived = (0..log.flow.len()).filter(|&i| log.flow[i] == flow && log.left[i] != u64::MAX);
@@ -107,13 +107,13 @@ fn least_ms(result: &RunResult, flow: u32) -> f64 {
 // --- Runs ----------------------------------------------------------------------------------------------------------
 
 #[test]
-fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tells_the_rest() {
+fn clocks_are_estimated_up_to_the_asymmetry_and_a_time_server_adds_it() {
     let Some(machines) = Machines::open(10, 30, 0.0) else { return };
     let plan = plan(json!([{"scheme": "cubic", "mss": 1400}]));
     let halves = machines.run(&plan, true);
     let alone = joined_result(&plan, &halves, json!({}));
     let clocks = alone.report.clocks.as_ref().unwrap();
-    // The true offset is 0 and the true asymmetry 20 ms: half of it is taken for an offset. A packet takes 0.5 ms.
+    // The true offset is 0 and the true asymmetry 20 ms: half of it appears as offset. A packet takes 0.5 ms.
     assert!((clocks.offset_ms - -10.0).abs() < 2.0, "{clocks:?}");
     assert!(clocks.bound_ms > 20.0 && clocks.bound_ms < 23.0, "{clocks:?}");
     assert!(clocks.drift_ppm.abs() < 1000.0 && clocks.applied == "in-band", "{clocks:?}");
@@ -122,14 +122,14 @@ fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tel
     assert_eq!(asked.report.clocks.as_ref().unwrap().applied, "ntp");
     assert!((least_ms(&asked, 0) - 10.5).abs() < 2.0, "{}", least_ms(&asked, 0));
 
-    // What the run left is that of this time span, and of the path alone.
+    // The result covers this time span and this path only.
     let end = 2_000_000_000;
     let log = alone.outcome.data.as_ref().unwrap();
     assert!(log.entered.iter().chain(log.left.iter().filter(|&&at| at != u64::MAX)).all(|&at| at <= end));
     let flow = &alone.outcome.flows[0];
     assert!(flow.received.bytes > 1_000_000, "{:?}", flow.received);
     assert_eq!((alone.report.device_drops, alone.report.rejected_datagrams), (0, 0));
-    // Both clocks of the run agree up to the asymmetry of the path: the receiver's series begin when the run does.
+    // Both clocks of the run agree up to the asymmetry of the path: the receiver's series start with the run.
     let arrived = log.left.iter().filter(|&&at| at <= 1_000_000_000).count() as f64;
     let series = &alone.outcome.series.as_ref().unwrap().flows[0];
     let counted = series.received_bytes[9] as f64 / f64::from(log.size.iter().copied().max().unwrap());
@@ -137,7 +137,7 @@ fn the_clocks_of_two_machines_are_told_up_to_the_asymmetry_and_a_time_server_tel
 }
 
 #[test]
-fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
+fn every_kind_of_flow_crosses_and_the_senders_may_wait() {
     let Some(machines) = Machines::open(5, 5, 0.0) else { return };
     let mut plan = plan(json!([
         {"scheme": "cubic", "mss": 1400}, {"scheme": "tcp:cubic", "mss": 1400},
@@ -151,7 +151,7 @@ fn every_kind_of_flow_crosses_and_the_senders_may_be_the_ones_that_wait() {
     for flow in 0..3 {
         let received = &result.outcome.flows[flow].received;
         assert!(received.bytes > 200_000, "flow {flow}: {received:?}");
-        // The delay, and what the flows' common queue of 60 packets makes of it.
+        // The delay, plus the wait in the flows' common queue of 60 packets.
         let least = least_ms(&result, flow as u32);
         assert!(least > 4.0 && least < 45.0, "flow {flow}: {least} ms");
     }
@@ -168,12 +168,12 @@ fn ends_meet_over_a_long_path_that_loses_packets() {
     let clocks = result.report.clocks.as_ref().unwrap();
     assert!(clocks.offset_ms.abs() < 3.0 && (clocks.bound_ms - 150.5).abs() < 3.0, "{clocks:?}");
     let log = result.outcome.data.as_ref().unwrap();
-    // Of those that could arrive in time.
+    // Packets that could arrive before the end.
     let sent: Vec<_> = (0..log.flow.len()).filter(|&i| log.entered[i] < 1_700_000_000).collect();
     let lost = sent.iter().filter(|&&i| log.left[i] == u64::MAX).count();
     let fraction = lost as f64 / sent.len() as f64;
     assert!(sent.len() > 50 && fraction > 0.02 && fraction < 0.3, "{lost} of {}", sent.len());
-    // The receivers' series begin with the run, though nobody could ask for the time in less than 300 ms.
+    // The receivers' series start with the run, though time requests take 300 ms or more.
     let first = log.left.iter().min().copied().unwrap();
     let series = &result.outcome.series.as_ref().unwrap().flows[0].received_bytes;
     let begun = series.iter().position(|&bytes| bytes > 0).unwrap() as u64;
@@ -181,7 +181,7 @@ fn ends_meet_over_a_long_path_that_loses_packets() {
 }
 
 #[test]
-fn an_end_that_is_alone_says_what_to_do() {
+fn an_end_without_a_peer_explains_the_remedy() {
     if !all_tests() {
         return eprintln!("SKIPPED: `make test-all` runs it");
     }
@@ -197,8 +197,8 @@ fn an_end_that_is_alone_says_what_to_do() {
 }
 
 #[test]
-fn the_clock_of_the_receivers_machine_is_another_one() {
-    // What the other tests assume.
+fn the_receivers_machine_has_another_clock() {
+    // Check the assumption of the other tests.
     if !root() {
         return;
     }

@@ -1,5 +1,5 @@
-//! What happens between fork and exec of a supervised program.
-#![allow(unsafe_code)] // `pre_exec` and `fork` are unsafe: only system calls may follow, and here only such follow.
+//! Steps between fork and exec of a supervised program.
+#![allow(unsafe_code)] // `pre_exec` and `fork` are unsafe: only system calls may follow, and only they follow here.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -11,64 +11,64 @@ use nix::sys::signal::SigSet;
 
 use crate::system::syscalls::check;
 
-/// The user that a program runs as.
+/// User that a program runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
-    /// As this process.
+    /// User of this process.
     Ours,
     /// Another user of the machine.
     Other {
         /// User.
         uid: u32,
-        /// Its main group.
+        /// Main group.
         gid: u32,
-        /// Its other groups.
+        /// Other groups.
         groups: Vec<u32>,
     },
-    /// The user and group that this process had before it entered a user namespace, in which it appears as root.
+    /// User and group of this process before it entered a user namespace, in which it appears as root.
     Before(u32, u32),
 }
 
-/// The processes with which a program gets signals.
+/// Processes with which a program gets signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Those of this process.
+    /// Process group of this process.
     Ours,
-    /// A process group of its own, in the foreground of the terminal that is its standard input.
+    /// Process group of its own, in the foreground of the terminal that is its standard input.
     Foreground,
-    /// A session of its own.
+    /// Session of its own.
     Session,
 }
 
-/// How a program is started.
+/// Settings for the start of a program.
 pub(super) struct Start {
     pub user: User,
     pub group: Group,
-    /// Whether `/proc` shows it the processes of the namespace alone, where the kernel lets that be mounted.
+    /// True if `/proc` has only the processes of the namespace, where the kernel permits this mount.
     pub own_proc: bool,
     /// Descriptors that it keeps.
     pub kept: Vec<RawFd>,
     /// Signals that are blocked for it; `None`: as in this thread.
     pub mask: Option<SigSet>,
-    /// Gets a byte each time that a program in the foreground stops, and is closed when the first process ends.
+    /// Pipe that gets a byte each time a program in the foreground stops; closed when the first process ends.
     pub stops: OwnedFd,
 }
 
-/// Asks the first process to end the program's process group, and to end itself once no process is left.
+/// Request to the first process: end the program's process group, then itself when no process is left.
 pub(super) const ASK: libc::c_int = libc::SIGUSR2;
-/// Asks it to give the program the terminal, and to let it go on.
+/// Request to it: give the program the terminal, and let it continue.
 pub(super) const RESUME: libc::c_int = libc::SIGUSR1;
-/// What it waits for: these two, the end of a process, and what it passes on to the program.
+/// Signals that it waits for: these two, the end of a process, and those that it forwards to the program.
 const AWAITED: [libc::c_int; 8] =
     [libc::SIGCHLD, ASK, RESUME, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGCONT];
-/// Where the first process has [`Start::stops`].
+/// Descriptor of [`Start::stops`] in the first process.
 const STOPS: RawFd = 3;
 
-/// Let the program that `command` starts have a first process above it: `spawn` then returns that one.
+/// Put a first process above the program that `command` starts: `spawn` then returns the first process.
 ///
-/// The first process waits for all others. It ends when the program ends, with its status (128 + signal, if it died of
-/// one), and when the thread that started it ends. If it is the first process of its PID namespace, nothing in there
-/// survives it. Signals that come from outside of the namespace it passes on.
+/// The first process waits for all others. It ends when the program ends, with its status (128 + signal if a signal
+/// ended it), and when the thread that started it ends. If it is the first process of its PID namespace, no process of
+/// the namespace survives it. It forwards signals from outside the namespace.
 pub(super) fn start_under_init(command: &mut Command, start: Start) {
     let proc_text = |text: String| CString::new(text).unwrap_or_default();
     let maps = match start.user {
@@ -92,7 +92,7 @@ pub(super) fn start_under_init(command: &mut Command, start: Start) {
 }
 
 fn become_the_program(start: &Start, maps: &[CString; 2]) -> io::Result<()> {
-    // SAFETY: system calls on integers, on lists that live on, and on local values.
+    // SAFETY: system calls on integers, on lists that outlive them, and on local values.
     unsafe {
         match start.group {
             Group::Ours => {}
@@ -103,7 +103,7 @@ fn become_the_program(start: &Start, maps: &[CString; 2]) -> io::Result<()> {
                 libc::sigemptyset(&mut quiet);
                 libc::sigaddset(&mut quiet, libc::SIGTTOU);
                 libc::sigprocmask(libc::SIG_BLOCK, &quiet, std::ptr::null_mut());
-                // If the terminal is gone, the program will notice.
+                // If the terminal is gone, the program gets the error.
                 libc::tcsetpgrp(0, libc::getpid());
                 libc::sigprocmask(libc::SIG_UNBLOCK, &quiet, std::ptr::null_mut());
             }
@@ -120,13 +120,13 @@ fn become_the_program(start: &Start, maps: &[CString; 2]) -> io::Result<()> {
             }
             User::Before(..) => {
                 check(libc::unshare(libc::CLONE_NEWUSER))?;
-                // Where the outer user namespace denies it already, it stays denied.
+                // If the outer user namespace denies it already, it stays denied.
                 let _ = write(c"/proc/self/setgroups", c"deny");
                 write(c"/proc/self/uid_map", &maps[0])?;
                 write(c"/proc/self/gid_map", &maps[1])?;
             }
         }
-        // Rust and Python ignore these; programs that they start expect them to be as they were.
+        // Rust and Python ignore these signals; programs expect the default actions.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         if let Some(mask) = &start.mask {
@@ -137,7 +137,7 @@ fn become_the_program(start: &Start, maps: &[CString; 2]) -> io::Result<()> {
 }
 
 fn write(path: &CStr, text: &CStr) -> io::Result<()> {
-    // SAFETY: system calls on strings that live on; what is not closed vanishes with the next exec.
+    // SAFETY: system calls on strings that outlive them; a descriptor that is left open vanishes with the next exec.
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         check(fd)?;
@@ -149,21 +149,21 @@ fn first_process(program: libc::pid_t, group: Group, stops: RawFd) -> ! {
     // SAFETY: system calls on integers, on a string of this program and on local values. This process has no other
     // thread, and nothing of it runs after this function.
     unsafe {
-        // Blocked signals wait to be fetched, also those that a first process would otherwise never see.
+        // Blocked signals wait until they are fetched, including those that a first process would otherwise never get.
         let mut awaited = std::mem::zeroed();
         libc::sigemptyset(&mut awaited);
         for signal in AWAITED {
             libc::sigaddset(&mut awaited, signal);
         }
         let mut blocked = awaited;
-        // So that it may give the terminal away from the background.
+        // Blocked, so that it may give the terminal away from the background.
         libc::sigaddset(&mut blocked, libc::SIGTTOU);
         libc::sigprocmask(libc::SIG_SETMASK, &blocked, std::ptr::null_mut());
-        // Where it is ignored, as some parents leave it, waiting for children fails.
+        // If it is ignored, as some parents leave it, waiting for children fails.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NAME, c"ccgym-init".as_ptr());
-        // Also the pipe that tells the starter that the program was executed: only the program may hold it now.
+        // Close all others, including the pipe that reports the exec to the starter: only the program may hold it now.
         libc::dup2(stops, STOPS);
         libc::syscall(libc::SYS_close_range, u32::from(group == Group::Foreground), STOPS - 1, 0);
         libc::syscall(libc::SYS_close_range, STOPS + 1, libc::c_uint::MAX, 0);
@@ -183,7 +183,7 @@ fn first_process(program: libc::pid_t, group: Group, stops: RawFd) -> ! {
                 code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + signal };
             }
             let none_is_left = changed < 0 && *libc::__errno_location() != libc::EINTR;
-            // Those that were asked to end with the program may take longer for it.
+            // Processes that were asked to end with the program may take longer.
             if none_is_left || (changed == program && !asked) {
                 libc::_exit(code);
             }
@@ -205,7 +205,7 @@ fn first_process(program: libc::pid_t, group: Group, stops: RawFd) -> ! {
                     libc::tcsetpgrp(0, program);
                     libc::kill(-program, libc::SIGCONT);
                 }
-                // The terminal tells all processes of its foreground group itself.
+                // The terminal itself signals all processes of its foreground group.
                 signal if info.si_code == libc::SI_USER => {
                     libc::kill(if group == Group::Ours { program } else { -program }, signal);
                 }

@@ -1,8 +1,8 @@
-//! A program in an environment of its own, of which nothing remains.
+//! Program in an environment of its own, of which nothing remains.
 //!
-//! Network namespace, mounts and processes are the program's own. Its processes live in a PID namespace whose first
-//! process dies with the thread here that waits for it, thus also when this process is killed, and takes all others
-//! along; devices and rules go with the network namespace, files with the mounts.
+//! The program has its own network namespace, mounts and processes. Its processes run in a PID namespace. If the thread
+//! that waits for the first of them ends, also because this process is killed, the kernel kills them all. Devices and
+//! rules end with the network namespace, files with the mounts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,30 +27,30 @@ use crate::error::{Context, Error, Result};
 use crate::system::namespace::own_mounts;
 use crate::system::Namespace;
 
-/// What to start, and in which environment.
+/// Program to start, and its environment.
 pub struct Launch {
     /// Program and arguments.
     pub words: Vec<String>,
-    /// Its environment.
+    /// Environment variables.
     pub environment: Vec<(OsString, OsString)>,
     /// Standard input, output and error.
     pub streams: [Stdio; 3],
-    /// Descriptors that the program finds under the numbers that they have here.
+    /// Descriptors that the program inherits under their numbers here.
     pub kept: Vec<Arc<OwnedFd>>,
-    /// Its network namespace.
+    /// Network namespace.
     pub network: Arc<Namespace>,
-    /// The user that the program runs as.
+    /// User that the program runs as.
     pub user: User,
-    /// With which processes it gets signals.
+    /// Processes with which it gets signals.
     pub group: Group,
     /// Signals that are blocked for it; `None`: as in this thread.
     pub mask: Option<SigSet>,
-    /// Called before the program starts, in a thread that has the namespaces: mounts. `None`: `/proc` alone is its own and
-    /// shows it the processes of its namespace, where that is allowed.
+    /// Called before the program starts, in a thread that is in the namespaces, to mount files. `None`: only `/proc` is
+    /// its own, and has the processes of its namespace, if the kernel permits this.
     pub prepare: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
 }
 
-/// A program that was started.
+/// Program that was started.
 #[derive(Debug)]
 pub struct Isolated {
     shared: Arc<Shared>,
@@ -61,7 +61,7 @@ pub struct Isolated {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Set before the process is reaped: its number means it as long as this is `None`.
+    /// Set before the process is reaped: while this is `None`, the process number belongs to it.
     status: Mutex<Option<ExitStatus>>,
     ended: Condvar,
 }
@@ -73,7 +73,7 @@ impl Shared {
 }
 
 impl Isolated {
-    /// Start a program. This takes root, or a user namespace.
+    /// Start a program. This requires root, or a user namespace.
     ///
     /// # Errors
     /// The environment cannot be made, or the program cannot be executed.
@@ -92,7 +92,7 @@ impl Isolated {
                 Err(error) => drop(told.send(Err(error))),
             }
         };
-        // The thread lives as long as the program: a first process dies with the thread that started it.
+        // The thread lives as long as the program: the kernel kills a first process with the thread that started it.
         let keeper = thread::Builder::new().name("ccgym-isolation".into()).spawn(keep).context(step)?;
         match started.recv() {
             Ok(Ok(id)) => Ok(Self { shared, pid: Pid::from_raw(id as i32), stops, keeper: Some(keeper) }),
@@ -101,24 +101,24 @@ impl Isolated {
         }
     }
 
-    /// The first process of the PID namespace.
+    /// Return the first process of the PID namespace.
     pub const fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// How it ended; `None` if it did not within `patience`.
+    /// Wait for the end; `None` if it does not come within `patience`.
     pub fn wait(&self, patience: Duration) -> Option<ExitStatus> {
         let status = self.shared.status();
         let waited = self.shared.ended.wait_timeout_while(status, patience, |status| status.is_none());
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Becomes readable when the program stops or ends; [`Isolated::has_stopped`] then tells which.
+    /// Return a descriptor that becomes readable when the program stops or ends; see [`Isolated::has_stopped`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.stops.as_fd()
     }
 
-    /// Whether the program has stopped once more, as with Ctrl-Z; waits until it has or ends.
+    /// Wait until the program stops, as with Ctrl-Z, or ends; true if it stopped.
     pub fn has_stopped(&self) -> bool {
         read(&self.stops, &mut [0]) == Ok(1)
     }
@@ -128,12 +128,12 @@ impl Isolated {
         self.tell(ASK);
     }
 
-    /// Give the program the terminal, and let it go on.
+    /// Give the program the terminal, and let it continue.
     pub fn resume(&self) {
         self.tell(RESUME);
     }
 
-    /// Pass a signal on to the program; SIGKILL ends all.
+    /// Forward a signal to the program; SIGKILL ends all processes.
     pub fn signal(&self, signal: Signal) {
         self.tell(signal as i32);
     }
@@ -141,12 +141,12 @@ impl Isolated {
     fn tell(&self, signal: i32) {
         let status = self.shared.status();
         if let (None, Ok(signal)) = (*status, Signal::try_from(signal)) {
-            // It has not been reaped, so the number is its own. A process that cannot be signaled has ended.
+            // It has not been reaped, so the number belongs to it. A process that cannot be signaled has ended.
             let _ = kill(self.pid, signal);
         }
     }
 
-    /// Kill everything in the PID namespace, and wait for it.
+    /// Kill all processes in the PID namespace, and wait for their end.
     pub fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         if let Some(keeper) = self.keeper.take() {
@@ -180,7 +180,7 @@ fn spawn(launch: Launch, stops: OwnedFd) -> Result<Child> {
             false
         }
     };
-    // Last: the first process started after it is the first of the namespace, and nothing starts after its end.
+    // Last: the next process started is the first of the namespace, and no process can start after its end.
     unshare(CloneFlags::CLONE_NEWPID).context(|| "making a namespace for processes".into()).map_err(needs_root)?;
     let Launch { user, group, mask, .. } = launch;
     start_under_init(&mut command, Start { user, group, own_proc, kept, mask, stops });
@@ -205,7 +205,7 @@ fn keep(mut child: Child, shared: &Shared) {
     shared.ended.notify_all();
 }
 
-/// A directory of the machine that an environment of its own may hide: `needed` does not lead through it.
+/// Choose a directory of the machine that the environment may hide: `needed` is not below it.
 pub fn private_place(needed: &Path) -> Result<&'static Path> {
     // Every Linux system has them, and no program needs them to run.
     let places = ["/boot", "/media", "/srv", "/mnt", "/opt"].map(Path::new);
@@ -220,14 +220,14 @@ pub fn private_place(needed: &Path) -> Result<&'static Path> {
     })
 }
 
-/// Let the directory hold files that only this environment sees. To be called by [`Launch::prepare`].
+/// Mount a private file system on the directory, for this environment only. Call it from [`Launch::prepare`].
 pub fn mount_private(place: &Path) -> Result<()> {
     mount(Some("tmpfs"), place, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=755,size=256m"))
         .context(|| format!("mounting private files at {}", place.display()))
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr)] // Says what is skipped or found.
+#[allow(clippy::print_stderr)] // Prints skipped checks and findings.
 mod tests {
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::net::UnixStream;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_alone_and_ordinary_and_its_status_comes_back() {
+    fn a_program_is_isolated_and_unprivileged_and_returns_its_status() {
         if !root() {
             return;
         }
@@ -280,11 +280,11 @@ mod tests {
     }
 
     #[test]
-    fn mounts_are_its_own_also_in_a_chroot() {
+    fn mounts_are_private_even_in_a_chroot() {
         if !root() {
             return;
         }
-        // In a thread whose root is a folder, and no mount: the machine's own files, bound beneath it.
+        // In a thread whose root is a folder and not a mount: the machine's files are bound below it.
         let folders = ["", "mnt", "mnt/inner", "bin", "usr", "lib", "lib64", "etc", "proc", "sys", "dev"];
         let root = std::env::temp_dir().join(format!("ccgym-test-chroot-{}", std::process::id()));
         let began = || -> Result<(Isolated, UnixStream, UnixStream)> {
@@ -310,7 +310,7 @@ mod tests {
                 let mut said = String::new();
                 text.read_to_string(&mut said).unwrap();
                 drop(isolated);
-                // What was mounted for the program is not here.
+                // Mounts of the program are not visible here.
                 assert!(fs::read_to_string("/proc/thread-self/mountinfo")
                     .unwrap()
                     .lines()
@@ -319,7 +319,7 @@ mod tests {
             };
             scope.spawn(run).join().unwrap()
         });
-        // Folder by folder: whatever may still be mounted there stays.
+        // Remove folder by folder: files of a mount that may be left stay.
         for folder in folders.iter().rev() {
             let _ = fs::remove_dir(root.join(folder));
         }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn killing_reaches_what_ran_away() {
+    fn killing_reaches_detached_processes() {
         if !root() {
             return;
         }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_exist_is_an_error_and_others_end_with_their_input() {
+    fn a_missing_program_is_an_error_and_others_end_with_their_input() {
         if !root() {
             return;
         }

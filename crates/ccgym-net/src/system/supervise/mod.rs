@@ -1,7 +1,7 @@
-//! Supervised processes: programs in a PID namespace of their own, whose first process takes all others with it.
+//! Supervised processes: programs in a PID namespace of their own.
 //!
-//! However this process ends, the kernel then kills that first process, and with it everything in the namespace. Only
-//! system calls happen between fork and exec, so that this process may have threads.
+//! If this process ends for any reason, the kernel kills the first process of the namespace, and with it all others.
+//! Only system calls run between fork and exec; therefore this process may have threads.
 
 mod init;
 mod isolated;

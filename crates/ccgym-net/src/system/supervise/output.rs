@@ -1,4 +1,4 @@
-//! What a program says, kept within bounds however much that is.
+//! Output of a program, kept within bounds.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Context, Result};
 
-/// What was written into a pipe: its beginning and its end. A thread reads it, so that no writer ever waits for long.
+/// First and last bytes that were written into a pipe. A thread reads the pipe, so that no writer waits for long.
 #[derive(Debug)]
 pub struct KeptOutput {
     kept: Arc<Mutex<Kept>>,
@@ -23,7 +23,7 @@ struct Kept {
     last: VecDeque<u8>,
     max_first: usize,
     max_last: usize,
-    /// Bytes that are in neither.
+    /// Bytes between the first and the last ones.
     left_out: u64,
 }
 
@@ -50,7 +50,7 @@ impl Kept {
 }
 
 impl KeptOutput {
-    /// Keep the first and the last bytes of what is written into the pipe, this many of each.
+    /// Keep the first and the last bytes that are written into the pipe, max this many of each.
     pub fn listen(pipe: OwnedFd, max_first: usize, max_last: usize) -> Result<Self> {
         let (first, last) = (Vec::new(), VecDeque::new());
         let kept = Arc::new(Mutex::new(Kept { first, last, max_first, max_last, left_out: 0 }));
@@ -68,12 +68,12 @@ impl KeptOutput {
         Ok(Self { kept, reader })
     }
 
-    /// What was written so far.
+    /// Return the text so far.
     pub fn text(&self) -> String {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Wait until every writer has closed the pipe and all is read; no longer than `patience`.
+    /// Wait until every writer has closed the pipe and all is read, max `patience`.
     pub fn wait(&self, patience: Duration) {
         let limit = Instant::now() + patience;
         while !self.reader.is_finished() && Instant::now() < limit {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_takes_no_more_memory() {
+    fn a_flood_uses_bounded_memory() {
         let line = "x".repeat(100_000);
         let text = kept(10, 10, &vec![line.as_str(); 200]);
         assert_eq!(text, format!("{0}\n[… 19999980 bytes left out …]\n{0}", "x".repeat(10)));

@@ -1,5 +1,5 @@
-//! What tests with real packets share, also those of `crates/optional`: a namespace of their own, paths, and small programs
-//! to run at the ends. `crate::PROGRAM` is the program that carries out jobs.
+//! Shared code of tests with real packets, also in `crates/optional`: a private namespace, paths, and small programs
+//! for the ends. `crate::PROGRAM` is the program that runs jobs.
 #![allow(dead_code, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod programs;
@@ -24,12 +24,12 @@ use nix::sys::signal::{kill, signal, SigHandler, Signal};
 use nix::unistd::Pid;
 use serde_json::{json, Value};
 
-/// Whether `make test-all` runs: then the tests repeat more often.
+/// Return true in `make test-all`: then the tests have more repetitions.
 pub fn all_tests() -> bool {
     std::env::var_os("CCGYM_TEST_ALL").is_some()
 }
 
-/// Whether this process may do what the tests need; says so loudly if not.
+/// Return true if this process may do all that the tests need; otherwise print that they are skipped.
 pub fn root() -> bool {
     let root = nix::unistd::geteuid().is_root() && Namespace::new().is_ok();
     if !root {
@@ -38,15 +38,15 @@ pub fn root() -> bool {
     root
 }
 
-/// As from a terminal: a parent that runs these tests in the background of a shell may have had SIGINT ignored.
-#[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and here only such follows.
+/// Restore SIGINT, as from a terminal: a parent that runs these tests in the background may ignore it.
+#[allow(unsafe_code)] // `pre_exec` and `signal` are unsafe: only a system call may follow, and only one follows here.
 pub fn heed_interrupts(command: &mut Command) {
     let heed = || unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.map(drop).map_err(Into::into);
     unsafe { command.pre_exec(heed) };
 }
 
-/// A place for one test: a directory, a network namespace instead of the machine's, and a mark in the environment of
-/// everything that is started here.
+/// Sandbox of one test: a directory, a network namespace in place of the machine's, and a mark in the environment of
+/// all processes that are started here.
 pub struct Sandbox {
     pub folder: PathBuf,
     pub namespace: Namespace,
@@ -54,7 +54,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// `None`, which is said, where this process may not make network namespaces.
+    /// Open a sandbox; `None`, with a message, if this process may not make network namespaces.
     pub fn open() -> Option<Self> {
         root().then(Self::new)
     }
@@ -62,7 +62,7 @@ impl Sandbox {
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // No mark is the beginning of another.
+        // No mark is a prefix of another.
         let mark = format!("ccgym-test-{}-{number:04}", std::process::id());
         let folder = std::env::temp_dir().join(&mark);
         fs::create_dir(&folder).unwrap();
@@ -71,7 +71,7 @@ impl Sandbox {
         Self { folder, namespace: Namespace::new().unwrap(), mark }
     }
 
-    /// A shell, not yet started.
+    /// Make the command of a shell.
     pub fn shell(&self, job: Job) -> Command {
         let mut shell = Command::new(PROGRAM);
         shell.arg(job.document()).current_dir(&self.folder).stdin(Stdio::null());
@@ -79,13 +79,13 @@ impl Sandbox {
         shell
     }
 
-    /// Start it in the namespace of this place, as from a terminal.
+    /// Start a command in the namespace of this sandbox, as from a terminal.
     pub fn spawn(&self, mut command: Command) -> Child {
         heed_interrupts(&mut command);
         self.namespace.run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap().unwrap()
     }
 
-    /// A run, by this program and its words; it would end with its input.
+    /// Make the command of a run, by this program and its words; it ends with its input.
     pub fn plan(&self, words: &[&str], plan: &Value) -> Command {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg(json!({"run": plan}).to_string()).env("CCGYM_TEST_MARK", &self.mark);
@@ -98,7 +98,7 @@ impl Sandbox {
         Ran::of(self.spawn(self.shell(job)))
     }
 
-    /// Wait until something that runs here has made this file.
+    /// Wait until a process of this sandbox has made this file.
     pub fn wait_for(&self, name: &str) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.folder.join(name).exists() {
@@ -107,7 +107,7 @@ impl Sandbox {
         }
     }
 
-    /// Names of the files here, without the traces.
+    /// Return the names of the files here, without the traces.
     pub fn files(&self) -> Vec<String> {
         let names = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.filter(|name| !name.ends_with(".trace")).collect();
@@ -119,16 +119,16 @@ impl Sandbox {
         fs::read(self.folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Network devices in the namespace of this place, without loopback.
+    /// Return the network devices in the namespace of this sandbox, without loopback.
     pub fn devices(&self) -> Vec<String> {
         let table = self.namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
         let names = table.lines().skip(2).filter_map(|line| line.split(':').next()).map(|name| name.trim().to_owned());
-        // Devices that some kernels put into every namespace.
+        // Some kernels put these devices into every namespace.
         let own = ["lo", "tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip_vti0", "ip6_vti0", "ip6gre0"];
         names.filter(|name| !own.contains(&name.as_str())).collect()
     }
 
-    /// Processes that were started here, or by what was: their command lines.
+    /// Return the command lines of processes that were started here, directly or indirectly.
     pub fn processes(&self) -> Vec<String> {
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -142,7 +142,7 @@ impl Sandbox {
         found
     }
 
-    /// Nothing is left of what ran here, at the latest after a few seconds; only these files.
+    /// Check that within some seconds nothing remains except these files.
     pub fn assert_clean(&self, files: &[&str], what: &str) {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
@@ -163,7 +163,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// A shell's job. Elements are added from the outermost to the innermost, as mahimahi's shells are written.
+/// Job of a shell. Elements are added from the outermost to the innermost, in the order of mahimahi's shells.
 #[derive(Clone)]
 pub struct Job(Value);
 
@@ -180,17 +180,17 @@ impl Job {
         self.up(delay.clone()).down(delay)
     }
 
-    /// Random loss of the uplink.
+    /// Add random loss to the uplink.
     pub fn loss(self, probability: f64) -> Self {
         self.up(json!({"kind": "loss", "probability": probability}))
     }
 
-    /// A link with this trace both ways.
+    /// Add a link with this trace in both directions.
     pub fn link(self, trace: &str, once: bool) -> Self {
         self.limited_link(trace, once, json!({"kind": "infinite"}))
     }
 
-    /// A link with a queue in the uplink.
+    /// Add a link with a queue in the uplink.
     pub fn limited_link(mut self, trace: &str, once: bool, queue: Value) -> Self {
         let link = |queue| {
             let schedule = json!({"kind": "trace", "name": trace, "once": once});
@@ -204,7 +204,7 @@ impl Job {
     }
 
     pub fn up(mut self, element: Value) -> Self {
-        // A packet from the command meets the innermost first.
+        // A packet of the command reaches the innermost element first.
         for log in self.0["link_logs"].as_array_mut().into_iter().flatten().filter(|log| log["direction"] == "uplink") {
             log["element"] = (log["element"].as_u64().unwrap() + 1).into();
         }
@@ -217,7 +217,7 @@ impl Job {
         self
     }
 
-    /// Logs of the link that was added last.
+    /// Log a direction of the link that was added last.
     pub fn log(mut self, direction: &str, file: &str) -> Self {
         let element = match direction {
             "uplink" => 0,
@@ -241,7 +241,7 @@ impl Job {
         self.set("command", json!(words))
     }
 
-    /// A script inside.
+    /// Run a script inside.
     pub fn script(self, text: &str) -> Self {
         self.command(&["sh", "-c", text])
     }
@@ -251,12 +251,12 @@ impl Job {
     }
 }
 
-/// Send a signal to a process. The program `kill` is not on every machine.
+/// Send a signal to a process. Some machines have no program `kill`.
 pub fn tell(process: u32, what: Signal) {
     kill(Pid::from_raw(process as i32), what).unwrap();
 }
 
-/// How a shell ended.
+/// Result of a command.
 pub struct Ran {
     pub status: Option<i32>,
     pub out: String,
@@ -267,7 +267,7 @@ pub struct Ran {
 impl Ran {
     pub fn of(mut child: Child) -> Self {
         let start = Instant::now();
-        // It would end with its input.
+        // The command would end with its input.
         let _input = child.stdin.take();
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -279,14 +279,14 @@ impl Ran {
         self
     }
 
-    /// The error that ended it, which has this code; programs get it as JSON, people as text.
+    /// Check that an error with this code ended it; programs print it as JSON, commands for people as text.
     pub fn refused(&self, code: &str, place: &str) {
         assert_eq!(self.status, Some(2), "{}\n{}", self.out, self.err);
         explained(&self.err, code, place);
     }
 }
 
-/// Check that `printed` ends with one explained error of this code and place; programs get it as JSON, people as text.
+/// Check that `printed` ends with one error of this code and place, as JSON for programs or as text for people.
 pub fn explained(printed: &str, code: &str, place: &str) {
     let error = serde_json::from_str::<Error>(printed.trim_end().rsplit('\n').next().unwrap_or_default());
     let text = error.map_or_else(|_| printed.to_owned(), |error| format!("error[{}]: {error}", error.code));
@@ -294,7 +294,7 @@ pub fn explained(printed: &str, code: &str, place: &str) {
     assert!(said.is_some_and(|said| said.contains(place)), "no {code} at {place}: {text}");
 }
 
-/// Words that run one of the helpers below as a program: this very test binary.
+/// Return the words that run a helper below as a program: this test binary.
 pub fn helper(name: &str) -> Vec<String> {
     helper_in(&std::env::current_exe().unwrap(), name)
 }
@@ -303,7 +303,7 @@ pub fn helper_in(binary: &Path, name: &str) -> Vec<String> {
     [binary.to_str().unwrap(), name, "--exact", "--include-ignored", "--nocapture", "-q"].map(str::to_owned).to_vec()
 }
 
-/// Answer every datagram on any port of this namespace's `port`, until it is killed.
+/// Answer every datagram at `port` of this namespace, until the process is killed.
 pub fn echo_server(port: u16) {
     let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
     let mut buffer = [0; 2000];
@@ -339,7 +339,7 @@ pub fn echo_client(port: u16, count: u32, size: usize, gap: Duration) {
     answers.join().unwrap();
 }
 
-/// What [`echo_client`] printed: (number, microseconds).
+/// Read the output of [`echo_client`]: (number, microseconds).
 pub fn round_trips(out: &str) -> Vec<(u32, u64)> {
     let lines = out.lines().filter_map(|line| line.split_once("RTT ").map(|(_, rest)| rest));
     lines
@@ -348,7 +348,7 @@ pub fn round_trips(out: &str) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// Words as one word for `sh -c`.
+/// Join words to one command for `sh -c`.
 pub fn joined(words: &[String]) -> String {
     words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
 }
@@ -373,7 +373,7 @@ pub fn link(mbps: f64, packets: u64) -> ElementSpec {
     ElementSpec::Link { schedule, queue, overhead: 4, device_packets: 0 }
 }
 
-/// An emulator of these elements for one flow, which keeps all that it can tell.
+/// Make an emulator of these elements for one flow, with all logs.
 pub fn spec(clock: Clock, up: &[ElementSpec], down: &[ElementSpec]) -> EmulatorSpec {
     let step = TimeSpan::from_millis(100);
     EmulatorSpec {

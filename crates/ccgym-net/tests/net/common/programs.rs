@@ -1,4 +1,4 @@
-//! Programs of others, for tests: this very binary.
+//! External programs for tests: this binary.
 
 use std::net::UdpSocket;
 use std::thread::sleep;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::{helper, joined};
 
-/// Bytes of payload that the programs send, and of the IP packets in which they do.
+/// Bytes of payload that the programs send, and of their IP packets.
 pub const PAYLOAD: usize = 972;
 pub const PACKET: u32 = 1000;
 
-/// A script that becomes a program of the tests of programs.
+/// Return a script that becomes a program of the tests of programs.
 pub fn becoming(name: &str) -> String {
     format!("PORT={{port}} ADDRESS={{address}} exec {}", joined(&helper(&format!("common::programs::{name}"))))
 }
@@ -27,7 +27,7 @@ fn sink() {
     while socket.recv(&mut [0; 2000]).is_ok() {}
 }
 
-/// A packet each millisecond.
+/// Send one packet per millisecond.
 fn send(socket: &UdpSocket) {
     println!("sending");
     loop {

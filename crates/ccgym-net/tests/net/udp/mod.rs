@@ -1,4 +1,4 @@
-//! UDP endpoints over loopback: real sockets, real time, kept short.
+//! UDP endpoints over loopback: real sockets, real time, short runs.
 #![allow(clippy::print_stderr)]
 
 mod processes;
@@ -27,13 +27,13 @@ fn spec(json: &str) -> FlowSpec {
     serde_json::from_str(json).unwrap()
 }
 
-/// One flow at a time: flows of other tests on a small machine would be its cross traffic.
+/// Lock that runs one flow at a time: on a small machine, flows of other tests would be its cross traffic.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A receiver at work, and what sends to it.
+/// Running receiver, and the clock of its senders.
 struct World {
     address: SocketAddr,
     clock: Clock,
@@ -65,7 +65,7 @@ impl World {
         open(self.address, spec, wait)
     }
 
-    /// Send for a while by a scheme of the registry.
+    /// Send for `ms` milliseconds by a registered scheme.
     fn send(&self, json: &str, ms: u64) -> SenderResult {
         send(self.address, json, self.clock, ms)
     }
@@ -118,15 +118,15 @@ fn schemes_move_data_and_every_packet_is_accounted_for() {
         let got = world.stop();
         let (s, r) = (&sent.stats, &got.received);
         assert!(r.packets > 100, "{flow}: {r:?}");
-        // What was acknowledged has arrived; what arrived was sent; the rest is lost or was under way.
+        // Acknowledged packets have arrived; packets that arrived were sent; the others are lost or were in flight.
         assert!((s.acked_packets..=s.sent_packets).contains(&r.packets), "{flow}: {s:?} {r:?}");
         assert!(s.acked_packets + s.lost_packets <= s.sent_packets + s.spurious_losses, "{flow}: {s:?}");
         if flow.contains("fixed_rate") {
-            // Slow enough for every buffer: to the byte.
+            // Slow enough for every buffer: exact to the byte.
             assert_eq!((r.packets, r.bytes, got.overflowed), (s.sent_packets, s.sent_bytes, 0), "{flow}");
         }
         assert_eq!((got.rejected, sent.rejected), (0, 0), "{flow}");
-        // Series: cumulative, of one length, ending near the totals.
+        // Series: cumulative, of one length, with last values near the totals.
         let columns = &sent.series;
         assert!(columns.sent_bytes.len() >= 5 && columns.sent_bytes.is_sorted(), "{flow}");
         assert_eq!(columns.sent_bytes.len(), columns.cwnd_bytes.len());
@@ -142,7 +142,7 @@ fn a_paced_flow_keeps_its_rate() {
     let flow = r#"{"scheme": "fixed_rate", "params": {"rate_mbps": 12}, "profile": "udp"}"#;
     let sent = world.send(flow, 1000);
     let got = world.stop();
-    // One packet a millisecond; a busy machine makes some of them late, not more.
+    // One packet per millisecond; a busy machine delays some of them, not more.
     assert!((500..=1010).contains(&sent.stats.sent_packets), "{:?}", sent.stats);
     assert_eq!(got.received.packets, sent.stats.sent_packets);
 }
@@ -166,15 +166,15 @@ fn applications_behave_as_in_the_simulator() {
     assert_eq!(got.flows[0].received.unique_bytes, 100_001);
     assert_eq!(got.flows[1].received.unique_bytes, 1450);
     assert_eq!(got.flows[0].sent_packets, Some(sent.stats.sent_packets));
-    // Every acknowledgement of the transfer counts in the hash.
+    // The hash covers every ACK of the transfer.
     assert_ne!(sent.hash, slow.hash);
 }
 
 #[test]
-fn endpoints_speak_ipv6() {
+fn endpoints_support_ipv6() {
     let _alone = alone();
     if UdpSocket::bind("[::1]:0").is_err() {
-        eprintln!("SKIPPED endpoints_speak_ipv6: this machine has no ::1");
+        eprintln!("SKIPPED endpoints_support_ipv6: this machine has no ::1");
         return;
     }
     let clock = Clock::start();
@@ -188,11 +188,11 @@ fn endpoints_speak_ipv6() {
 #[test]
 fn a_flood_of_foreign_datagrams_disturbs_no_flow() {
     let _alone = alone();
-    // Where the receiver is not given time to fetch them, the kernel drops a few datagrams, of either kind: tried again.
+    // If the receiver has no time to read them, the kernel drops some datagrams of either kind: try again.
     assert!((0..3).any(|_| flooded()), "datagrams were dropped or miscounted three times");
 }
 
-/// Send under a flood. Whether all data arrived, and the flood was rejected to the last datagram.
+/// Send under a flood; true if all data arrived, and all datagrams of the flood were rejected.
 fn flooded() -> bool {
     let world = World::serving(1);
     let address = world.address;
@@ -230,21 +230,21 @@ fn flooded() -> bool {
 }
 
 #[test]
-fn handshakes_have_deadlines_and_explain_themselves() {
+fn handshakes_have_deadlines_and_explain_failures() {
     let begun = Instant::now();
     let spec = spec(r#"{"scheme": "cubic"}"#);
     let wait = Duration::from_millis(350);
-    // A socket that never answers.
+    // This socket never answers.
     let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
     let peer = mute.local_addr().unwrap();
     let error = open(peer, &spec, wait).unwrap_err();
     assert_eq!((&*error.code, error.place), ("no-answer", format!("handshake with {peer}")));
-    // No socket.
+    // There is no socket.
     drop(mute);
     let error = open(peer, &spec, wait).unwrap_err();
     assert_eq!(error.code, "no-answer", "{error}");
     assert!(begun.elapsed() < Duration::from_secs(2));
-    // A receiver that has served one flow, and serves no more.
+    // This receiver has served one flow, and serves no more.
     let world = World::serving(1);
     let _first = world.open(&spec, wait).unwrap();
     let sent = world.send(r#"{"scheme": "cubic"}"#, 20);
@@ -255,7 +255,7 @@ fn handshakes_have_deadlines_and_explain_themselves() {
 }
 
 #[test]
-fn a_receiver_that_comes_back_serves_new_flows_only() {
+fn a_restarted_receiver_serves_only_new_flows() {
     let _alone = alone();
     let clock = Clock::start();
     let first = World::serving(1);
@@ -280,7 +280,7 @@ fn a_receiver_that_comes_back_serves_new_flows_only() {
     assert!(new.stats.acked_packets > 100, "{:?}", new.stats);
 }
 
-/// Carries datagrams both ways and drops every `nth` of those that go up, Hellos apart.
+/// Forward datagrams in both directions; drop every `nth` one of the uplink, except Hellos.
 fn lossy(peer: SocketAddr, nth: u64) -> (SocketAddr, Arc<AtomicBool>, JoinHandle<u64>) {
     let (front, back) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let address = front.local_addr().unwrap();
@@ -372,7 +372,7 @@ fn halting_ends_both_at_once() {
     assert!(begun.elapsed() < Duration::from_millis(500));
 }
 
-/// Answer each interval with the same action, until the flow has ended. How many intervals awaited one.
+/// Answer each interval with the same action until the flow ends. Return the number of intervals that awaited one.
 fn decide(stream: UnixStream) -> usize {
     let (mut environment, mut answered) = (Environment::on(stream), 0);
     while environment.ended.is_none() {

@@ -27,7 +27,7 @@ fn receiver() -> Value {
     json!({"listen": "127.0.0.1:0", "flows": 1, "idle": 30 * SECOND, "report_every": 0})
 }
 
-/// A job with some of its fields changed.
+/// Return a job with some fields changed.
 fn with(mut job: Value, changes: Value) -> Value {
     job.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     job
@@ -58,7 +58,7 @@ fn processes_carry_a_transfer() {
     assert!(output.status.success());
     let got: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(got["received"]["unique_bytes"], 300_000, "{got}");
-    // What goes wrong ends with 2 and says why.
+    // A failure ends with status 2 and an explanation.
     let lost = process("sender", with(sender(address, "cubic"), json!({"deadline": SECOND / 20}))).output().unwrap();
     assert_eq!(lost.status.code(), Some(2));
     explained(&String::from_utf8_lossy(&lost.stderr), "no-answer", address);
@@ -86,7 +86,7 @@ fn signals_end_the_commands_with_their_summaries() {
         let mut lines = std::io::BufReader::new(receiving.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let address = first.strip_prefix("listening on ").unwrap();
-        // Two flows of one receiver, one after the other: the first is interrupted, and the second with the receiver.
+        // One receiver serves two flows in turn: the first one is interrupted, the second one ends with the receiver.
         for end in [Some(signal), None] {
             let sending = started("sender", with(sender(address, "cubic"), json!({"duration": 3600 * SECOND})));
             assert!(lines.next().unwrap().unwrap().ends_with(": begins"));
@@ -106,7 +106,7 @@ fn signals_end_the_commands_with_their_summaries() {
     }
 }
 
-/// Do something while a receiver answers every Hello with `answer`, and nothing else. It is given its address.
+/// Call `work` with the address of a receiver that answers every Hello with `answer`, and no other message.
 fn answering<T>(answer: datagram::HelloAck, work: impl FnOnce(&str) -> T) -> T {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -130,7 +130,7 @@ fn answering<T>(answer: datagram::HelloAck, work: impl FnOnce(&str) -> T) -> T {
 }
 
 #[test]
-fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
+fn a_sender_handles_hostile_and_silent_receivers() {
     let run = |address: &str, more: Value| {
         let flow = json!({"scheme": "fixed_rate", "params": {"rate_mbps": 1}});
         let short = json!({"flow": flow, "duration": SECOND * 3 / 10, "deadline": SECOND * 3 / 10});
@@ -147,7 +147,7 @@ fn a_sender_survives_what_a_receiver_says_and_what_it_does_not() {
         let (_, out, _) = run(address, json!({"json": true}));
         assert!(serde_json::from_str::<Value>(&out).unwrap()["min_rtt_ms"].is_null(), "{out}");
     });
-    // A refusal that would clear the screen; cookies without end.
+    // One refusal would clear the screen; the other receiver sends cookies endlessly.
     let full = datagram::HelloAck { refusal: "\u{1b}[2Jfull".into(), ..Default::default() };
     let cookies = datagram::HelloAck { cookie: vec![1; 8], ..Default::default() };
     for (answer, code, part) in [(full, "receiver-refuses", r"\u{1b}[2Jfull"), (cookies, "no-answer", "")] {

@@ -1,4 +1,4 @@
-//! What a receiver does for senders that it does not know.
+//! Behavior of a receiver toward unknown senders.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use ccgym_schemes::Resources;
 
 use super::{spec, task, World, SECOND};
 
-/// A sender that says what it likes.
+/// Sender of arbitrary messages.
 struct Raw {
     socket: UdpSocket,
     token: Token,
-    /// Bytes that it sent.
+    /// Bytes sent so far.
     sent: usize,
 }
 
@@ -46,14 +46,14 @@ impl Raw {
         self.sent += self.socket.send(bytes).unwrap();
     }
 
-    /// Say it in a datagram of at least `length` bytes.
+    /// Send a message in a datagram of min `length` bytes.
     fn say(&mut self, kind: Kind, length: usize) {
         let mut bytes = Vec::new();
         encode(&mut bytes, self.token, kind, length);
         self.throw(&bytes);
     }
 
-    /// A packet whose number is `number`; `HANDSHAKE` connects.
+    /// Send packet `number`; `HANDSHAKE` connects.
     fn packet(&mut self, number: u64) {
         let segment = if number == HANDSHAKE { 0 } else { number };
         let packet = Packet { number, segment, size: 60, ..Packet::default() };
@@ -66,7 +66,7 @@ impl Raw {
         self.say(Kind::Close(datagram::Close::default()), 0);
     }
 
-    /// The next datagram.
+    /// Receive the next datagram.
     fn hear(&self) -> (usize, Message) {
         let mut room = [0; 2048];
         let length = self.socket.recv(&mut room).unwrap();
@@ -94,7 +94,7 @@ impl Raw {
         answer
     }
 
-    /// Ask, and again with the cookie. The refusal.
+    /// Ask, and again with the cookie. Return the refusal.
     fn ask_twice(&mut self, hello: datagram::Hello) -> String {
         let first = self.ask(hello.clone());
         assert!(first.refusal.is_empty() && !first.cookie.is_empty(), "{first:?}");
@@ -107,7 +107,7 @@ impl Raw {
         assert_eq!(self.ask_twice(self.hello()), "");
     }
 
-    /// Bytes that are there to be read.
+    /// Return the number of bytes that wait to be read.
     fn got(&self) -> usize {
         self.socket.set_nonblocking(true).unwrap();
         let mut room = [0; 2048];
@@ -116,7 +116,7 @@ impl Raw {
 }
 
 #[test]
-fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
+fn invalid_hellos_get_no_larger_answers() {
     let world = World::serving(1);
     let mut raw = Raw::new(world.address, 1);
     let good = raw.hello();
@@ -125,7 +125,7 @@ fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
     for _ in 0..4 {
         raw.throw(&[]);
     }
-    // The first answer is that of the next one.
+    // The first Hellos get no answer: the first answer belongs to the next one.
     let old = raw.ask(datagram::Hello { version: VERSION - 1, ..good.clone() });
     assert!(!old.refusal.is_empty(), "{old:?}");
     assert_eq!(raw.ask_twice(good.clone()), "");
@@ -137,12 +137,12 @@ fn hellos_that_say_nothing_sensible_get_no_more_than_they_brought() {
     assert_eq!((got.flows.len(), got.rejected), (1, 7));
 }
 
-/// Everything that a sender can say from an address that never hears the answers.
+/// Send every kind of message from an address that never receives the answers.
 #[test]
-fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
+fn an_unverified_address_gets_no_more_than_it_sent() {
     let world = World::serving(1);
     let (mut attacker, mut victim) = (Raw::new(world.address, 1), Raw::new(world.address, 1));
-    // A cookie for the same token, but from the attacker's own address.
+    // This cookie is for the same token, but from the attacker's own address.
     let stolen = attacker.ask(attacker.hello()).cookie;
     for cookie in [Vec::new(), stolen.clone(), vec![0; 8], vec![0; 1000]] {
         for padding in [0, 30, 200, 1000] {
@@ -154,11 +154,11 @@ fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
         }
     }
     victim.close();
-    // Datagrams are handled in order: what answers the victim gets are there when this one is answered.
+    // Datagrams are handled in order: when this one is answered, all answers to the victim have been sent.
     attacker.ask(attacker.hello());
     let got = victim.got();
     assert!(0 < got && got <= victim.sent, "{got} bytes in answer to {}", victim.sent);
-    // Who has proved itself gets what it asks for.
+    // A sender with a valid cookie gets the full answer.
     assert_eq!(attacker.ask(datagram::Hello { cookie: stolen, ..attacker.hello() }).refusal, "");
     attacker.packet(HANDSHAKE);
     assert_eq!(attacker.hear().0, 1472);
@@ -166,11 +166,11 @@ fn an_address_gets_no_more_than_it_sent_until_it_has_proved_itself() {
 }
 
 #[test]
-fn a_place_is_taken_by_data_and_nothing_else() {
+fn only_data_takes_a_place() {
     let service = Service { again: true, ..Service::default() };
     let world = World::at("127.0.0.1:0", Clock::start(), 1, service);
     let full = "it serves 1 flow, and has as many";
-    // Many shake hands, some connect: no more than is kept of those.
+    // Many shake hands, some connect: more than are kept.
     let mut idle: Vec<Raw> = (10..110).map(|token| Raw::new(world.address, token)).collect();
     for raw in &mut idle {
         raw.shake_hands();
@@ -182,11 +182,11 @@ fn a_place_is_taken_by_data_and_nothing_else() {
     b.shake_hands();
     a.packet(0);
     assert!(a.hears_ack(0));
-    // The other one came too late, and is told.
+    // The other sender comes too late, and gets a refusal.
     b.packet(0);
     assert_eq!(b.answer().1.refusal, full);
     assert_eq!(c.ask_twice(c.hello()), full);
-    // Until there is room.
+    // Wait until there is room.
     a.close();
     loop {
         b.packet(0);
@@ -200,7 +200,7 @@ fn a_place_is_taken_by_data_and_nothing_else() {
 }
 
 #[test]
-fn a_sender_whose_place_was_taken_is_told() {
+fn a_sender_without_a_place_is_refused() {
     let world = World::serving(1);
     let spec = spec(r#"{"scheme": "cubic"}"#);
     let late = world.open(&spec, SECOND).unwrap();
@@ -243,10 +243,10 @@ fn a_flow_with_too_many_gaps_is_refused() {
             other => panic!("{other:?}"),
         }
     };
-    // Segment 0 is not an island; each further one leaves a gap behind it.
+    // Segment 0 is contiguous; each further one leaves a gap before it.
     assert_eq!(accepted, MOST_GAPS as u64 + 1);
     assert!(!refusal.is_empty());
-    // Its place is free.
+    // The place of the flow is free again.
     let mut next = Raw::new(world.address, 2);
     next.shake_hands();
     next.packet(0);
