@@ -255,6 +255,6 @@ def test_policies_claim_only_so_much() -> None:
     assert card["onnx_sha256"] == hashlib.sha256(onnx).hexdigest()
     for size in (2 * 10**9, 9 * 10**18):
         card["policy"]["state_size"] = size
-        with pytest.raises(ValueError) as caught:
+        with pytest.raises(ValueError, match="65536") as caught:
             _core.Policy.load(onnx, json.dumps(card))
         assert vars(caught.value)["place"] == "card.policy.state_size"

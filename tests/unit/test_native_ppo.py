@@ -215,7 +215,7 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     ones = np.ones(1, np.float32)
     wide = _core.Actor([(np.ones((1, 99), np.float32), ones)], "tanh", ones, -ones, ones)
     env.reset()
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="99") as caught:
         env.rollout(wide, np.zeros((2, 3, 1), np.float32))
     assert vars(caught.value)["code"] == "shape-mismatch"
     with pytest.raises(ValueError, match="activation: found sine, expected tanh"):

@@ -125,7 +125,7 @@ def _in_module(file: str, tree: ast.Module) -> Iterator[tuple[str, str, list[str
                 texts += local * any(text == "  {found}" for text in texts)
                 for one in _codes(code, f"{file}:{node.lineno}"):
                     yield one, f"{name} in {file}", texts
-            elif name == "explained":
+            elif name == "explained" and len(node.args) == 3:
                 kind, _, code = node.args
                 texts = [f"  {one.arg}: {template(one.value)}" for one in node.keywords if one.arg]
                 yield template(code), f"{ast.unparse(kind)} in {file}", ["  {what the native core says}", *texts]
