@@ -319,6 +319,6 @@ mod tests {
         let prepared = Prepared::load(one, &no_guests).unwrap();
         assert_eq!(prepared.carrier(0), Carrier::Kernel("bbr".into()));
         let error = prepared.scheme(0).err().unwrap();
-        assert_eq!((&*error.code, error.place.as_str()), ("unknown-scheme", "making the scheme of flow 0"));
+        assert_eq!((&*error.code, error.place.as_str()), ("unknown-scheme", "making the scheme of flow 0: scheme"));
     }
 }

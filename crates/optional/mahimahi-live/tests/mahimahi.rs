@@ -220,7 +220,7 @@ fn failures_are_explained() {
     let start = |line: &str| Session::start(&SessionSpec::new(shells(line))).unwrap_err();
     let error = start(&format!("mm-link {0} {0}", trace.display()));
     assert_eq!(error.code, "trace-unsorted", "{error}");
-    assert!(error.place.ends_with(&trace.display().to_string()), "{error}");
+    assert!(error.place.ends_with(&format!("{}:2", trace.display())), "{error}");
     // A queue without its limit: the shell starts, and fails.
     fs::write(&trace, "1\n").unwrap();
     let error = start(&format!("mm-link {0} {0} --uplink-queue=droptail", trace.display()));
