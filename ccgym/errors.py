@@ -227,13 +227,9 @@ class CcgymError(Exception):
 
 
 def explained(kind: type[_E], error: Exception, otherwise: str, *, where: str = "") -> _E:
-    """What the native core refused, as one of our exceptions.
+    """What the native core refused, as one of our exceptions, with ``where`` in front of its place.
 
-    Args:
-        kind: The exception.
-        error: The native one; its attributes are ``code``, ``place``, ``found``, ``expected`` and ``hint``.
-        otherwise: The code where the core names none of :data:`CODES`.
-        where: Put in front of its place.
+    The parts of the native one are its attributes. ``otherwise`` is the code if it names none of :data:`CODES`.
     """
     place, found, expected, hint = (str(getattr(error, name, "")) for name in ("place", "found", "expected", "hint"))
     code = known_code(error, otherwise)

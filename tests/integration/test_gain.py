@@ -49,5 +49,5 @@ def test_a_gain_of_one_leaves_the_scheme_as_it_is() -> None:
 
 
 def test_a_scheme_without_a_gain_is_refused() -> None:
-    with refused(ConfigError, "agent-invalid at agent"):
+    with refused(ConfigError, "agent-invalid at agent: scheme learned"):
         LinkEnv(config=str(EXAMPLE), set={"agent.action.inner": "reno"}).reset(seed=1)

@@ -111,7 +111,8 @@ impl AgentBatch {
             .map_err(|e| PyRuntimeError::new_err(format!("cannot start {threads} threads: {e}")))?;
         let resources = Resources { agent: Some(FlowAgent::new(spec.clone())), ..resources(py, policies) };
         // Report parts that do not fit together here rather than at the first episode.
-        ccgym_schemes::create_with("learned", &Map::new(), &resources).map_err(explained)?;
+        ccgym_schemes::create_with("learned", &Map::new(), &resources)
+            .map_err(|error| explained(error.coded("agent-invalid")))?;
         let watch = Watch::new(None);
         batch.set_interrupt(watch.interrupt());
         Ok(Self { batch, spec, resources, watch })
