@@ -75,7 +75,9 @@ class SimulatedBatch(EpisodeBatch):
         try:
             self._native.reset(index, episode.spec, episode.traces, self.settings.steps or 0, self.obs)
         except ValueError as error:
-            raise explained(SimulationError, error, "simulation-refused", where=f"path {episode.path}") from None
+            refused = explained(SimulationError, error, "simulation-refused", where="episode")
+            refused.hint = "; ".join(filter(None, (refused.hint, f"the path is {episode.path}")))
+            raise refused from None
         self._native.due(self.due)
 
     @override

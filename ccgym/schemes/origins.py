@@ -511,7 +511,8 @@ def _of_registry(choice: SchemeChoice, where: str) -> SchemeChoice:
         refused = explained(ConfigError, error, "parameter-invalid", where=where)
         if refused.code == "unknown-parameter":
             refused.expected = f"parameters of {title}: {names}" if names else f"no parameters: {title} has none"
-        refused.hint = refused.hint or f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE"
+        if names and not refused.hint:
+            refused.hint = f"`ccgym schemes` explains them; write them as {title}:NAME=VALUE"
         raise refused from None
     return choice
 
