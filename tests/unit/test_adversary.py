@@ -45,7 +45,7 @@ from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judg
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
 from ccgym.experiments.request import Request
 from ccgym.experiments.scorecard import run_score
-from ccgym.report.adversary_report import finds_table, markdown, terminal
+from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.refusals import explained
 
@@ -248,7 +248,7 @@ def test_the_report_says_what_was_found_and_what_not(weak: tuple[AdversaryResult
     table = finds_table(results)
     assert [table.text(row, "name") for row in table.rows] == [find.name for find in results.finds]
     assert {table.text(row, "real") for row in table.rows} == {"not tried"}
-    assert results.finds[0].replay in markdown(results)
+    assert results.finds[0].replay in page(results, Path()).markdown()
     assert any("again" in str(line) for line in terminal(results))
     nothing = replace(results, schemes=(replace(results.schemes[0], finds=()),), unconfirmed="no namespaces")
     table = finds_table(nothing)

@@ -34,9 +34,8 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.evaluation_report import page_values, release_text, write_tables
+from ccgym.report.evaluation_report import page, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
-from ccgym.report.page import render
 from tests.refusals import explained, refused
 
 PATH = NetworkPath.from_mahimahi(
@@ -297,10 +296,10 @@ def test_a_limited_machine_is_flagged_and_marked(stand_in: StandIn, tmp_path: Pa
     assert "emulator-limited" in table.notes[0]
     assert f"| TCP Cubic {LIMITED_MARK} |" in markdown(results)
     assert results.as_dict()["summary"][0]["limited_runs"] == 2
-    page = render("evaluation", **page_values(results, tmp_path))
-    assert "Emulator-limited: 2.1 % of packets" in page
-    assert "Tested over the emulated path, with real packets" in page
-    assert "99th percentile" in page
+    shown = page(results, tmp_path).html(tmp_path)
+    assert "Emulator-limited: 2.1 % of packets" in shown
+    assert "Tested over the emulated path, with real packets" in shown
+    assert "99th percentile" in shown
 
 
 def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path: Path) -> None:
@@ -343,7 +342,7 @@ def test_what_is_unavailable_has_a_row_and_is_no_failure(stand_in: StandIn, tmp_
     table = evaluation_table(results)
     assert table.text(table.rows[1], "runs") == "unavailable"
     assert table.notes == ["TCP Vegas (kernel): unavailable: no vegas here"]
-    assert "unavailable: no vegas here" in render("evaluation", **page_values(results, tmp_path))
+    assert "unavailable: no vegas here" in page(results, tmp_path).html(tmp_path)
     assert "no vegas here" in exact_table(results).csv()
     write_tables(results, tmp_path)
     assert ResultSet.load(tmp_path).unavailable == results.unavailable

@@ -313,7 +313,7 @@ def test_real_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results.outcome(results.tests[0], "tcp_bbr").verdict == "incomplete"
     shown = experiment_report.terminal(results)
     assert all(note in shown for note in results.notes)
-    assert "real packets over the emulated path" in experiment_report.page_values(results, tmp_path)["place"]
+    assert "real packets over the emulated path" in experiment_report.page(results).lead
     again = run(tmp_path, "cubic,tcp:cubic,tcp:bbr", backend="emulated", repeat_limited=1)
     assert (len(ran), again.notes) == (9, (missing,)), "only the limited run is made again"
 

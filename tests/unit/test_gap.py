@@ -43,7 +43,7 @@ from ccgym.experiments.gap import (
 from ccgym.experiments.request import Request
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
-from ccgym.report.gap_report import gap_table, markdown
+from ccgym.report.gap_report import gap_table, page
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
 from tests.refusals import explained, refused
@@ -286,7 +286,7 @@ def test_the_table(tmp_path: Path) -> None:
         shown = printed(table, width)
         assert max(map(len, shown.splitlines())) <= width
         assert all(text in shown for row in four for text in row)
-    written = markdown(made)
+    written = page(made).markdown()
     assert f"**{four[3][6]}**" in written
     tables = [lines.splitlines() for lines in written.split("\n\n") if lines.startswith("|")]
     assert all(len({line.count("|") for line in lines}) == 1 for lines in tables)
@@ -329,10 +329,10 @@ def test_files(tmp_path: Path) -> None:
     gap_report.write(made, tmp_path, Silent(), figures=True)
     for suffix in ("svg", "pdf", "png"):
         assert (tmp_path / f"gap_series.{suffix}").stat().st_size > 1000
-    page = (tmp_path / "gap_report.html").read_text()
-    assert 'data-type="image/svg+xml"' in page
-    assert "http" not in page.split("</style>")[1], "it needs no network"
-    assert "TCP Cubic" in page
+    html = (tmp_path / "gap_report.html").read_text()
+    assert 'data-type="image/svg+xml"' in html
+    assert "http" not in html.split("</style>")[1], "it needs no network"
+    assert "TCP Cubic" in html
     data = json.loads((tmp_path / GAP_FILE).read_text())
     assert [row["backend"] for row in data["rows"]] == ["sim", "emulated"]
     assert data["rows"][1]["against"]["sim"]["throughput_mbps"]["beyond"] is False

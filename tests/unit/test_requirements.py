@@ -21,7 +21,7 @@ from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, 
 from ccgym.experiments.results import Confirmed, ExperimentResults, Spread, Test, Verdict, evidence_of
 from ccgym.experiments.results import RunResult as Ran
 from ccgym.experiments.run import Executed, planned
-from ccgym.report.requirements_report import confirmed_table, decisive, markdown, open_table, summary_table
+from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
 from tests.refusals import explained, refused
 
 FOUND = load_experiment("rfc9743", quick=True)
@@ -186,7 +186,7 @@ def test_what_is_not_tested_is_never_passed(judged_schemes: ExperimentResults, t
     assert lines == {"5.3.1": "for the author", "5.3.2": "pass", "7.10": "for the author", "8": "not tested yet"}
     assert [row.values["section"] for row in open_table(results).rows] == ["5.3.1", "5.3.2", "7.10", "8", "8"]
     assert results.to_json()["rows"][3]["verdicts"] == {"cubic": "none"}
-    text = markdown(results)
+    text = page(results).markdown()
     assert "needs observations that an attacker changes" in text
     assert "of 4 rows 1 pass, 1 not tested yet, 2 for the author alone" in text
 
@@ -237,9 +237,9 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert main(words) == 0
     document = json.loads((out / "rfc9743.json").read_text())
     assert (document["document"], [row["section"] for row in document["rows"]]) == ("RFC 9743", ["7.9"])
-    page = (out / "rfc9743.html").read_text()
+    html = (out / "rfc9743.html").read_text()
     for part in ("TCP Cubic", 'data-type="image/svg+xml"', "MUST"):
-        assert part in page
+        assert part in html
     assert "TCP Cubic" in (out / "rfc9743.md").read_text()
 
 

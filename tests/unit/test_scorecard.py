@@ -38,8 +38,7 @@ from ccgym.experiments.scorecard import (
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
-from ccgym.report.page import render
-from ccgym.report.scorecard_report import footnotes, interval_text, markdown, page_values, score_text
+from ccgym.report.scorecard_report import footnotes, interval_text, page, score_text
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
@@ -403,22 +402,22 @@ def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     written = scorecard_report.write(with_learners(card), out, Silent(), figures=True)
     assert all(file.file.exists() for file in written)
     assert written[0].file.name == "scorecard.html"
-    page = written[0].file.read_text()
-    assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
-    linked = [name for name in re.findall(r'href="([^#"]+)"', page)]
+    html = written[0].file.read_text()
+    assert not re.search(r'src="(?!data:)', html), "nothing is fetched"
+    linked = [name for name in re.findall(r'href="([^#"]+)"', html)]
     assert all((out / name).is_file() for name in linked)
     assert linked, "figures link to their files"
     for words in ("TCP Cubic", FAST, "small-buffer-one-bdp", "Training paths of TCP Cubic", "held out", "Root seed"):
-        assert words in page
-    assert "Figure is missing" not in page
-    assert "Figure is missing" in render("scorecard", **page_values(card, out / "elsewhere"))
+        assert words in html
+    assert "Figure is missing" not in html
+    assert "Figure is missing" in page(card).html(out / "elsewhere")
     assert (out / "paths" / FAST / "pantheon_table.md").exists()
     assert not list(out.glob(".*partial*"))
 
 
 def test_markdown_marks_the_best_and_training_paths(made: tuple[Scorecard, Path]) -> None:
     card = with_learners(made[0])
-    lines = markdown(card).splitlines()
+    lines = page(card).markdown().splitlines()
     row = next(line for line in lines if line.startswith(f"| {FAST} |"))
     assert row.count("**") == 2
     assert len(re.findall(r" t(\*\*)? \|", row)) == 1
