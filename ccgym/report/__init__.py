@@ -9,8 +9,8 @@
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``
 ``pantheon_words``       what Pantheon's report says, in its words and order
 ``coordinates``          coordinates and metrics on axes
-``page``                 pages from the templates in ``templates/``
-``pdf``                  ``pantheon_report.pdf``
+``page``                 what a report shows, as blocks; its HTML and Markdown
+``pdf``                  a page as PDF: ``pantheon_report.pdf``
 ``operating_figures``    what figures of operating points share
 ``run_figures``          figures of all runs, drawn by several processes
 ``drawn``                which figures are up to date

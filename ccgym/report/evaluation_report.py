@@ -44,7 +44,6 @@ MARKDOWN_FILE: Final = "pantheon_table.md"
 CSV_FILE: Final = "pantheon_table.csv"
 HTML_FILE: Final = "pantheon_report.html"
 PDF_FILE: Final = "pantheon_report.pdf"
-EXPLORE_FILE: Final = "explore.html"
 
 REAL: Final = "no: real packets in real time; the seed decides what is drawn at random, not when packets come"
 SIMULATED: Final = "(the same seed and version give the same hash, and the same packets)"
@@ -138,6 +137,7 @@ def page(results: ResultSet, directory: Path) -> Page:
         results: The experiment.
         directory: Where its figures are.
     """
+    from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
 
     phrase, path = tested(results)

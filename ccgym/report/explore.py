@@ -23,12 +23,13 @@ from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.frames import numbers_from_csv
 from ccgym.evaluation.results import SERIES_STEP_NS, CellResult, ResultSet, SchemeSummary, Spread, series_file
 from ccgym.invocation import command
-from ccgym.report.evaluation_report import EXPLORE_FILE
 from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
 from ccgym.report.page import write_page
 from ccgym.report.style import CAPACITY_EDGE, FLOW_COLORS, page_colors
 from ccgym.report.table import Column, Row, Table, number
 from ccgym.units import NS_PER_S
+
+EXPLORE_FILE: Final = "explore.html"
 
 UPLOT: Final = Path(__file__).with_name("vendor") / "uplot"
 
