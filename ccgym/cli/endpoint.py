@@ -110,12 +110,11 @@ def sender_job(words: Sequence[str]) -> dict[str, Any]:
         ConfigError: A wrong option, or a scheme that cannot be used here.
         SchemeNotFoundError: There is none of that name.
     """
-    from ccgym.schemes.origins import refuse
     from ccgym.schemes.reading import parse_scheme
 
     given = sender_parser().parse_args(list(words))
     choice = option("--scheme", parse_scheme, given.scheme)
-    refuse(choice, "endpoint", "--scheme")
+    choice.refuse("endpoint", "--scheme")
     policy = choice.policy
     flow: dict[str, Any] = {
         "scheme": choice.name,

@@ -189,7 +189,7 @@ def _schemes(args: argparse.Namespace) -> int:
     from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
     from ccgym.schemes import kernel, programs, quic
     from ccgym.schemes.groups import GROUPS, descriptions
-    from ccgym.schemes.origins import ORIGINS
+    from ccgym.schemes.reading import KINDS
 
     rows = [*descriptions(), *kernel.descriptions(), *quic.descriptions(), *programs.descriptions()]
     if args.name is not None:
@@ -222,7 +222,7 @@ def _schemes(args: argparse.Namespace) -> int:
     words = [(word, f"{group.meaning}: {', '.join(group.members())}") for word, group in GROUPS.items()]
     print_table(("word", "several schemes"), words)
     say("")
-    print_table(("also", "what it is"), [(one.typed, one.meaning) for one in ORIGINS])
+    print_table(("also", "what it is"), [(one.TYPED, one.MEANING) for one in KINDS])
     return 0
 
 

@@ -32,7 +32,6 @@ from ccgym.envs.episode import Source
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
-from ccgym.schemes.origins import refuse
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.units import TimeLike, parse_positive_time
 
@@ -204,8 +203,8 @@ def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
     """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: some need real packets."""
     for place, flow in enumerate(flows):
         where, choice = f"flows[{place}]", flow.choice
-        refuse(choice, "real environment" if backend in REAL_BACKENDS else "environment", where)
-        reason = choice.origin.why_unavailable(choice)
+        choice.refuse("real environment" if backend in REAL_BACKENDS else "environment", where)
+        reason = choice.why_unavailable()
         if reason is not None:
             raise SchemeNotFoundError(
                 "scheme-unavailable",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -25,8 +26,9 @@ from ccgym.evaluation.pantheon import stats_file
 from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.invocation import as_typed, command
-from ccgym.schemes import kernel, programs, quic
+from ccgym.schemes.reading import read_scheme
 from ccgym.schemes.registry import registry
+from ccgym.schemes.scheme import ExternalScheme
 from ccgym.tracetools.check import rate_in_name
 
 STARVED_FRACTION: Final = 0.20
@@ -199,8 +201,9 @@ def _algorithm(results: ResultSet, key: str) -> str:
     """The algorithm of a scheme: its name without parameters, and without what says that it is the
     kernel's, a QUIC library's or a program's."""
     text = _text(results, key)
-    of_others = kernel.algorithm_of(text) or quic.algorithm_of(text) or programs.algorithm_of(text)
-    name = of_others or text.split(":", 1)[0]
+    scheme, name = read_scheme(text), text.split(":", 1)[0]
+    if isinstance(scheme, ExternalScheme):
+        name = Path(scheme.name.removeprefix(scheme.PREFIX)).stem
     return name if name in DELAY_BASED else name.split("_", 1)[0]
 
 

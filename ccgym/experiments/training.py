@@ -25,7 +25,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import CcgymError
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.scheme import Scheme
 
 REVERSE_FRACTION: Final = 0.1
 """A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per
@@ -80,7 +80,7 @@ class Training:
     """What training drew from."""
 
     @classmethod
-    def of(cls, choice: SchemeChoice) -> Training | None:
+    def of(cls, choice: Scheme) -> Training | None:
         """Of a scheme; None where it was not trained, or its card does not say."""
         return None if choice.policy is None else cls.of_card(choice.policy.card.training)
 

@@ -26,11 +26,10 @@ from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes import policies, python_classes
-from ccgym.schemes.choice import SchemeChoice
-from ccgym.schemes.origins import check
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.python_classes import PythonScheme
-from ccgym.schemes.reading import read_scheme
+from ccgym.schemes.python_classes import PythonClass
+from ccgym.schemes.reading import read_scheme, scheme_of
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import format_time
 
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
@@ -140,7 +139,7 @@ class FlowSpec(Flow):
     """A flow of a scheme.
 
     Profile, packet size, initial window and source that a flow does not give are those that its scheme is carried by
-    (:attr:`~ccgym.schemes.origins.SchemeChoice.transport`).
+    (:attr:`~ccgym.schemes.scheme.Scheme.transport`).
     """
 
     scheme: str
@@ -154,9 +153,9 @@ class FlowSpec(Flow):
     its scheme is made for, ``greedy`` for most."""
 
     @property
-    def choice(self) -> SchemeChoice:
+    def choice(self) -> Scheme:
         """The scheme and its parameters."""
-        return SchemeChoice(self.scheme, dict(self.params))
+        return scheme_of(self.scheme, dict(self.params))
 
     @property
     def simulated_only(self) -> str | None:
@@ -184,7 +183,7 @@ class FlowSpec(Flow):
             ConfigError: The scheme does not take these parameters, or the policy cannot be used.
             SchemeNotFoundError: No scheme has that name.
         """
-        choice = check(self.choice, where)
+        choice = self.choice.checked(where)
         changes: dict[str, Any] = {}
         if choice != self.choice:
             changes |= {"scheme": choice.name, "params": choice.params}
@@ -248,7 +247,7 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
     """A flow from its short forms, as it was written: a policy keeps its name or path.
 
     Args:
-        flow: A :class:`FlowSpec`, a :class:`SchemeChoice`, a scheme's name, or a mapping of the fields.
+        flow: A :class:`FlowSpec`, a :class:`~ccgym.schemes.scheme.Scheme`, a scheme's name, or a mapping of the fields.
         where: What to call it in errors.
 
     Raises:
@@ -258,7 +257,7 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
         return flow
     if isinstance(flow, str):
         flow = read_scheme(flow, where)
-    if isinstance(flow, SchemeChoice):
+    if isinstance(flow, Scheme):
         flow = {"scheme": flow.name, "params": dict(flow.params)}
     elif isinstance(flow, Mapping) and isinstance(flow.get("scheme"), str) and ":" in flow["scheme"]:
         choice = read_scheme(flow["scheme"], where)
@@ -327,6 +326,6 @@ def policies_of(flows: Iterable[FlowSpec]) -> dict[str, LearnedPolicy]:
     return {policy.key: policy for flow in flows if (policy := flow.choice.policy) is not None}
 
 
-def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonScheme]:
+def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonClass]:
     """The schemes in Python of resolved flows, by key."""
     return {flow.scheme: python_classes.find(flow.scheme) for flow in flows if python_classes.is_key(flow.scheme)}
