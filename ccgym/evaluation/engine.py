@@ -152,7 +152,7 @@ class Made:
     """Seconds, with all that was tried before."""
 
 
-class Elsewhere(Protocol):
+class RemoteExecutor(Protocol):
     """Processes on other machines that make runs: a cluster."""
 
     def require(self, runs: Sequence[Run]) -> None:
@@ -201,7 +201,7 @@ def measure(
     repeat_limited: int = 0,
     retries: int = 0,
     budget: Budget | None = None,
-    cluster: Elsewhere | None = None,
+    cluster: RemoteExecutor | None = None,
     progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.

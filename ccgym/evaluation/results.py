@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from ccgym.evaluation.frames import import_pandas, rows_to_csv, to_csv, to_frame
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import printed_number
 from ccgym.evaluation.run_record import FLOW_COLUMN, FlowRecord, RunRecord, flow_summary
+from ccgym.evaluation.spread import Spread
 from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.schemes.style import SchemeStyle
 from ccgym.units import NS_PER_MS
@@ -116,24 +115,6 @@ class CellFailure:
     seed: int
     """Its seed: with it the failure can be repeated alone."""
     error: str
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation over runs."""
-
-    mean: float
-    std: float | None
-    """Sample standard deviation (n − 1); None where runs cannot show one: a single run, or all of the same packets."""
-    count: int
-
-    @classmethod
-    def of(cls, values: Iterable[float | None]) -> Spread | None:
-        """Over the values that are there; None if there are none."""
-        known = [value for value in values if value is not None and math.isfinite(value)]
-        if not known:
-            return None
-        return cls(statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else None, len(known))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import expanded
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import MARKERS, registry
-from ccgym.schemes.scheme import Place, Scheme
+from ccgym.schemes.scheme import Scheme, Venue
 from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
 from ccgym.units import format_time, parse_time
 
@@ -83,7 +83,7 @@ class Contender:
         """The same contender with other flows."""
         return replace(self, flows=tuple(flows))
 
-    def refuse(self, place: Place, where: str) -> None:
+    def refuse(self, place: Venue, where: str) -> None:
         """Raise :class:`ConfigError` if one of its flows cannot run at a place."""
         for choice in self.choices:
             choice.refuse(place, where)

@@ -17,7 +17,7 @@ from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
-from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.engine import Observer, Reduced, Reduction, RemoteExecutor, RunOutcome, Silent, measure
 from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
 from ccgym.evaluation.flags import flag_dicts, flags, path_facts
 from ccgym.evaluation.frames import to_csv
@@ -63,7 +63,7 @@ def run_experiment(
     retries: int = 0,
     budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
-    cluster: Elsewhere | None = None,
+    cluster: RemoteExecutor | None = None,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 

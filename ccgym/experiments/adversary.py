@@ -26,8 +26,8 @@ from typing import Final
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import Spread
 from ccgym.evaluation.run import Contender, contender
+from ccgym.evaluation.spread import Spread
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.adversary_finds import (
     FAR,
@@ -36,9 +36,9 @@ from ccgym.experiments.adversary_finds import (
     PATHS_DIRECTORY,
     AdversaryResults,
     Find,
-    Measured,
     Real,
     SchemeFinds,
+    SchemeOnPath,
     write_finds,
 )
 from ccgym.experiments.adversary_search import (
@@ -210,14 +210,14 @@ def _find(
     )
 
 
-def _measured(one: Contender, numbers: Sequence[Numbers]) -> Measured:
+def _measured(one: Contender, numbers: Sequence[Numbers]) -> SchemeOnPath:
     def mean(values: Iterable[float | None]) -> float | None:
         spread = Spread.of(values)
         return None if spread is None else spread.mean
 
     score = Spread.of(each.score for each in numbers)
     assert score is not None
-    return Measured(
+    return SchemeOnPath(
         one.key, one.label, score,
         mean(each.throughput_mbps for each in numbers), mean(each.delay_p95_ms for each in numbers),
         mean(each.loss for each in numbers), mean(each.utilization for each in numbers),

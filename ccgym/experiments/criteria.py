@@ -101,7 +101,11 @@ class Evidence:
 
 
 def judged(
-    criteria: Sequence[spec.Criterion], evidence: Evidence, others: Mapping[str, Evidence], *, intervals: bool = False
+    criteria: Sequence[spec.CriterionSpec],
+    evidence: Evidence,
+    others: Mapping[str, Evidence],
+    *,
+    intervals: bool = False,
 ) -> list[Criterion]:
     """The criteria with the values found.
 
@@ -115,7 +119,7 @@ def judged(
 
 
 def _judged(
-    one: spec.Criterion, evidence: Evidence, others: Mapping[str, Evidence], intervals: bool
+    one: spec.CriterionSpec, evidence: Evidence, others: Mapping[str, Evidence], intervals: bool
 ) -> Iterator[Criterion]:
     for group in groups(one, evidence.conditions):
 
@@ -147,7 +151,7 @@ def _judged(
             )
 
 
-def _shared(one: spec.Criterion, group: Mapping[str, Any]) -> dict[str, Value]:
+def _shared(one: spec.CriterionSpec, group: Mapping[str, Any]) -> dict[str, Value]:
     single = {name: value for name, value in one.where.items() if not isinstance(value, list)}
     return dict(coordinate(name, value) for name, value in {**single, **group}.items())
 
@@ -223,7 +227,7 @@ def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Cond
     )
 
 
-def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+def groups(one: spec.CriterionSpec, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
     """The values of ``per`` for which there are conditions."""
     values = [
         list(dict.fromkeys(c.written[name] for c in conditions if name in c.written and matches(one, {}, c)))
@@ -232,16 +236,16 @@ def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[st
     return [dict(zip(one.split, row, strict=True)) for row in itertools.product(*values)]
 
 
-def matches(one: spec.Criterion, group: Mapping[str, Any], condition: Condition) -> bool:
+def matches(one: spec.CriterionSpec, group: Mapping[str, Any], condition: Condition) -> bool:
     """Whether a criterion is about a condition, and for this group of it."""
     return _where(one.where, group)(condition)
 
 
-def _in_range(one: spec.Criterion, inside: bool | None) -> bool:
+def _in_range(one: spec.CriterionSpec, inside: bool | None) -> bool:
     return one.training_range is None or (inside is not False) == (one.training_range == "inside")
 
 
-def group_text(one: spec.Criterion, group: Mapping[str, Any], evidence: Evidence) -> str:
+def group_text(one: spec.CriterionSpec, group: Mapping[str, Any], evidence: Evidence) -> str:
     """``buffer 0.2bdp, cubic first``."""
     words = [f"{GROUP_NAMES.get(name, name)} {value}" for name, value in group.items()]
     words += [

@@ -23,8 +23,9 @@ from ccgym.evaluation.backends import BACKENDS, REMOTE, SIMULATED, backend, chec
 from ccgym.evaluation.directory import held_parameters
 from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
-from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
+from ccgym.evaluation.results import ResultSet, SchemeSummary
 from ccgym.evaluation.run import Contender, contender, contenders
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
 from ccgym.files import atomic_write
@@ -81,7 +82,7 @@ class GapSpec(Comparison):
 
 
 @dataclass(frozen=True)
-class Difference:
+class Deviation:
     """One measured number against another."""
 
     absolute: float
@@ -109,7 +110,7 @@ class GapRow:
     """Why there are no numbers, or what they stand for; mostly empty."""
     limited: bool
     """Whether the machine could not hold the schedule in some run."""
-    against: Mapping[str, Mapping[str, Difference]]
+    against: Mapping[str, Mapping[str, Deviation]]
     """By backend, by quantity (``throughput_mbps``, ``delay_p95_ms``, ``loss``): how far from it."""
 
 
@@ -123,7 +124,7 @@ class HostRow:
     """Its name; empty: none, as the simulator is otherwise."""
     backend: str
     """The backend that counts as reality."""
-    against: Mapping[str, Difference]
+    against: Mapping[str, Deviation]
     """By quantity: how far from it."""
     apart: float
     """The same as one number: :func:`apart_by`."""
@@ -282,9 +283,9 @@ def counterpart(scheme: Contender, name: str) -> Contender | None:
     return contender([flow.model_copy(update={"scheme": flow.choice.kernel or flow.scheme}) for flow in scheme.flows])
 
 
-def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Difference]:
+def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Deviation]:
     """How far one measurement is from another, by quantity, where both have numbers."""
-    found: dict[str, Difference] = {}
+    found: dict[str, Deviation] = {}
     if ours is None or theirs is None:
         return found
     for quantity in ("throughput_mbps", "delay_p95_ms", "loss"):
@@ -297,11 +298,11 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
             beyond = relative is None or abs(relative) > THROUGHPUT_TOLERANCE
         else:
             beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
-        found[quantity] = Difference(absolute, relative, beyond)
+        found[quantity] = Deviation(absolute, relative, beyond)
     return found
 
 
-def apart_by(found: Mapping[str, Difference]) -> float:
+def apart_by(found: Mapping[str, Deviation]) -> float:
     """The root mean square of differences, each in units of its tolerance."""
     sizes = {"throughput_mbps": THROUGHPUT_TOLERANCE, "delay_p95_ms": DELAY_TOLERANCE_MS, "loss": LOSS_TOLERANCE}
     units = [(one.relative if name == "throughput_mbps" else one.absolute) or 0.0 for name, one in found.items()]

@@ -45,7 +45,7 @@ RATING_WEIGHT: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Member:
+class LeagueScheme:
     """A scheme of a league."""
 
     style: SchemeStyle
@@ -59,7 +59,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Place:
+class LeaguePath:
     """A path of a section."""
 
     condition: str
@@ -73,14 +73,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Section:
+class LeagueSection:
     """A section of a league, measured. The axes of arrays are path, run, window and scheme."""
 
     test: Test
     games: Games
-    members: tuple[Member, ...]
+    members: tuple[LeagueScheme, ...]
     """The schemes that have numbers here."""
-    places: tuple[Place, ...]
+    places: tuple[LeaguePath, ...]
     """The paths on which all of them have."""
     missing: int
     """Paths that are left out, since a scheme has no number there."""
@@ -171,9 +171,9 @@ class League:
     source: ExperimentSet = field(repr=False)
     parameters: Mapping[str, Any]
     provenance: Mapping[str, Any]
-    members: tuple[Member, ...]
+    members: tuple[LeagueScheme, ...]
     """The schemes, in the order in which they were named."""
-    sections: tuple[Section, ...]
+    sections: tuple[LeagueSection, ...]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
     left: int = 0
@@ -185,7 +185,7 @@ class League:
         return self.source.name
 
     @cached_property
-    def everywhere(self) -> tuple[Member, ...]:
+    def everywhere(self) -> tuple[LeagueScheme, ...]:
         """The schemes that have numbers in every section."""
         return tuple(one for one in self.members if all(one in section.members for section in self.sections))
 
@@ -195,7 +195,9 @@ class League:
         made = {"all": self._ranking(self.everywhere, self.sections, "all")} if len(self.sections) > 1 else {}
         return made | {one.name: self._ranking(one.members, [one], one.name) for one in self.sections}
 
-    def _ranking(self, members: Sequence[Member], sections: Sequence[Section], name: str) -> tuple[Ranked, ...]:
+    def _ranking(
+        self, members: Sequence[LeagueScheme], sections: Sequence[LeagueSection], name: str
+    ) -> tuple[Ranked, ...]:
         rated = [_of(section, members) for section in sections]
         if not members or not any(one.size for one in rated):
             return ()
@@ -236,7 +238,7 @@ class League:
                 ranks[members[place].key][weight] = rank
         return ranks
 
-    def published(self, section: Section) -> list[PublishedRow]:
+    def published(self, section: LeagueSection) -> list[PublishedRow]:
         """The winning rates among those who took part in what was published, next to the published ones."""
         given = section.games.published
         if given is None:
@@ -385,7 +387,7 @@ def run_league(source: ExperimentSet, request: Request, observer: Observer | Non
 
 def league_of(ran: Executed) -> League:
     """Games and rankings from the runs."""
-    members = tuple(Member(one.style, one.knows_path) for one in ran.schemes)
+    members = tuple(LeagueScheme(one.style, one.knows_path) for one in ran.schemes)
     sections = [_section(test, members, ran.plans[test.name], ran.ran(test), ran.schemes) for test in ran.tests]
     return League(
         source=ran.source,
@@ -401,11 +403,11 @@ def league_of(ran: Executed) -> League:
 
 def _section(
     test: Test,
-    members: Sequence[Member],
+    members: Sequence[LeagueScheme],
     plan: Sequence[PlannedRun],
     runs: Mapping[str, Sequence[RunResult]],
     schemes: Sequence[Contender],
-) -> Section:
+) -> LeagueSection:
     games = test.spec.games
     assert games is not None
     values = {(key, one.condition, one.run): one.values for key, own in runs.items() for one in own}
@@ -435,7 +437,7 @@ def _section(
         return np.array(found, dtype=np.float64)
 
     places = tuple(
-        Place(
+        LeaguePath(
             condition=path[0],
             run=own[0],
             base_rtt_ms=first[path].scenario.path.base_rtt_ms,
@@ -447,7 +449,7 @@ def _section(
     back = np.array([first[path].scenario.path.base_rtt_ms - first[path].scenario.path.owd_ms for path in complete])
     power = games.rule == "power" and bool(complete)
     nothing = np.empty((0, 0, 0, 0))
-    return Section(
+    return LeagueSection(
         test=test,
         games=games,
         members=taking_part,
@@ -459,7 +461,7 @@ def _section(
     )
 
 
-def _of(section: Section, members: Sequence[Member], weight: float = RATING_WEIGHT) -> Floats:
+def _of(section: LeagueSection, members: Sequence[LeagueScheme], weight: float = RATING_WEIGHT) -> Floats:
     """The ratings of these schemes, by path, run and scheme."""
     places = [section.members.index(one) for one in members]
     return section.ratings(weight)[..., places]

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Final
 
 from ccgym.evaluation.engine import RUNNING, Observer, Silent, measure
+from ccgym.evaluation.spread import Spread
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Confirmed, ExperimentResults, Outcome, Spread, Test
+from ccgym.experiments.results import Confirmed, ExperimentResults, Outcome, Test
 from ccgym.experiments.run import (
     Executed,
     PlannedRun,

@@ -13,12 +13,12 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from ccgym.evaluation.differences import Difference, differences
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion, Evidence
 from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.expand import Condition, Value, conditions, coordinate
 from ccgym.experiments.metrics.base import Better, Metric
-from ccgym.experiments.spec import Criterion as CriterionSpec
-from ccgym.experiments.spec import Experiment, ExperimentSet, Reference, Row, reference
+from ccgym.experiments.spec import CriterionSpec, ExperimentSet, ExperimentSpec, Reference, Row, reference
 from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-experiment"
@@ -64,31 +64,12 @@ class RunResult:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A metric over the repetitions of a condition."""
-
-    mean: float
-    std: float
-    """Standard deviation of the sample; 0 for one run."""
-    low: float
-    high: float
-    count: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Of at least one value."""
-        array = np.asarray(values, dtype=np.float64)
-        std = float(array.std(ddof=1)) if array.size > 1 else 0.0
-        return cls(float(array.mean()), std, float(array.min()), float(array.max()), int(array.size))
-
-
-@dataclass(frozen=True)
 class Test:
     """An experiment with its conditions, and what tables and figures say of it."""
 
     __test__ = False  # for pytest
 
-    spec: Experiment
+    spec: ExperimentSpec
 
     @property
     def name(self) -> str:
@@ -179,7 +160,7 @@ class ConditionResult:
     @property
     def told(self) -> Mapping[str, Spread]:
         """The metrics. Identical runs count as one run, since equal numbers do not show how much runs scatter."""
-        return {key: replace(one, count=1) if self.identical else one for key, one in self.metrics.items()}
+        return {key: replace(one, std=None, count=1) if self.identical else one for key, one in self.metrics.items()}
 
 
 @dataclass(frozen=True)
@@ -273,7 +254,7 @@ def evidence_of(
             complete = own and len(own) == expected[condition.key]
             # A run without a number, as a delay where nothing arrived, meets no criterion.
             values = {number: float("nan") if (v := one[metric.key]) is None else v for number, one in own.items()}
-            means[condition.key, metric.key] = Spread.of(list(values.values())).mean if complete else None
+            means[condition.key, metric.key] = float(np.mean(list(values.values()))) if complete else None
             by_number[condition.key, metric.key] = values
     return Evidence(means, test.conditions, {one.key: inside.get(one.key) for one in test.conditions}, by_number)
 
@@ -281,8 +262,8 @@ def evidence_of(
 def spreads(test: Test, condition: str, runs: Iterable[RunResult]) -> dict[str, Spread]:
     """The metrics of a condition over its runs."""
     own = [run.values for run in runs if run.condition == condition]
-    known = {one.key: [value for values in own if (value := values[one.key]) is not None] for one in test.metrics}
-    return {key: Spread.of(values) for key, values in known.items() if values}
+    found = {one.key: Spread.of(values[one.key] for values in own) for one in test.metrics}
+    return {key: spread for key, spread in found.items() if spread is not None}
 
 
 @dataclass(frozen=True)
@@ -376,7 +357,8 @@ class ExperimentResults:
         where :meth:`Test.ranks` says so. Empty where there is nothing to rank."""
         if test.ranks(metric) and (metric.better == "neither" or len(self.styles) == 1):
             return {}
-        return {key: Spread.of([*own.values()]) for key, own in self._by_run(test, metric, "").items() if own}
+        found = {key: Spread.of(own.values()) for key, own in self._by_run(test, metric, "").items()}
+        return {key: spread for key, spread in found.items() if spread is not None}
 
     def _by_run(self, test: Test, metric: Metric, condition: str) -> dict[str, dict[int, float]]:
         """A metric by scheme and number of the repetition; with an empty condition, of all together."""
@@ -484,7 +466,8 @@ class ExperimentResults:
         for test in self.tests:
             for style, outcome in self.of_test(test):
                 for condition, inside, metric, unit, spread in self._lines(test, outcome):
-                    numbers = [f"{value:.6g}" for value in (spread.mean, spread.std, spread.low, spread.high)]
+                    values = (spread.mean, spread.std, spread.low, spread.high)
+                    numbers = ["" if value is None else f"{value:.6g}" for value in values]
                     place = [test.name, style.key, condition, inside, metric, unit]
                     writer.writerow([*place, *numbers, spread.count, outcome.verdict])
         return text.getvalue()

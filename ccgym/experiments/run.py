@@ -41,7 +41,7 @@ from ccgym.experiments.metrics.loss import Loss
 from ccgym.experiments.metrics.throughput import Throughput
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, RunResult, Test, evidence_of, spreads
-from ccgym.experiments.spec import Criterion, ExperimentSet
+from ccgym.experiments.spec import CriterionSpec, ExperimentSet
 from ccgym.experiments.training import Training, TrainingRange
 from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
@@ -504,7 +504,7 @@ def takes_part(test: Test, tested: Contender) -> bool:
     return not (over_tcp and own.transport.get("source") == {"kind": "media"})
 
 
-def _concerns(criterion: Criterion, tested: Contender) -> bool:
+def _concerns(criterion: CriterionSpec, tested: Contender) -> bool:
     """Whether a scheme has to meet a criterion: all have to, or those that it names, by any implementation."""
     own = tested.choice
     return not criterion.schemes or any(

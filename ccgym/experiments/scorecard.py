@@ -28,7 +28,7 @@ from ccgym.evaluation.run import Contender, contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
+from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, pareto_optimal, score
 from ccgym.experiments.spec import Strict
 from ccgym.experiments.training import Training
 from ccgym.files import atomic_write
@@ -42,7 +42,7 @@ FORMAT: Final = "ccgym-scorecard"
 FORMAT_VERSION: Final = 2
 
 
-class Section(Strict):
+class PathSection(Strict):
     """Paths that figures set apart."""
 
     title: str
@@ -67,7 +67,7 @@ class ScorecardSpec(Comparison):
     """Every scheme on every path: a score for each, rankings over groups of paths."""
 
     kind: Literal["scorecard"]
-    sections: Mapping[str, Section] = Field(min_length=1)
+    sections: Mapping[str, PathSection] = Field(min_length=1)
     """The paths, in sections by name."""
     groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
     """What is ranked together, by name; the first is that of the overall ranking. By default all paths."""
@@ -386,11 +386,11 @@ def record_score(record: RunRecord, invalid: str | None, base_delay_ms: float) -
     return score(record.link.utilization, total.delay_p95_ms / base_delay_ms)
 
 
-def _standing(summary: SchemeSummary) -> Standing | None:
+def _standing(summary: SchemeSummary) -> MeanMetrics | None:
     throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
     if throughput is None or delay is None or loss is None:
         return None
-    return Standing(throughput.mean, delay.mean, loss.mean)
+    return MeanMetrics(throughput.mean, delay.mean, loss.mean)
 
 
 def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float | None:

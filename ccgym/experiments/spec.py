@@ -36,7 +36,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Scenario(Strict):
+class ScenarioSpec(Strict):
     """Conditions of one kind: what varies, the path, and the flows."""
 
     sweep: Mapping[str, Sequence[Raw] | Mapping[str, Mapping[str, Raw]]] = Field(default_factory=dict)
@@ -92,7 +92,7 @@ Bound: TypeAlias = float | str | Reference
 """A number, the name of a scheme whose mean it is, or a :class:`Reference`."""
 
 
-class Criterion(Strict):
+class CriterionSpec(Strict):
     """What the mean of a metric over a group of conditions has to be."""
 
     metric: str | tuple[str, ...]
@@ -114,7 +114,7 @@ class Criterion(Strict):
     all conditions of schemes that were not trained."""
 
     @model_validator(mode="after")
-    def _one_bound(self) -> Criterion:
+    def _one_bound(self) -> CriterionSpec:
         if self.min is None and self.max is None and self.below is None:
             raise ConfigError(
                 "key-missing", "a criterion without a bound", expected="min, max or below", where="criteria"
@@ -202,7 +202,7 @@ class Games(Strict):
         return (*self.throughput, *self.delay, *self.share)
 
 
-class Experiment(Scenario):
+class ExperimentSpec(ScenarioSpec):
     """An experiment: what is run, what is measured, what passes, what is drawn."""
 
     title: str
@@ -237,7 +237,7 @@ class Experiment(Scenario):
     """Width of the bins of the rate over time that figures show of first runs; none are kept by default."""
     metrics: Mapping[str, Mapping[str, Raw]] = Field(min_length=1)
     """Metrics by name, the most important first, with their options (:mod:`ccgym.experiments.metrics`)."""
-    criteria: tuple[Criterion, ...] = ()
+    criteria: tuple[CriterionSpec, ...] = ()
     """What a scheme has to meet to pass."""
     figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
     """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
@@ -269,11 +269,11 @@ class Experiment(Scenario):
         """The schemes that criteria compare with."""
         return tuple(dict.fromkeys(name for one in self.criteria for name in one.baselines))
 
-    def parts(self) -> Mapping[str, Scenario]:
+    def parts(self) -> Mapping[str, ScenarioSpec]:
         """The scenarios by name, each with what it shares with the others; one without a name where none are named."""
-        shared = {key: getattr(self, key) for key in Scenario.model_fields if key in self.model_fields_set}
+        shared = {key: getattr(self, key) for key in ScenarioSpec.model_fields if key in self.model_fields_set}
         if not self.scenarios:
-            return {"": Scenario.model_validate(shared)}
+            return {"": ScenarioSpec.model_validate(shared)}
         made = {}
         for name, own in self.scenarios.items():
             # What a scenario sweeps over itself comes before what it shares.
@@ -287,9 +287,9 @@ class Experiment(Scenario):
                 )
             both = {**merged(shared, own), "sweep": {**sweep, **shared.get("sweep", {})}}
             try:
-                made[name] = Scenario.model_validate(both)
+                made[name] = ScenarioSpec.model_validate(both)
             except ValidationError as error:
-                raise config_error(error, Scenario).at(f"scenarios.{name}") from None
+                raise config_error(error, ScenarioSpec).at(f"scenarios.{name}") from None
         return made
 
 
@@ -349,7 +349,7 @@ class ExperimentSet(Strict):
     """What the names of figure files begin with; by default the name of the set."""
     name: str = ""
     """Name in files; that of the YAML file."""
-    experiments: tuple[Experiment, ...] = ()
+    experiments: tuple[ExperimentSpec, ...] = ()
     """The experiments, in order."""
     left_out: tuple[str, ...] = ()
     """Optional experiments that cannot be run here, and why."""

@@ -13,7 +13,7 @@
 ``pdf``                  a page as PDF: ``pantheon_report.pdf``
 ``operating_figures``    what figures of operating points share
 ``run_figures``          figures of all runs, drawn by several processes
-``drawn``                which figures are up to date
+``figure_cache``         which figures are up to date
 ``explore``              ``explore.html``, an evaluation to look into
 ``evaluation_report``    the report of an evaluation
 ``scorecard_report``     the report on a scorecard

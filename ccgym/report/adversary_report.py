@@ -18,8 +18,8 @@ from ccgym.experiments.adversary_finds import (
     PATHS_DIRECTORY,
     AdversaryResults,
     Find,
-    Measured,
     SchemeFinds,
+    SchemeOnPath,
 )
 from ccgym.experiments.adversary_search import ORACLE
 from ccgym.experiments.request import Written
@@ -121,7 +121,7 @@ def _notes(results: AdversaryResults) -> list[str]:
 def measured_table(find: Find) -> Table:
     """Everybody's numbers on a find."""
 
-    def tone(one: Measured) -> Tone:
+    def tone(one: SchemeOnPath) -> Tone:
         return "reference" if one.key == ORACLE else "best" if one is find.classic else ""
 
     return Table(

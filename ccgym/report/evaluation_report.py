@@ -38,7 +38,7 @@ from ccgym.report.pantheon_words import (
 from ccgym.report.table import counted
 
 if TYPE_CHECKING:
-    from ccgym.report.drawn import Drawn
+    from ccgym.report.figure_cache import FigureCache
 
 MARKDOWN_FILE: Final = "pantheon_table.md"
 CSV_FILE: Final = "pantheon_table.csv"
@@ -69,18 +69,18 @@ def build_report(
         jobs: Processes to draw with; all processors by default.
         observer: Is told how it goes.
     """
-    from ccgym.report.drawn import Drawn
+    from ccgym.report.figure_cache import FigureCache
 
-    drawn = Drawn(directory)
+    drawn = FigureCache(directory)
     try:
         _build(results, directory, jobs, observer or Silent(), drawn)
     finally:
         drawn.write()
 
 
-def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
-    from ccgym.report.drawn import digest
+def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache) -> None:
     from ccgym.report.explore import write_explore
+    from ccgym.report.figure_cache import digest
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
@@ -112,7 +112,7 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     observer.advance("report")
 
 
-def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: Drawn) -> None:
+def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache) -> None:
     from ccgym.report.figures import figures_of
     from ccgym.report.style import figure_files, write_figure
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics.base import Better, Metric
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, Spread, Test, Verdict, merit
+from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, Test, Verdict, merit
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
 from ccgym.report.evaluation_table import IDENTICAL_MARK
@@ -269,8 +270,8 @@ def _deviation(metric: Metric) -> Callable[[Spread], str]:
     """Formats the mean of a metric, with its standard deviation over several runs, without their unit."""
 
     def text(spread: Spread) -> str:
-        shown = [metric.show(value).removesuffix(f" {metric.unit}") for value in (spread.mean, spread.std)]
-        return " ± ".join(shown[: 2 if spread.count > 1 else 1])
+        values = [spread.mean] if spread.std is None else [spread.mean, spread.std]
+        return " ± ".join(metric.show(value).removesuffix(f" {metric.unit}") for value in values)
 
     return text
 

@@ -13,7 +13,7 @@ from ccgym.experiments.gap import (
     GAP_FILE,
     LOSS_TOLERANCE,
     THROUGHPUT_TOLERANCE,
-    Difference,
+    Deviation,
     Gap,
 )
 from ccgym.experiments.request import Written
@@ -32,13 +32,13 @@ TOLERANCES: Final = (
 """What is colored."""
 
 
-def _difference(found: Difference) -> str:
+def _difference(found: Deviation) -> str:
     """``+1.52 (+2.1 %)``."""
     relative = "" if found.relative is None else f" ({_signed(100 * found.relative, 1)} %)"
     return _signed(found.absolute, 2) + relative
 
 
-def _points(found: Difference) -> str:
+def _points(found: Deviation) -> str:
     """``−0.40 pt``."""
     return f"{_signed(100 * found.absolute, 2)} pt"
 
@@ -78,7 +78,7 @@ def gap_table(gap: Gap) -> Table:
                 values["backend"] = f"{row.backend} {LIMITED_MARK}" if row.limited else row.backend
             for column in _MEASURED:
                 difference = row.against[other].get(column.name) if other else ""
-                tone: Tone = "bad" if isinstance(difference, Difference) and difference.beyond else ""
+                tone: Tone = "bad" if isinstance(difference, Deviation) and difference.beyond else ""
                 values[f"{column.name} difference"] = Cell(difference, tone)
                 values[column.name] = getattr(row, column.name) if place == 0 else ""
             rows.append(Row(values, first=first))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.engine import Observer
-from ccgym.experiments.league import WEIGHTS, League, Section
+from ccgym.experiments.league import WEIGHTS, League, LeagueSection
 from ccgym.experiments.request import Written
 from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
 from ccgym.report.scorecard_report import interval_text, score_text
@@ -77,7 +77,7 @@ def overall_table(league: League) -> Table:
     return Table([*_RANKING, *columns], rows)
 
 
-def section_table(league: League, section: Section) -> Table:
+def section_table(league: League, section: LeagueSection) -> Table:
     """The ranking of a section, with winning rates, worst case, and what the rating is made of."""
     rates = [section.winning_rates(rounded=rounded) for rounded in (True, False)]
     rows = [
@@ -99,7 +99,7 @@ def section_table(league: League, section: Section) -> Table:
     return Table([*_RANKING, *_OF_SECTION, *(_POWER if section.games.rule == "power" else _FAIR)], rows)
 
 
-def published_table(league: League, section: Section) -> Table:
+def published_table(league: League, section: LeagueSection) -> Table:
     """Published winning rates next to ours, among those who took part as far as ccgym has them."""
     columns = [
         Column("scheme", "scheme", align="left"),
@@ -132,7 +132,7 @@ def weights_table(league: League) -> Table:
     return Table([Column("scheme", "scheme", align="left"), *columns], rows)
 
 
-def _published_sections(league: League) -> list[Section]:
+def _published_sections(league: League) -> list[LeagueSection]:
     return [one for one in league.sections if one.games.published is not None]
 
 

@@ -14,7 +14,7 @@ from ccgym.emulation import python_schemes
 from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.files import UnreadableError, read_bytes
-from ccgym.schemes.scheme import FileScheme, Place
+from ccgym.schemes.scheme import FileScheme, Venue
 
 MAX_SOURCE_BYTES: Final = 2**20
 """Larger files are refused."""
@@ -133,7 +133,7 @@ class PythonScheme(FileScheme):
         found.check(self.params, where)
         return replace(self, name=found.key)
 
-    def _refusal(self, place: Place) -> ConfigError | None:
+    def _refusal(self, place: Venue) -> ConfigError | None:
         if place in ("simulator", "real path"):
             return None
         return ConfigError(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ccgym.emulation.programs import ProgramWords
     from ccgym.schemes.policies import LearnedPolicy
 
-Place: TypeAlias = Literal["simulator", "real path", "endpoint", "environment", "real environment"]
+Venue: TypeAlias = Literal["simulator", "real path", "endpoint", "environment", "real environment"]
 """Where a flow is to run: in a run that is simulated, in one with real packets, alone as ``ccgym sender``, next to an
 agent that learns, simulated or with real packets."""
 
@@ -87,7 +87,7 @@ class Scheme(ABC):
     @abstractmethod
     def _check(self, where: str) -> Scheme: ...
 
-    def refuse(self, place: Place, where: str) -> None:
+    def refuse(self, place: Venue, where: str) -> None:
         """Raise :class:`ConfigError` if it cannot run at a place.
 
         Args:
@@ -98,7 +98,7 @@ class Scheme(ABC):
         if error is not None:
             raise error.at(where)
 
-    def _refusal(self, place: Place) -> ConfigError | None:
+    def _refusal(self, place: Venue) -> ConfigError | None:
         return None
 
     def why_unavailable(self) -> str | None:
@@ -272,7 +272,7 @@ class ExternalScheme(Scheme):
             )
         return self
 
-    def _refusal(self, place: Place) -> ConfigError | None:
+    def _refusal(self, place: Venue) -> ConfigError | None:
         if place == "endpoint":
             return ConfigError(
                 "scheme-unsuitable",

@@ -23,7 +23,7 @@ from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import load_yaml
 from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import PlatformError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
@@ -274,11 +274,11 @@ def test_the_command_writes_figures_and_a_page(tmp_path: Path, capsys: pytest.Ca
 def test_a_find_is_confirmed_by_what_real_packets_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run process is replaced by the simulator: then the gap is the same, or none where it lets the scheme win."""
 
-    def run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         spec = json.loads(json.dumps(plan.spec))
         if cheating:
             spec["flows"][0]["scheme"], spec["flows"][0]["params"] = "oracle", {}
-        return RunOutcome(_core.simulate(json.dumps(spec), {}), {"limited": None})
+        return ProcessOutcome(_core.simulate(json.dumps(spec), {}), {"limited": None})
 
     cheating = False
     monkeypatch.setattr(real_backend, "run_plan", run)

@@ -19,7 +19,7 @@ from ccgym.cli.progress import clock_text
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import engine, runner
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
@@ -62,7 +62,7 @@ class StandIn:
         self.fails: Callable[[Plan], str | None] = lambda plan: None
         self.required: list[str] = []
 
-    def run(self, plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def run(self, plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         self.plans.append(plan)
         failure = self.fails(plan)
         if failure:
@@ -73,7 +73,7 @@ class StandIn:
             flow["scheme"] = flow["scheme"].removeprefix("tcp:")
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
         result = _core.simulate(json.dumps(spec), traces)
-        return RunOutcome(result, {"backend": plan.backend, **self.report})
+        return ProcessOutcome(result, {"backend": plan.backend, **self.report})
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_runs_go_one_at_a_time(stand_in: StandIn, tmp_path: Path, monkeypatch: p
     lock = threading.Lock()
     run = stand_in.run
 
-    def counted(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def counted(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         nonlocal under_way, most
         with lock:
             under_way += 1
@@ -249,7 +249,7 @@ def test_an_interruption_halts_the_run_that_is_under_way(
         def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
             raise KeyboardInterrupt
 
-    def long_run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def long_run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         assert halt is not None
         if len(stand_in.plans) == 1:
             halted.append(halt.wait(10))

@@ -34,7 +34,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.results import Test
 from ccgym.experiments.run import planned
 from ccgym.experiments.score import score
-from ccgym.experiments.spec import Experiment, ExperimentSet, Games
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
 from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
@@ -50,7 +50,7 @@ SINGLE, CUBIC = BY_NAME["ccbench_single"], BY_NAME["ccbench_cubic"]
 # --- ccBench's environments ------------------------------------------------------------------------------------------
 
 
-def games_of(experiment: Experiment) -> Games:
+def games_of(experiment: ExperimentSpec) -> Games:
     assert experiment.games is not None
     return experiment.games
 

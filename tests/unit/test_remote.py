@@ -21,7 +21,7 @@ from ccgym.config.hosts import HostPath, Hosts, hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, remote
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.backends import remote as remote_backend
@@ -176,7 +176,7 @@ class StandIn:
         self.plans: list[Plan] = []
         self.applied = "ntp"
 
-    def run(self, plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:
+    def run(self, plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> ProcessOutcome:
         self.plans.append(plan)
         compiled = BETWEEN.compile()
         spec = {**json.loads(json.dumps(plan.spec)), "uplink": compiled.uplink, "downlink": compiled.downlink}
@@ -195,7 +195,7 @@ class StandIn:
         }
         if self.applied == "ntp":
             report["clock_offsets_ms"] = {"Local": 2.345, "Remote": 1.811}
-        return RunOutcome(_core.simulate(json.dumps(spec), {}), report)
+        return ProcessOutcome(_core.simulate(json.dumps(spec), {}), report)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
 from ccgym.evaluation.run_record import FlowRecord
 from ccgym.report import run_figures
-from ccgym.report.drawn import Drawn
 from ccgym.report.evaluation_report import build_report, page, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown
+from ccgym.report.figure_cache import FigureCache
 from ccgym.report.figures.mean import mean_figure
 from ccgym.report.pdf import write_pdf
 from ccgym.report.style import house_style, save
@@ -250,14 +250,14 @@ def test_only_what_has_changed_is_drawn_again(tmp_path: Path) -> None:
 def test_a_record_of_what_is_drawn_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     figure = tmp_path / "a.png"
     figure.write_bytes(b"figure")
-    record = Drawn(tmp_path)
+    record = FigureCache(tmp_path)
     record.note("a", "inputs", [figure])
     record.write()
-    assert Drawn(tmp_path).is_current("a", "inputs", [figure])
-    assert not Drawn(tmp_path).is_current("a", "others", [figure])
+    assert FigureCache(tmp_path).is_current("a", "inputs", [figure])
+    assert not FigureCache(tmp_path).is_current("a", "others", [figure])
     for text in ("[[", "[]", "{", "\xff"):
         (tmp_path / "ccgym_figures.json").write_text(text)
-        assert not Drawn(tmp_path).is_current("a", "inputs", [figure])
+        assert not FigureCache(tmp_path).is_current("a", "inputs", [figure])
 
 
 def printed(table: object, width: int) -> str:

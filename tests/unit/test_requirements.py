@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from ccgym.cli.main import main
 from ccgym.errors import ConfigError
 from ccgym.evaluation.run import parse_contenders
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments import spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
 from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, sample
-from ccgym.experiments.results import Confirmed, ExperimentResults, Spread, Test, Verdict, evidence_of
+from ccgym.experiments.results import Confirmed, ExperimentResults, Test, Verdict, evidence_of
 from ccgym.experiments.results import RunResult as Ran
 from ccgym.experiments.run import Executed, planned
 from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
@@ -121,7 +122,7 @@ def test_a_standard_scheme_passes(judged_schemes: ExperimentResults) -> None:
     assert set(verdicts(judged_schemes, "reno").values()) == {"pass"}
 
 
-def _test(name: str) -> spec.Experiment:
+def _test(name: str) -> spec.ExperimentSpec:
     return next(one for one in ROWS.experiments if one.name == name)
 
 
@@ -143,7 +144,7 @@ def evidence(values: Mapping[str, list[float]]) -> dict[str, Evidence]:
 def one_verdict(bound: spec.Bound, values: list[float], cubic: list[float] | None = None) -> Criterion:
     found = evidence({"mine": values} | ({} if cubic is None else {"cubic": cubic}))
     mine = found.pop("mine")
-    (one,) = judged([spec.Criterion(metric="newcomer", min=bound)], mine, found, intervals=True)
+    (one,) = judged([spec.CriterionSpec(metric="newcomer", min=bound)], mine, found, intervals=True)
     return one
 
 

@@ -23,7 +23,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
+from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
 from ccgym.experiments.scorecard import (
     JSON_FILE,
     RANKING_FILE,
@@ -121,18 +121,18 @@ def test_score(utilization: float | None, ratio: float | None, expected: float) 
 @pytest.mark.parametrize(
     ("other", "dominated"),
     [
-        (Standing(10.0, 50.0, 0.01), False),  # the same
-        (Standing(9.95, 50.0, 0.01), False),  # within the margins
-        (Standing(9.0, 50.0, 0.01), True),
-        (Standing(10.0, 60.0, 0.01), True),
-        (Standing(10.0, 50.0, 0.02), True),
-        (Standing(9.95, 60.0, 0.012), True),
-        (Standing(9.0, 40.0, 0.01), False),  # less, but sooner
-        (Standing(9.0, 50.0, 0.0), False),  # less, but without loss
+        (MeanMetrics(10.0, 50.0, 0.01), False),  # the same
+        (MeanMetrics(9.95, 50.0, 0.01), False),  # within the margins
+        (MeanMetrics(9.0, 50.0, 0.01), True),
+        (MeanMetrics(10.0, 60.0, 0.01), True),
+        (MeanMetrics(10.0, 50.0, 0.02), True),
+        (MeanMetrics(9.95, 60.0, 0.012), True),
+        (MeanMetrics(9.0, 40.0, 0.01), False),  # less, but sooner
+        (MeanMetrics(9.0, 50.0, 0.0), False),  # less, but without loss
     ],
 )
-def test_dominance(other: Standing, dominated: bool) -> None:
-    one = Standing(10.0, 50.0, 0.01)
+def test_dominance(other: MeanMetrics, dominated: bool) -> None:
+    one = MeanMetrics(10.0, 50.0, 0.01)
     assert dominates(one, other) is dominated
     assert pareto_optimal([one, other, None]) == [not dominates(other, one), not dominated, False]
 
