@@ -189,26 +189,7 @@ fn padded(outputs: usize) -> usize {
 }
 
 impl Matrix {
-    /// The weighted sums, with AVX where the processor has it. Registers of four numbers give the bits of those of two:
-    /// each number is multiplied, rounded and added by itself.
-    #[allow(unsafe_code)] // A function for AVX is unsafe to call, unless AVX is known to be there.
     fn apply(&self, input: &[f64], output: &mut [f64]) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx")]
-            unsafe fn with_avx(matrix: &Matrix, input: &[f64], output: &mut [f64]) {
-                matrix.sums(input, output);
-            }
-            if std::arch::is_x86_feature_detected!("avx") {
-                // SAFETY: the processor has AVX.
-                return unsafe { with_avx(self, input, output) };
-            }
-        }
-        self.sums(input, output);
-    }
-
-    #[inline(always)]
-    fn sums(&self, input: &[f64], output: &mut [f64]) {
         let wide = self.outputs / WIDE * WIDE;
         let (wide_weights, narrow_weights) = self.weights.split_at(wide * self.inputs);
         let (wide_output, narrow_output) = output.split_at_mut(wide);
@@ -218,7 +199,6 @@ impl Matrix {
 }
 
 /// Each output is one sum, from the first input to the last: its order does not depend on the width.
-#[inline(always)]
 fn tiles<const N: usize>(input: &[f64], weights: &[f64], output: &mut [f64]) {
     for (place, output) in output.chunks_mut(N).enumerate() {
         let mut sums = [0.0; N];
@@ -446,9 +426,6 @@ mod tests {
             let given: Vec<f32> = (0..inputs).map(|i| i as f32 * 0.3 - 1.0).collect();
             let mut values = Vec::new();
             network.run(&mut values, &given);
-            let mut without_avx = vec![0.0; outputs];
-            network.matrices[0].sums(network.read(&values, input), &mut without_avx);
-            assert_eq!(network.read(&values, output), without_avx);
             let wanted: Vec<f64> = (0..outputs)
                 .map(|o| (0..inputs).fold(0.0, |sum, i| sum + f64::from(given[i]) * weight(i, o)))
                 .collect();
