@@ -231,7 +231,7 @@ def run_and_show(
 def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
     """The paths that an experiment is run over, as far as they are not drawn."""
     from ccgym.experiments.expand import paths
-    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.gap_spec import GapSpec
     from ccgym.experiments.spec import ExperimentSet
 
     if isinstance(spec, ExperimentSet):

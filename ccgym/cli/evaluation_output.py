@@ -11,7 +11,8 @@ from ccgym.cli.common import PIPE_WIDTH, error_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ccgym.evaluation.results import CellFailure, ResultSet
+    from ccgym.evaluation.results import ResultSet
+    from ccgym.evaluation.scheme_summary import CellFailure
 
 
 def write_report(

@@ -87,7 +87,7 @@ def _gap(arguments: argparse.Namespace) -> int:
     from ccgym.cli.evaluate_experiment import chosen_schemes, run_and_show
     from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import Loaded, load_yaml, validate
-    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.gap_spec import GapSpec
     from ccgym.experiments.load import FOLDERS
     from ccgym.experiments.request import Request
 

@@ -18,7 +18,7 @@ KINDS: Final = {
     "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
     "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
     "experiment": (
-        "ccgym.experiments.spec:Experiment",
+        "ccgym.experiments.spec:ExperimentSpec",
         "configs/experiments/*.yaml: paths, contenders, metrics, criteria",
     ),
     "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),

@@ -20,7 +20,8 @@ from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics, transfer_metrics
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.schemes.python_classes import PythonClass

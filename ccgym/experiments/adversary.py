@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.run import Contender, contender
 from ccgym.evaluation.spread import Spread
@@ -53,9 +53,10 @@ from ccgym.experiments.adversary_search import (
     search,
 )
 from ccgym.experiments.adversary_space import Candidate
-from ccgym.experiments.gap import GapSpec, run_gap
+from ccgym.experiments.gap import run_gap
+from ccgym.experiments.gap_spec import GapSpec
+from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.scorecard import run_score
 from ccgym.experiments.training import Training
 from ccgym.units import Nanoseconds
 

@@ -16,8 +16,8 @@ from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, PlatformError, shown
 from ccgym.experiments.expand import check
-from ccgym.experiments.gap import GapSpec
-from ccgym.experiments.scorecard import ScorecardSpec
+from ccgym.experiments.gap_spec import GapSpec
+from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, merged
 
 FOLDERS: Final = ("experiments",)

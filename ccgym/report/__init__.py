@@ -4,6 +4,7 @@
 ``table``                one ``Table`` for terminal, Markdown, CSV and pages
 ``differences_table``    which scheme is better, pair by pair
 ``evaluation_table``     the table of an evaluation
+``ranking_table``        what all rankings show
 ``figures``              the figures, one per file, and their registry
 ``style``                fonts, colors and sizes for screen and paper; saving of figures
 ``run_plot``             throughput and delay of one run in one figure: ``run.plot()``

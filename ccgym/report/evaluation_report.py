@@ -9,9 +9,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon.write import run_text
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
 from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.engine import Observer
-from ccgym.experiments.league import WEIGHTS, League, LeagueSection
+from ccgym.evaluation.observer import Observer
+from ccgym.experiments.league import League
+from ccgym.experiments.league_section import WEIGHTS, LeagueSection
 from ccgym.experiments.request import Written
 from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
-from ccgym.report.scorecard_report import interval_text, score_text
+from ccgym.report.ranking_table import ranked_row, ranking_columns, score_text
 from ccgym.report.table import Column, Row, Table, counted, number
 
 if TYPE_CHECKING:
@@ -34,13 +35,7 @@ WEIGHTS_EXPLAINED: Final = (
 
 _percent: Final = number(1, 100)
 
-_RANKING: Final = (
-    Column("rank", ""),
-    Column("scheme", "scheme", align="left"),
-    Column("rating", "rating", format=score_text, better="max"),
-    Column("interval", "95 %\ninterval", format=interval_text),
-    Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
-)
+_RANKING: Final = ranking_columns("rating")
 _OF_SECTION: Final = (
     Column("winning_rate", "winning\nrate", "%", _percent, better="max"),
     Column("winning_rate_exact", "exact", "%", _percent, better="max"),
@@ -61,17 +56,7 @@ def overall_table(league: League) -> Table:
     sections = [one for one in league.sections if one.name != name]
     columns = [Column(one.name, one.test.title, format=score_text, better="max", max_width=12) for one in sections]
     rows = [
-        Row(
-            {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                "rating": place.score.mean,
-                "interval": place.score,
-                "first": None if place.reference else place.first,
-                **{one.name: ratings.get((one.name, place.scheme)) for one in sections},
-            },
-            "reference" if place.reference else "",
-        )
+        ranked_row(place, {one.name: ratings.get((one.name, place.scheme)) for one in sections})
         for place in league.rankings[name]
     ]
     return Table([*_RANKING, *columns], rows)
@@ -81,18 +66,13 @@ def section_table(league: League, section: LeagueSection) -> Table:
     """The ranking of a section, with winning rates, worst case, and what the rating is made of."""
     rates = [section.winning_rates(rounded=rounded) for rounded in (True, False)]
     rows = [
-        Row(
+        ranked_row(
+            place,
             {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                "rating": place.score.mean,
-                "interval": place.score,
-                "first": None if place.reference else place.first,
                 "winning_rate": rates[0].get(place.scheme),
                 "winning_rate_exact": rates[1].get(place.scheme),
                 **section.means[place.scheme],
             },
-            "reference" if place.reference else "",
         )
         for place in league.rankings[section.name]
     ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
 from ccgym.report.table import Table, counted

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.experiments.criteria import Criterion
+from ccgym.experiments.outcome import WORST_FIRST, Outcome, Test
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import WORST_FIRST, ExperimentResults, Outcome, Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import Row as Requirement
 from ccgym.invocation import command
 from ccgym.report.experiment_report import (

@@ -7,22 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.bootstrap import Interval
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
+from ccgym.experiments.path_result import CardPath, PathResult
 from ccgym.experiments.request import Written
-from ccgym.experiments.scorecard import (
-    JSON_FILE,
-    PATHS_DIRECTORY,
-    RANKING_FILE,
-    RESULTS_FILE,
-    CardPath,
-    Group,
-    PathResult,
-    Scorecard,
-)
+from ccgym.experiments.scorecard import JSON_FILE, PATHS_DIRECTORY, RANKING_FILE, RESULTS_FILE, Group, Scorecard
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.page import Block, Details, Heading, Page, Text, drawn, flags, warnings, write_report
+from ccgym.report.ranking_table import NAMES, ranked_row, ranking_columns, score_text
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number
 
 if TYPE_CHECKING:
@@ -47,20 +39,8 @@ PATHS_EXPLAINED: Final = (
     "better. The folder paths next to this page has more about each path, its runs and Pantheon's files."
 )
 
-score_text: Final = number(2)
-
-
-def interval_text(interval: Interval) -> str:
-    """``[−0.45, −0.21]``."""
-    return f"[{score_text(interval.low)}, {score_text(interval.high)}]"
-
-
 _RANKING: Final = (
-    Column("rank", ""),
-    Column("scheme", "scheme", align="left"),
-    Column("score", "score", format=score_text, better="max"),
-    Column("interval", "95 %\ninterval", format=interval_text),
-    Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
+    *ranking_columns("score"),
     Column("wins", "wins", better="max"),
     Column("pareto_optimal", "Pareto-optimal", optional=True),
     Column("utilization", "throughput /\ncapacity", format=number(3), better="max"),
@@ -85,16 +65,10 @@ def ranking_table(card: Scorecard, group: Group) -> Table:
     paths = len(card.ranked_paths(group))
     rows = []
     for place in card.rankings[group.name]:
-        values: dict[str, Any] = {
-            "rank": "" if place.rank is None else place.rank,
-            "scheme": place.label,
-            "score": place.score.mean,
-            "interval": place.score,
-            **{name: getattr(place, name) for name in ("utilization", "delay_ratio", "loss")},
-        }
+        values: dict[str, Any] = {name: getattr(place, name) for name in ("utilization", "delay_ratio", "loss")}
         if not place.reference:
-            values |= {"first": place.first, "wins": place.wins, "pareto_optimal": f"{place.pareto_optimal} of {paths}"}
-        rows.append(Row(values, "reference" if place.reference else ""))
+            values |= {"wins": place.wins, "pareto_optimal": f"{place.pareto_optimal} of {paths}"}
+        rows.append(ranked_row(place, values))
     return Table(_RANKING, rows)
 
 
@@ -104,17 +78,10 @@ def groups_table(card: Scorecard) -> Table:
     means = {(group.name, place.scheme): place.score.mean for group in groups for place in card.rankings[group.name]}
     columns = [Column(group.name, *_group_heading(group), score_text, better="max") for group in groups]
     rows = [
-        Row(
-            {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                **{group.name: means.get((group.name, place.scheme)) for group in groups},
-            },
-            "reference" if place.reference else "",
-        )
+        ranked_row(place, {group.name: means.get((group.name, place.scheme)) for group in groups})
         for place in card.rankings[groups[0].name]
     ]
-    return Table([*_RANKING[:2], *columns], rows)
+    return Table([*NAMES, *columns], rows)
 
 
 def shown_groups(card: Scorecard) -> list[Group]:

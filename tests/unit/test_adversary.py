@@ -27,7 +27,7 @@ from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import PlatformError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contender, parse_contenders
@@ -43,8 +43,8 @@ from ccgym.experiments.adversary_finds import (
 )
 from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judge, minimized
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
+from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.scorecard import run_score
 from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.refusals import explained

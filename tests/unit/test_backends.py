@@ -25,8 +25,8 @@ from ccgym.evaluation import engine, runner
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.directory import differences
-from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet

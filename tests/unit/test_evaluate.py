@@ -22,12 +22,15 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.directory import claim
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flags import PathFacts, flags, path_facts
+from ccgym.evaluation.flags import flags
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.path_facts import PathFacts, path_facts
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
 from ccgym.report.evaluation_table import evaluation_table

@@ -18,17 +18,20 @@ from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ConfigError, ResultsError, SimulationError
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.spread import Spread
+from ccgym.experiments.criterion_spec import CriterionSpec
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.outcome import Outcome, RunResult, Test
+from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Test
-from ccgym.experiments.run import judge, planned, run_experiments
-from ccgym.experiments.spec import CriterionSpec, ExperimentSet, ExperimentSpec
+from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.run import judge, run_experiments
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure

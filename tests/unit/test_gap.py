@@ -26,20 +26,12 @@ from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
-from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap import (
-    GAP_FILE,
-    Deviation,
-    Gap,
-    GapSpec,
-    apart_by,
-    differences,
-    run_gap,
-    with_host_jitter,
-)
+from ccgym.evaluation.scheme_summary import SchemeSummary
+from ccgym.experiments.gap import GAP_FILE, Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
+from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress

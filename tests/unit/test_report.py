@@ -13,9 +13,10 @@ from pypdf import PdfReader
 from rich.console import Console
 
 from ccgym.errors import ResultsError
-from ccgym.evaluation.engine import Silent
-from ccgym.evaluation.results import CellFailure, CellResult, ResultSet
-from ccgym.evaluation.run_record import FlowRecord
+from ccgym.evaluation.observer import Silent
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.run_numbers import FlowRecord
+from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.report import run_figures
 from ccgym.report.evaluation_report import build_report, page, write_tables
 from ccgym.report.evaluation_table import evaluation_table, exact_table, explanation, markdown

@@ -13,15 +13,17 @@ from ccgym.cli.main import main
 from ccgym.errors import ConfigError
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.spread import Spread
-from ccgym.experiments import spec
+from ccgym.experiments import criterion_spec, spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.outcome import RunResult as Ran
+from ccgym.experiments.outcome import Test, Verdict, evidence_of
+from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
 from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, sample
-from ccgym.experiments.results import Confirmed, ExperimentResults, Test, Verdict, evidence_of
-from ccgym.experiments.results import RunResult as Ran
-from ccgym.experiments.run import Executed, planned
+from ccgym.experiments.results import Confirmed, ExperimentResults
+from ccgym.experiments.run import Executed
 from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
 from tests.refusals import explained, refused
 
@@ -141,10 +143,10 @@ def evidence(values: Mapping[str, list[float]]) -> dict[str, Evidence]:
     return found
 
 
-def one_verdict(bound: spec.Bound, values: list[float], cubic: list[float] | None = None) -> Criterion:
+def one_verdict(bound: criterion_spec.Bound, values: list[float], cubic: list[float] | None = None) -> Criterion:
     found = evidence({"mine": values} | ({} if cubic is None else {"cubic": cubic}))
     mine = found.pop("mine")
-    (one,) = judged([spec.CriterionSpec(metric="newcomer", min=bound)], mine, found, intervals=True)
+    (one,) = judged([criterion_spec.CriterionSpec(metric="newcomer", min=bound)], mine, found, intervals=True)
     return one
 
 
@@ -167,7 +169,7 @@ def test_a_measured_mark_is_compared_run_by_run() -> None:
 
 
 def test_a_reference_can_leave_room() -> None:
-    bound = spec.Reference(scheme="cubic", plus=-0.1)
+    bound = criterion_spec.Reference(scheme="cubic", plus=-0.1)
     assert bound.text == "cubic's − 0.1"
     assert one_verdict(bound, [0.25, 0.26, 0.25], [0.3, 0.3, 0.3]).verdict == "pass"
     assert one_verdict("cubic", [0.25, 0.26, 0.25], [0.3, 0.3, 0.3]).verdict == "fail"

@@ -15,9 +15,11 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellFailure, CellResult, ResultSet, SchemeStyle
+from ccgym.evaluation.results import ResultSet, SchemeStyle
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.evaluation.spread import Spread
 from ccgym.files import atomic_write
 from tests.refusals import refused

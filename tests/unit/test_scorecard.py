@@ -18,27 +18,20 @@ from matplotlib.text import Text
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.bootstrap import bootstrap
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.path_result import CardScheme, run_score
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard import (
-    JSON_FILE,
-    RANKING_FILE,
-    RESULTS_FILE,
-    CardScheme,
-    Scorecard,
-    ScorecardSpec,
-    run_score,
-    run_scorecard,
-    write_numbers,
-)
+from ccgym.experiments.scorecard import JSON_FILE, RANKING_FILE, RESULTS_FILE, Scorecard, run_scorecard, write_numbers
+from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
-from ccgym.report.scorecard_report import footnotes, interval_text, page, score_text
+from ccgym.report.ranking_table import interval_text, score_text
+from ccgym.report.scorecard_report import footnotes, page
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard

@@ -26,7 +26,8 @@ from ccgym.config.models.queues import Droptail
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.run_record import FlowRecord, RunRecord, series_table
+from ccgym.evaluation.run_numbers import FlowRecord
+from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.report.figures import figure
 from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, axes_at, blank_figure, flow_color, legible, text_at
 from ccgym.schemes.style import SchemeStyle
