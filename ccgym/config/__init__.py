@@ -5,6 +5,7 @@
 ``quantities``               field types that read units, for pydantic models
 ``shorthand``                a path given by rate or trace
 ``models``                   what the native core declares: queues, links, elements, sources, flows, agents
+``model_builder``            how those models are built
 ``declared``                 what those models have in common, and their short forms
 ``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read

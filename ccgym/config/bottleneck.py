@@ -42,7 +42,7 @@ from ccgym.config.capacity import capacity, trace_mean
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.declared import Strict
 from ccgym.config.mahimahi import OVERHEAD
-from ccgym.config.models.links import LinkDirection
+from ccgym.config.models import LinkDirection
 from ccgym.config.quantities import PeriodField
 from ccgym.config.random_variables import (
     PLAIN,

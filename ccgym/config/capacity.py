@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from ccgym.config.catalog import resolve_trace
-from ccgym.config.models.links import LinkDirection
+from ccgym.config.models import LinkDirection
 from ccgym.tracetools.inspect import capacity_steps
 from ccgym.units import PACKET_BITS
 

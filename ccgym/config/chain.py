@@ -14,9 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from ccgym.config.capacity import Piecewise, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.declared import DIRECTIONS, Direction
-from ccgym.config.models.elements import AnyElement, Delay, ElementField, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import AnyQueue
+from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
 from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
 
 if TYPE_CHECKING:

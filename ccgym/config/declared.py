@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -197,6 +197,11 @@ class QueueBase(Declared):
 class LinkDirectionBase(Declared):
     """When one direction of a bottleneck may deliver: the core's ``schedule``."""
 
+    if TYPE_CHECKING:
+        queue: QueueBase
+        overhead: int = 0
+        device_packets: int = 0
+
     trace: str | None = Field(
         default=None, min_length=1, description="Delivery trace: a name of the catalog, or a file."
     )
@@ -210,23 +215,17 @@ class LinkDirectionBase(Declared):
         if (self.trace is None) == (self.rate is None):
             found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
             raise ConfigError("exactly-one", found, expected="exactly one of the two")
-        if self.trace is not None and getattr(self, "device_packets", None):
+        if self.trace is not None and self.device_packets:
             raise ConfigError("options-conflict", "device_packets with a trace", expected="them only with a rate")
         return self
 
-    @property
-    def _queue(self) -> QueueBase:
-        queue = getattr(self, "queue", None)
-        assert isinstance(queue, QueueBase)
-        return queue
-
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
         """The same with packets in place of bandwidth-delay products of the path."""
-        sizes = {name: size for name, size in self._queue if isinstance(size, Limit) and size.bdp is not None}
+        sizes = {name: size for name, size in self.queue if isinstance(size, Limit) and size.bdp is not None}
         if not sizes:
             return self
         product = bdp_packets()
-        queue = self._queue.model_copy(update={name: size.in_packets(product) for name, size in sizes.items()})
+        queue = self.queue.model_copy(update={name: size.in_packets(product) for name, size in sizes.items()})
         return self.model_copy(update={"queue": queue})
 
     def compiled(self, once: bool) -> dict[str, Any]:
@@ -240,36 +239,41 @@ class LinkDirectionBase(Declared):
         """A few words."""
         rate = self.model_dump(mode="json", include={"rate"})["rate"]
         schedule = f"trace {self.trace}" if self.trace is not None else f"link {steps_in_words(rate)}"
-        return f"{schedule}, {self._queue.words()}"
+        return f"{schedule}, {self.queue.words()}"
 
 
 class LinkBase(Declared):
     """A bottleneck of two directions, each of which may be open."""
 
-    def _one_way(self, direction: Direction) -> LinkDirectionBase | None:
-        link = getattr(self, direction)
-        return link if isinstance(link, LinkDirectionBase) else None
+    if TYPE_CHECKING:
+        uplink: LinkDirectionBase | None = None
+        downlink: LinkDirectionBase | None = None
+        once: bool = False
+
+    def toward(self, direction: Direction) -> LinkDirectionBase | None:
+        """The given direction of the link."""
+        return self.uplink if direction == "uplink" else self.downlink
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
         """The same with packets in place of bandwidth-delay products of the path."""
-        links = {direction: self._one_way(direction) for direction in DIRECTIONS}
-        return self.model_copy(
-            update={key: link.in_packets(bdp_packets) for key, link in links.items() if link is not None}
-        )
+        links: dict[str, Any] = {
+            way: link.in_packets(bdp_packets) for way in DIRECTIONS if (link := self.toward(way)) is not None
+        }
+        return self.model_copy(update=links)
 
     def compiled(self, direction: Direction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
-        link = self._one_way(direction)
-        return None if link is None else link.compiled(bool(getattr(self, "once", False)))
+        link = self.toward(direction)
+        return None if link is None else link.compiled(self.once)
 
     def describe(self, direction: Direction) -> str | None:
         """A few words for one direction, or ``None``."""
-        link = self._one_way(direction)
-        return None if link is None else link.describe() + (" (once)" if getattr(self, "once", False) else "")
+        link = self.toward(direction)
+        return None if link is None else link.describe() + (" (once)" if self.once else "")
 
     def mirrored(self) -> Self:
         """The same as it is for a flow in the other direction."""
-        return self.model_copy(update={"uplink": self._one_way("downlink"), "downlink": self._one_way("uplink")})
+        return self.model_copy(update={"uplink": self.downlink, "downlink": self.uplink})
 
 
 class FlowBase(Strict):

@@ -40,8 +40,7 @@ from ccgym.config.bottleneck import QueueSize, QueueSizeField, Ranges, Traces
 from ccgym.config.catalog import path_names
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.declared import Strict, kinds_of
-from ccgym.config.models.elements import Delay, ElementField
-from ccgym.config.models.links import Link
+from ccgym.config.models import Delay, ElementField, Link
 from ccgym.config.path import NetworkPath, PathField
 from ccgym.config.random_variables import cumulative, pick, read_weights
 from ccgym.config.sampled_path import (

@@ -29,9 +29,7 @@ from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
-from ccgym.config.models.elements import AnyElement, ElementField
-from ccgym.config.models.links import LinkDirection
-from ccgym.config.models.queues import AnyQueue
+from ccgym.config.models import AnyElement, AnyQueue, ElementField, LinkDirection
 from ccgym.config.path_changes import changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
 from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
@@ -72,7 +70,7 @@ class NetworkPath(Chain):
         reverse_trace: Or its delivery trace.
         reverse_queue: Queue of the way back, by default infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
-            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models.elements`.
+            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
         overhead: Bytes charged per packet on top of its IP length; by default 0 with a
             rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.

@@ -8,8 +8,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ccgym.config.capacity import mean_rate
-from ccgym.config.models.elements import AnyElement, Delay, Jitter, Loss
-from ccgym.config.models.links import Link, LinkDirection
+from ccgym.config.models import AnyElement, Delay, Jitter, Link, LinkDirection, Loss
 from ccgym.config.shorthand import Shorthand, delays
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError

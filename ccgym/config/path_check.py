@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ccgym.config.catalog import TraceSource
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.models.elements import AnyElement
-from ccgym.config.models.links import Link
+from ccgym.config.models import AnyElement, Link
 from ccgym.config.quantities import Limit
 from ccgym.tracetools.check import Finding
 from ccgym.units import NS_PER_S, PACKET_BYTES

@@ -15,7 +15,7 @@ import numpy as np
 from typing_extensions import TypedDict, override
 
 from ccgym.config.declared import Direction, Strict
-from ccgym.config.models.elements import AnyElement
+from ccgym.config.models import AnyElement
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.errors import CcgymError, ConfigError

@@ -10,9 +10,18 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from ccgym.config.declared import MAX_ELEMENTS, Strict
 from ccgym.config.mahimahi import OVERHEAD
-from ccgym.config.models.elements import AnyElement, Delay, ElementField, Jitter, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import AnyQueue, Droptail, QueueField
+from ccgym.config.models import (
+    AnyElement,
+    AnyQueue,
+    Delay,
+    Droptail,
+    ElementField,
+    Jitter,
+    Link,
+    LinkDirection,
+    Loss,
+    QueueField,
+)
 from ccgym.config.quantities import Limit, ProbabilitySteps, RateSteps, TimeField, TimeSteps
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ccgym.config.declared import HOSTS
-from ccgym.config.models.flows import Host
+from ccgym.config.models import Host
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError, PlatformError, RealPathError

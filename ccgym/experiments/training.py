@@ -18,9 +18,7 @@ from ccgym.config.catalog import resolve_trace
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.grown import GrowingPlan
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import Droptail, Infinite
+from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution

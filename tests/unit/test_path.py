@@ -13,9 +13,7 @@ import pytest
 
 from ccgym.config import path as path_module
 from ccgym.config.catalog import catalog, resolve_trace
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
 from ccgym.evaluation.simulate import simulate
