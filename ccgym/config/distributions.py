@@ -238,10 +238,9 @@ class Extended(PathDistribution):
                 hint="in `kind: links`, each link may be `kind: extended`",
             )  # fmt: skip
         first, last = self._made
-        return replace(
-            drawn, uplink=[*first, *drawn.uplink], downlink=[*drawn.downlink, *last],
-            added=(*drawn.added, *self.elements),
-        )  # fmt: skip
+        elements = (*(drawn.origin if isinstance(drawn.origin, tuple) else drawn.path().chain), *self.elements)
+        uplink, downlink = [*first, *drawn.uplink], [*drawn.downlink, *last]
+        return replace(drawn, uplink=uplink, downlink=downlink, origin=elements)
 
     @override
     def rows(self) -> list[ParameterRow]:

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ccgym.config.bottleneck import Bottleneck, Ranges, Staircase, Traces
+from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
+from ccgym.config.changing_rates import Staircase
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.grown import GrowingPlan
