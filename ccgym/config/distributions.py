@@ -33,7 +33,7 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import override
 
 from ccgym.config.bottleneck import QueueSize, QueueSizeField, Ranges, Traces
@@ -55,7 +55,7 @@ from ccgym.config.sampled_path import (
     prefixed,
     slowest_of,
 )
-from ccgym.config.yaml_loader import Loaded, config_error, load_yaml
+from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
 
 
@@ -373,8 +373,4 @@ def read_distribution(value: object) -> PathDistribution:
     """
     if isinstance(value, PathDistribution):
         return value
-    data = {"paths": value}
-    try:
-        return _Holder.model_validate(data).paths
-    except ValidationError as error:
-        raise config_error(error, _Holder, Loaded(data)) from None
+    return validate(Loaded({"paths": value}), _Holder).paths
