@@ -16,6 +16,8 @@ import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
@@ -23,19 +25,18 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine
-from ccgym.config.catalog import PathEntry, PublishedResult, path_entry, path_names, resolve_trace
+from ccgym.config.catalog import PublishedResult, path_entry, path_names, resolve_trace, traces_directory
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
 from ccgym.config.models import AnyElement, AnyQueue, ElementField, LinkDirection
-from ccgym.config.path_changes import changed
+from ccgym.config.path_arguments import KEYS as SHORTHAND_KEYS
+from ccgym.config.path_arguments import OTHER_WORDS, Shorthand, chain_of, changed
 from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
-from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
-from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, shown
+from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, located, shown
 from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
@@ -76,7 +77,7 @@ class NetworkPath(Chain):
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
         named: A name of the catalog. Next to one of these two, or a chain, ``rate``, ``trace``, ``rtt``, ``queue``,
-            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_changes`.
+            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_arguments`.
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
         links: Several links in a row by name, the sender's first: each a path of its own. Flows have a ``route`` over
             some of them; a flow without one crosses all.
@@ -176,47 +177,54 @@ class NetworkPath(Chain):
             given.pop("links", None)
         elif "chain" in given:
             return given  # a path of several links that was compiled before: a copy
-        whole = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
+        return cls._with_chain(given)
+
+    @classmethod
+    def _with_chain(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Put a chain in place of what the path is given by."""
+        whole: list[str] = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
         # Next to one of these, rate and trace are changes of it.
         ways = whole or [key for key in ("rate", "trace") if key in given]
         if len(ways) != 1:
+            nothing = "a path without rate, trace, mahimahi, named, chain or links"
             raise ConfigError(
                 "exactly-one",
-                " and ".join(ways) + " together"
-                if ways
-                else "a path without rate, trace, mahimahi, named, chain or links",
+                f"{' and '.join(ways)} together" if ways else nothing,
                 expected="exactly one of rate, trace, mahimahi, named, chain and links",
                 hint="" if ways else "for example rate='32mbps', rtt='15ms'",
                 where="path",
             )
-        way = ways[0]
-        shorthand = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
+        (way,) = ways
+        changes = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
+        if way in ("mahimahi", "named") and not isinstance(given[way], str):
+            raise ConfigError("wrong-type", f"{way}={shown(given[way])}", expected="a text", where="path")
         if way in ("rate", "trace"):
-            given["chain"] = chain_of(shorthand)
+            return {**given, "chain": chain_of(changes)}
         if way == "mahimahi":
-            given["chain"] = parse_mahimahi(_text(given, "mahimahi"))
+            given["chain"] = parse_mahimahi(given.pop("mahimahi"))
         elif way == "named":
-            known = cls.named(_text(given, "named"))
+            known = cls.named(given.pop("named"))
             given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
         elif way == "links":
             given["links"] = links = _read_links(given["links"])
             given["chain"] = [element for _, link in reversed(links) for element in link.chain]
-        elif way == "chain" and isinstance(given["chain"], Iterable):
-            chain = tuple(given["chain"])
+        elif isinstance(given["chain"], Iterable):
+            given["chain"] = chain = tuple(given["chain"])
             if len(chain) > MAX_ELEMENTS:
                 raise ConfigError(
                     "too-large", f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain"
                 )
-            given["chain"] = chain
-        if shorthand and given.get("links"):
+        if not changes:
+            return given
+        if given.get("links"):
             raise ConfigError(
                 "options-conflict",
-                f"{' and '.join(shorthand)} next to several links",
+                f"{' and '.join(changes)} next to several links",
                 expected="changes of the links themselves",
                 hint="write them into the path of a link",
                 where="path",
             )
-        return _with_changes(given, shorthand, way) if whole and shorthand else given
+        return _with_changes(given, changes, way)
 
     def __repr__(self) -> str:
         return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
@@ -245,8 +253,7 @@ class NetworkPath(Chain):
         Raises:
             PathNotFoundError: With a near miss.
         """
-        proper, entry = path_entry(name)
-        return _named(cls, proper, entry)
+        return _named(cls, path_entry(name)[0], traces_directory())
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -485,14 +492,6 @@ PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_a
 """A path in another model: takes whatever :meth:`NetworkPath.from_any` understands."""
 
 
-def _text(given: dict[str, Any], key: str) -> str:
-    """Take a text out of the arguments."""
-    value = given.pop(key)
-    if not isinstance(value, str):
-        raise ConfigError("wrong-type", f"{key}={shown(value)}", expected="a text", where="path")
-    return value
-
-
 def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
     """Several links by name: a mapping, or pairs."""
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
@@ -506,10 +505,8 @@ def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
         )
     read = []
     for name, link in pairs:
-        try:
+        with located(f"links.{name}"):
             path = NetworkPath.from_any(link)
-        except ConfigError as error:
-            raise error.at(f"links.{name}") from None
         if not name or ":" in name or path.links:
             raise ConfigError(
                 "name-invalid",
@@ -529,30 +526,21 @@ NetworkPath.__signature__ = inspect.Signature(
     [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in NetworkPath.ACCEPTED_KEYS]
 )
 
-_NAMED: Final[dict[tuple[type[NetworkPath], str], tuple[PathEntry, NetworkPath]]] = {}
-"""Paths of the catalog that were built, with the entries that they were built from."""
 
-
-def _named(cls: type[NetworkPath], name: str, entry: PathEntry) -> NetworkPath:
-    """Build a path of the catalog once for each entry: another catalog has others."""
-    known = _NAMED.get((cls, name))
-    if known is not None and known[0] is entry:
-        return known[1]
-    try:
-        path = cls(**entry.path)
-    except ConfigError as error:
-        raise error.at(f"path {name!r} of the catalog") from None
-    results = tuple(result.model_copy(update={"scheme": scheme}) for scheme, result in entry.published.items())
-    built = cls(
-        chain=path.chain,
+@cache
+def _named(cls: type[NetworkPath], name: str, catalog: Path) -> NetworkPath:
+    """A path of the catalog, built once: another catalog has others."""
+    entry = path_entry(name)[1]
+    with located(f"path {name!r} of the catalog"):
+        chain = cls(**entry.path).chain
+    return cls(
+        chain=chain,
         name=name,
         title=entry.title,
         source=entry.source,
-        published_results=results,
+        published_results=[one.model_copy(update={"scheme": scheme}) for scheme, one in entry.published.items()],
         published_source=entry.published_source,
     )
-    _NAMED[cls, name] = entry, built
-    return built
 
 
 def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:
