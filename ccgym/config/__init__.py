@@ -10,6 +10,7 @@
 ``declared``                 what those models have in common, and their short forms
 ``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read
+``mahimahi_queue``           its options about queues
 ``mahimahi_writer``          a path as a mahimahi command line
 ``catalog``                  the named traces and paths of ``traces/paths.yaml``
 ``capacity``                 capacity over time

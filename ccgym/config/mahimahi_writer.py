@@ -13,7 +13,8 @@ import numpy as np
 
 from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.mahimahi import QUEUE_ARGUMENTS, TOOLS
+from ccgym.config.mahimahi import TOOLS
+from ccgym.config.mahimahi_queue import QUEUE_ARGUMENTS
 from ccgym.config.models import (
     AnyElement,
     AnyQueue,
