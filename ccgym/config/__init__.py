@@ -13,6 +13,7 @@
 ``mahimahi_queue``           its options about queues
 ``mahimahi_writer``          a path as a mahimahi command line
 ``catalog``                  the named traces and paths of ``traces/paths.yaml``
+``catalog_file``             its entries
 ``capacity``                 capacity over time
 ``chain``                    elements in a row, and what follows from them: rate, delay, traces
 ``compiled_path``            a path as the native core takes it

@@ -25,7 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ccgym.config.capacity import Piecewise, capacity, combine
-from ccgym.config.catalog import PublishedResult, path_entry, path_names, resolve_trace, traces_directory
+from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_directory
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
 from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
