@@ -15,12 +15,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -29,16 +29,16 @@ from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_d
 from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
+from ccgym.config.declared import DIRECTIONS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
-from ccgym.config.models import AnyElement, AnyQueue, ElementField, LinkDirection
+from ccgym.config.models import AnyElement, AnyQueue
 from ccgym.config.path_arguments import KEYS as SHORTHAND_KEYS
-from ccgym.config.path_arguments import OTHER_WORDS, Shorthand, chain_of, changed
-from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
+from ccgym.config.path_arguments import Shorthand, fields_of
+from ccgym.config.path_check import mistakes_in
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, located, shown
-from ccgym.tracetools.check import Finding, find_mistakes
+from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, located, shown
+from ccgym.tracetools.check import Finding
 from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
 StepsOf: TypeAlias = "str | Sequence[tuple[TimeLike, str]]"
@@ -154,78 +154,7 @@ class NetworkPath(Chain):
     def _from_shorthand(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        for key in data:
-            if key not in cls.ACCEPTED_KEYS:
-                raise ConfigError(
-                    "unknown-key",
-                    f"unknown argument {shown(key)}",
-                    expected=", ".join(cls.ACCEPTED_KEYS),
-                    hint=OTHER_WORDS.get(str(key).casefold()) or did_you_mean(str(key), cls.ACCEPTED_KEYS),
-                    where="path",
-                )
-        given = {key: value for key, value in data.items() if value is not None}
-        for key in ("rtt", "jitter"):
-            if type(given.get(key)) in (int, float) and given[key] > 0:
-                # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
-                raise UnitError(
-                    "unit-missing",
-                    f"{given[key]!r} without a unit",
-                    expected="a time with its unit",
-                    hint=f"{key}='{given[key]:g}ms', or '{given[key]:g}s'",
-                    where=key,
-                )
-        if not given.get("links"):
-            given.pop("links", None)
-        elif "chain" in given:
-            return given  # a path of several links that was compiled before: a copy
-        return cls._with_chain(given)
-
-    @classmethod
-    def _with_chain(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Put a chain in place of what the path is given by."""
-        whole: list[str] = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
-        # Next to one of these, rate and trace are changes of it.
-        ways = whole or [key for key in ("rate", "trace") if key in given]
-        if len(ways) != 1:
-            nothing = "a path without rate, trace, mahimahi, named, chain or links"
-            raise ConfigError(
-                "exactly-one",
-                f"{' and '.join(ways)} together" if ways else nothing,
-                expected="exactly one of rate, trace, mahimahi, named, chain and links",
-                hint="" if ways else "for example rate='32mbps', rtt='15ms'",
-                where="path",
-            )
-        (way,) = ways
-        changes = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
-        if way in ("mahimahi", "named") and not isinstance(given[way], str):
-            raise ConfigError("wrong-type", f"{way}={shown(given[way])}", expected="a text", where="path")
-        if way in ("rate", "trace"):
-            return {**given, "chain": chain_of(changes)}
-        if way == "mahimahi":
-            given["chain"] = parse_mahimahi(given.pop("mahimahi"))
-        elif way == "named":
-            known = cls.named(given.pop("named"))
-            given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
-        elif way == "links":
-            given["links"] = links = _read_links(given["links"])
-            given["chain"] = [element for _, link in reversed(links) for element in link.chain]
-        elif isinstance(given["chain"], Iterable):
-            given["chain"] = chain = tuple(given["chain"])
-            if len(chain) > MAX_ELEMENTS:
-                raise ConfigError(
-                    "too-large", f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain"
-                )
-        if not changes:
-            return given
-        if given.get("links"):
-            raise ConfigError(
-                "options-conflict",
-                f"{' and '.join(changes)} next to several links",
-                expected="changes of the links themselves",
-                hint="write them into the path of a link",
-                where="path",
-            )
-        return _with_changes(given, changes, way)
+        return fields_of(cls, data)
 
     def __repr__(self) -> str:
         return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
@@ -427,41 +356,30 @@ class NetworkPath(Chain):
         Returns:
             What was found and is not listed as intended in the catalog, errors first.
         """
-        findings: list[Finding] = []
-        for name in self.trace_names():
-            source = resolve_trace(name)
-            entry = source.entry
-            nominal = entry.nominal_rate if entry is not None else None
-            found = find_mistakes(source.load(), nominal, self.base_rtt_ns, name=os.path.basename(name))
-            findings += [one for one in found if one.code not in source.intended]
-            findings += shadowed_file(name, source)
-        findings += too_small_queues(self.chain)
-        findings += unlikely_path(self.base_rtt_ns, self.limits_flows, self.name or "")
-        return sorted(findings, key=lambda finding: finding.severity != "error")
+        return mistakes_in(self, self.name or "")
 
     def describe(self) -> str:
         """Elements in each direction, capacity, round trip and source, in a few lines."""
-        head = self.name or "unnamed path"
-        lines = [f"{head}: {self.title}" if self.title else head]
+        lines = [": ".join(filter(None, (self.name or "unnamed path", self.title)))]
         for title, chain in [(f"{name} ", link.chain) for name, link in self.links] or [("", self.chain)]:
             for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
                 crossed = reversed(chain) if direction == "uplink" else chain
                 words = [element.describe(direction) for element in crossed]
                 lines.append(f"  {title + label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
+        delays = [float(delay) / NS_PER_MS for _, delay in self.rtt_steps()]
+        rtt = f"  base RTT  {' to '.join(f'{delay:g}' for delay in sorted({min(delays), max(delays)}))} ms"
         if self.data_links:
-            product = self.bdp_packets
-            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.data_links)}")
-            lines.append(
-                f"  base RTT  {_milliseconds(self.rtt_steps())}; bandwidth-delay product "
-                f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
-            )
-        else:
-            lines.append(f"  base RTT  {_milliseconds(self.rtt_steps())}")
-        try:
+            product, steps = float(self.bdp_packets), max(len(capacity(link)) for link in self.data_links)
+            changes = f" on average ({steps} steps)" if steps > 1 else ""
+            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{changes}")
+            rtt += f"; bandwidth-delay product {product:.4g} packets of {PACKET_BYTES} bytes"
+            limit = getattr(self.queue, "limit", None)
+            if limit is not None and limit.packets is not None and product > 0:
+                rtt += f"; queue {limit.packets / product:.3g} of it"
+        lines.append(rtt)
+        with suppress(ConfigError):
             if all(link.trace is not None for link in self.data_links) and self.trace_names():
                 lines.append(f"  mahimahi  {self.to_mahimahi()}")
-        except ConfigError:
-            pass
         if self.source:
             lines.append(f"  source    {self.source}")
         return "\n".join(lines)
@@ -470,56 +388,8 @@ class NetworkPath(Chain):
         return self.describe()
 
 
-def _changes(links: Sequence[LinkDirection]) -> str:
-    steps = max(len(capacity(link)) for link in links)
-    return f" on average ({steps} steps)" if steps > 1 else ""
-
-
-def _milliseconds(steps: Piecewise) -> str:
-    low, high = min(value for _, value in steps), max(value for _, value in steps)
-    if low == high:
-        return f"{float(low) / NS_PER_MS:g} ms"
-    return f"{float(low) / NS_PER_MS:g} to {float(high) / NS_PER_MS:g} ms"
-
-
-def _in_products(queue: AnyQueue | None, product: Fraction) -> str:
-    limit = getattr(queue, "limit", None)
-    if limit is None or limit.packets is None or product <= 0:
-        return ""
-    return f"; queue {limit.packets / float(product):.3g} of it"
-
-
 PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
 """A path in another model: takes whatever :meth:`NetworkPath.from_any` understands."""
-
-
-def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
-    """Several links by name: a mapping, or pairs."""
-    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
-    if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
-        raise ConfigError(
-            "wrong-type",
-            shown(given),
-            where="links",
-            expected="paths by name",
-            hint="write links={'first': {'rate': '10mbps', 'rtt': '10ms'}, 'second': ...}",
-        )
-    read = []
-    for name, link in pairs:
-        with located(f"links.{name}"):
-            path = NetworkPath.from_any(link)
-        if not name or ":" in name or path.links:
-            raise ConfigError(
-                "name-invalid",
-                "a path of several links" if path.links else f"the name {shown(name)}",
-                where=f"links.{name}",
-                expected="one link, with a name without a colon",
-            )
-        read.append((name, path))
-    return tuple(read)
-
-
-_CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
 
 # Pydantic knows of the fields of a path only, not of the short forms that become them.
@@ -542,15 +412,6 @@ def _named(cls: type[NetworkPath], name: str, catalog: Path) -> NetworkPath:
         published_results=[one.model_copy(update={"scheme": scheme}) for scheme, one in entry.published.items()],
         published_source=entry.published_source,
     )
-
-
-def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:
-    """The fields of a path with some of it changed: what was published of it is not of this one."""
-    chain = _CHAIN.validate_python(given["chain"])
-    said = ", ".join(f"{key} {value}" for key, value in changes.items() if isinstance(value, (str, int, float)))
-    kept = {key: value for key, value in given.items() if key not in ("published_results", "published_source", "title")}
-    name = f"{given['name']} ({said})" if given.get("name") and said else None
-    return {**kept, "chain": changed(chain, changes, way), "name": name}
 
 
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from ccgym.config.capacity import mean_rate
 from ccgym.config.declared import MAX_ELEMENTS, Strict
-from ccgym.config.mahimahi import OVERHEAD
+from ccgym.config.mahimahi import OVERHEAD, parse_mahimahi
 from ccgym.config.models import (
     AnyElement,
     Delay,
@@ -27,7 +27,7 @@ from ccgym.config.models import (
 )
 from ccgym.config.quantities import Limit, ProbabilitySteps, RateSteps, TimeField, TimeSteps
 from ccgym.config.yaml_loader import Loaded, validate
-from ccgym.errors import ConfigError, located
+from ccgym.errors import ConfigError, UnitError, did_you_mean, located, shown
 from ccgym.units import Nanoseconds
 
 
@@ -73,6 +73,105 @@ OTHER_WORDS: Final[dict[str, str]] = {
     **dict.fromkeys(("plr", "loss_rate", "packet_loss", "loss_ratio", "error_rate"), "did you mean 'loss'?"),
 }
 """Arguments that other tools have, and what to say about them."""
+
+
+_CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
+
+
+def fields_of(cls: Any, data: Mapping[Any, Any]) -> dict[str, Any]:
+    """The fields of a path, its chain among them, of what users write.
+
+    Args:
+        cls: :class:`~ccgym.config.path.NetworkPath`, or a class of it.
+        data: Its arguments.
+
+    Raises:
+        ConfigError: An unknown or a wrong argument, or too many or too few of them.
+        UnitError: A quantity that cannot be read.
+    """
+    for key in data:
+        if key not in cls.ACCEPTED_KEYS:
+            raise ConfigError(
+                "unknown-key",
+                f"unknown argument {shown(key)}",
+                expected=", ".join(cls.ACCEPTED_KEYS),
+                hint=OTHER_WORDS.get(str(key).casefold()) or did_you_mean(str(key), cls.ACCEPTED_KEYS),
+                where="path",
+            )
+    given = {key: value for key, value in data.items() if value is not None}
+    for key in ("rtt", "jitter"):
+        if type(given.get(key)) in (int, float) and given[key] > 0:
+            # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
+            hint = f"{key}='{given[key]:g}ms', or '{given[key]:g}s'"
+            found = f"{given[key]!r} without a unit"
+            raise UnitError("unit-missing", found, expected="a time with its unit", hint=hint, where=key)
+    if not given.get("links"):
+        given.pop("links", None)
+    elif "chain" in given:
+        return given  # a path of several links that was compiled before: a copy
+    whole: list[str] = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
+    # Next to one of these, rate and trace are changes of it.
+    ways = whole or [key for key in ("rate", "trace") if key in given]
+    if len(ways) != 1:
+        nothing = "a path without rate, trace, mahimahi, named, chain or links"
+        raise ConfigError(
+            "exactly-one",
+            f"{' and '.join(ways)} together" if ways else nothing,
+            expected="exactly one of rate, trace, mahimahi, named, chain and links",
+            hint="" if ways else "for example rate='32mbps', rtt='15ms'",
+            where="path",
+        )
+    (way,) = ways
+    changes = {key: given.pop(key) for key in KEYS if key in given}
+    if not whole:
+        return {**given, "chain": chain_of(changes)}
+    if way in ("mahimahi", "named") and not isinstance(given[way], str):
+        raise ConfigError("wrong-type", f"{way}={shown(given[way])}", expected="a text", where="path")
+    if way == "mahimahi":
+        given["chain"] = parse_mahimahi(given.pop("mahimahi"))
+    elif way == "named":
+        known = cls.named(given.pop("named"))
+        given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
+    elif way == "links":
+        given["links"] = links = _read_links(cls, given["links"])
+        given["chain"] = [element for _, link in reversed(links) for element in link.chain]
+    elif isinstance(given["chain"], Iterable):
+        given["chain"] = chain = tuple(given["chain"])
+        if len(chain) > MAX_ELEMENTS:
+            count = f"{len(chain)} elements"
+            raise ConfigError("too-large", count, expected=f"{MAX_ELEMENTS} or fewer", where="chain")
+    if not changes:
+        return given
+    if given.get("links"):
+        raise ConfigError(
+            "options-conflict",
+            f"{' and '.join(changes)} next to several links",
+            expected="changes of the links themselves",
+            hint="write them into the path of a link",
+            where="path",
+        )
+    said = ", ".join(f"{key} {value}" for key, value in changes.items() if isinstance(value, (str, int, float)))
+    # What was published of the path is not of this one.
+    kept = {key: value for key, value in given.items() if key not in ("published_results", "published_source", "title")}
+    name = f"{given['name']} ({said})" if given.get("name") and said else None
+    return {**kept, "chain": changed(_CHAIN.validate_python(given["chain"]), changes, way), "name": name}
+
+
+def _read_links(cls: Any, given: object) -> tuple[tuple[str, Any], ...]:
+    """Several links by name: a mapping, or pairs."""
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
+        hint = "write links={'first': {'rate': '10mbps', 'rtt': '10ms'}, 'second': ...}"
+        raise ConfigError("wrong-type", shown(given), where="links", expected="paths by name", hint=hint)
+    read = []
+    for name, link in pairs:
+        with located(f"links.{name}"):
+            path = cls.from_any(link)
+            if not name or ":" in name or path.links:
+                found = "a path of several links" if path.links else f"the name {shown(name)}"
+                raise ConfigError("name-invalid", found, expected="one link, with a name without a colon")
+        read.append((name, path))
+    return tuple(read)
 
 
 def chain_of(given: Mapping[str, Any]) -> list[AnyElement]:
