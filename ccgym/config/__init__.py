@@ -7,7 +7,8 @@
 ``quantities``               field types that read units, for pydantic models
 ``models``                   what the native core declares: queues, links, elements, sources, flows, agents
 ``model_builder``            how those models are built
-``declared``                 what those models have in common, and their short forms
+``declared``                 what those models have in common
+``short_forms``              what may be written in place of a whole mapping
 ``expressions``              amounts, signals and operations of agents
 ``mahimahi``                 mahimahi's command line, read
 ``mahimahi_queue``           its options about queues

@@ -31,14 +31,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import override
 
-from ccgym.config.capacity import capacity, trace_mean
+from ccgym.config.capacity import native_trace, trace_facts
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.changing_rates import RateOverTime
 from ccgym.config.declared import Strict
@@ -81,7 +81,7 @@ from ccgym.errors import ConfigError, shown
 from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS, parse_size
 
 if TYPE_CHECKING:
-    from ccgym import _core
+    pass
 
 
 class QueueSize(Strict):
@@ -390,16 +390,3 @@ class Traces(Bottleneck):
     def summary(self) -> str:
         count = len(self.uplink)
         return f"one bottleneck driven by {'a trace' if count == 1 else f'one of {count} traces'}"
-
-
-@lru_cache(maxsize=1024)
-def native_trace(name: str) -> _core.Trace:
-    """The native trace of a name, loaded once per process; errors as in :func:`resolve_trace`."""
-    return resolve_trace(name).load()
-
-
-@lru_cache(maxsize=1024)
-def trace_facts(name: str, duration_ns: int | None) -> tuple[Fraction, list[list[int]]]:
-    """Exact mean rate of a trace in bit/s, and its capacity in steps of nanoseconds and bit/s, made once."""
-    steps = capacity(LinkDirection(trace=name), duration_ns)
-    return trace_mean(name)[0][1], [[start, round(rate)] for start, rate in steps]

@@ -1,7 +1,6 @@
-"""What all models have in common that the native core declares (``models``), and the short forms of what they read.
+"""What the models have in common that the native core declares (:mod:`ccgym.config.models`).
 
-A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters, or
-lets a user write less than a mapping, is here.
+A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters is here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from pydantic_core import CoreSchema
 
 from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import PACKET_RATE_UNITS, is_number, parse_flow_rate, parse_size, parse_time
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
 """``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
@@ -40,7 +38,6 @@ MAX_ELEMENTS: Final = 100
 Short: TypeAlias = str | int | float | list[Any]
 """What a short form may be, for JSON Schema."""
 
-_RTTS: Final = re.compile(r"([0-9]*\.?[0-9]+)\s*rtts?", re.IGNORECASE)
 _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
 
 
@@ -135,11 +132,6 @@ class OneOf:
         if self.short is not None:
             reads = BeforeValidator(read, json_schema_input_type=union | Short)
         return handler.generate_schema(Annotated[union, Field(discriminator=self.tag), reads])
-
-
-def name_alone(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A kind that needs no more than its name."""
-    return {"kind": value} if isinstance(value, str) else value
 
 
 # --- Path elements and queues -------------------------------------------------------------------------------------
@@ -367,107 +359,3 @@ class InnerBase(OrName):
     @classmethod
     def _name(cls, value: Any) -> Any:
         return {"scheme": value} if isinstance(value, str) else value
-
-
-# --- Short forms of unions ----------------------------------------------------------------------------------------
-
-
-def read_clock(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A time is a fixed clock, ``0.5 rtt`` one of round trips."""
-    if isinstance(value, str):
-        rtts = _RTTS.fullmatch(value.strip()) if len(value) < 100 else None
-        if rtts is not None:
-            return {"kind": "rtt", "multiple": float(rtts.group(1))}
-    if isinstance(value, str) or is_number(value):
-        parse_time(value)
-        return {"kind": "fixed", "interval": value}
-    return value
-
-
-def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A rate, a window in packets, or the name of a kind that needs no more."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if not text[:1].isdigit():
-        if text == "rate" or text not in kinds:
-            raise ConfigError(
-                "unknown-kind",
-                "a start at a rate without rate" if text == "rate" else f"unknown start {shown(value)}",
-                expected=f"a rate like 3mbps, a window like 10p, or one of {', '.join(kinds)}",
-                hint=did_you_mean(text, kinds) if text != "rate" else "",
-            )
-        return {"kind": text}
-    if text.endswith(PACKET_RATE_UNITS) or not text.endswith(("p", "pkt", "pkts", "packet", "packets")):
-        parse_flow_rate(text)
-        return {"kind": "rate", "rate": text}
-    return {"kind": "window", "packets": parse_size(text).packets}
-
-
-def read_map(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A list is one of discrete operations."""
-    if isinstance(value, (list, tuple)):
-        return {"kind": "discrete", "operations": list(value)}
-    return name_alone(value, kinds)
-
-
-def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A time is the maximum of a uniform distribution."""
-    return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
-
-
-def read_transfer_size(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A size is always the same."""
-    return {"kind": "constant", "bytes": value} if isinstance(value, str) or is_number(value) else value
-
-
-def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """``greedy`` or ``media``, or a size: a transfer of that many bytes."""
-    if value in ("greedy", "media"):
-        return {"kind": value}
-    return {"kind": "bytes", "bytes": value} if isinstance(value, str) or is_number(value) else value
-
-
-read_guard = read_expert = name_alone
-"""A guard or an expert may be its kind's name."""
-
-
-def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A size is a droptail queue; the name of a discipline, one with its defaults."""
-    if isinstance(value, str):
-        name = value.strip()
-        if name[:1].isdigit() or name[:1] in "+-.":
-            return {"kind": "droptail", "limit": name}
-        _known_queue(name, kinds)
-        needed = [key for key, field in kinds[name].model_fields.items() if field.is_required()]
-        if needed:
-            raise ConfigError(
-                "key-missing",
-                f"queue {shown(name)} without {' and '.join(needed)}",
-                expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
-                hint="just a size, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
-            )
-        return {"kind": name}
-    if is_number(value):
-        parse_size(value)  # raises: it has no unit
-    if isinstance(value, dict) and isinstance(value.get("kind"), str):
-        _known_queue(value["kind"], kinds)
-    return value
-
-
-def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
-    if name in kinds:
-        return
-    hint = did_you_mean(name, kinds)
-    if name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
-        hint = "did you mean 'droptail'? Just a size, like '94p', is one"
-    elif name.casefold() in ("ared", "wred", "blue", "choke", "aqm"):
-        hint = "the active queue management implemented: codel, fq_codel, pie, red, step and dualpi2"
-    elif name.casefold() in ("l4s", "pi2", "dualq"):
-        hint = "did you mean 'dualpi2'?"
-    raise ConfigError(
-        "unknown-kind",
-        f"unknown queue {shown(name)}",
-        expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(kinds)}",
-        hint=hint,
-    )

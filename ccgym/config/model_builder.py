@@ -1,8 +1,9 @@
 """Builds the models of :mod:`ccgym.config.models` from what the native core declares (``_core.schema()``).
 
 A definition of the schema becomes a model: an object a class, a union of kinds a class per kind and a field type for
-any of them. What a definition cannot say (short forms, rules over several fields) is in :mod:`ccgym.config.declared`:
-``<Name>Base`` there is the base of the class ``<Name>``, ``read_<union>`` reads the short form of a union.
+any of them. What a definition cannot say (rules over several fields) is in :mod:`ccgym.config.declared`:
+``<Name>Base`` there is the base of the class ``<Name>``; ``read_<union>`` of :mod:`ccgym.config.short_forms` reads the
+short form of a union.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, create_model
 
-from ccgym.config import declared
+from ccgym.config import declared, short_forms
 from ccgym.config.expressions import BoundsField, ExpressionField, OperandField, OperationField
 from ccgym.config.quantities import (
     BytesField,
@@ -110,7 +111,7 @@ class _Builder:
             make = self.link if kind == "link" else self.model
             kinds.append(make(_class_name(name, kind), name, {**variant, "properties": own}, parent))
         what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
-        one_of = declared.OneOf(what, getattr(declared, f"read_{what.replace(' ', '_')}", None), tag)
+        one_of = declared.OneOf(what, getattr(short_forms, f"read_{what.replace(' ', '_')}", None), tag)
         self.made[f"Any{name}"] = reduce(or_, kinds)
         self.made[f"{name}Field"] = field = Annotated[self.made[f"Any{name}"], one_of]
         return field

@@ -24,7 +24,7 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, mod
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ccgym.config.capacity import Piecewise, capacity, combine
+from ccgym.config.capacity import capacity
 from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_directory
 from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.chain import Chain
@@ -152,9 +152,7 @@ class NetworkPath(Chain):
     @model_validator(mode="before")
     @classmethod
     def _from_shorthand(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        return fields_of(cls, data)
+        return fields_of(cls, data) if isinstance(data, Mapping) else data
 
     def __repr__(self) -> str:
         return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
@@ -241,10 +239,7 @@ class NetworkPath(Chain):
 
     def known(self) -> NetworkPath:
         """The path of the catalog with the same elements, which has a name and published results; else itself."""
-        same = (path for name in self.names() if (path := self.named(name)).chain == self.chain)
-        return next(same, self)
-
-    # --- Facts ----------------------------------------------------------------------------------------------------
+        return next((path for name in self.names() if (path := self.named(name)).chain == self.chain), self)
 
     @property
     def published(self) -> dict[str, PublishedResult]:
@@ -265,32 +260,11 @@ class NetworkPath(Chain):
             PlatformError: A trace that cannot be read, or no native core.
             TraceFormatError: A file that is not a trace.
         """
-        ways = {direction: self.compiled(self.chain, direction) for direction in DIRECTIONS}
-        links = tuple(
-            {"name": name, **{direction: self.compiled(link.chain, direction) for direction in DIRECTIONS}}
-            for name, link in self.links
+        uplink, downlink = (self.compiled(self.chain, way) for way in DIRECTIONS)
+        links = (
+            {"name": name, **{way: self.compiled(link.chain, way) for way in DIRECTIONS}} for name, link in self.links
         )
-        return CompiledPath(ways["uplink"], ways["downlink"], self.facts(duration_ns), self.traces(), links)
-
-    def facts(
-        self, duration_ns: int | None = None, route: Sequence[str] = (), direction: Direction = "uplink"
-    ) -> dict[str, Any]:
-        """What is true of a route over the path, for the native core: ``capacity`` and ``base_rtt``.
-
-        Args:
-            duration_ns: How long the capacity must last; by default one period of a trace.
-            route: Names of links; all of them by default.
-            direction: The direction of each link that data crosses.
-
-        Raises:
-            ConfigError: There is no such link.
-        """
-        way = self.along(route, direction)
-        available: Piecewise | None = None
-        for link in way.data_links:
-            steps = capacity(link, duration_ns)
-            available = steps if available is None else combine(available, steps, min)
-        return {"base_rtt": way.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
+        return CompiledPath(uplink, downlink, self.facts(duration_ns), self.traces(), tuple(links))
 
     def along(self, route: Sequence[str], direction: Direction = "uplink") -> NetworkPath:
         """The path that a route over some of the links is, as a flow on it sees it.

@@ -263,7 +263,7 @@ def prepare(
         facts = compiled.facts
         if spec.route or spec.reverse:
             with located(f"flows[{place}]"):
-                facts = path.facts(duration_ns, spec.route, spec.direction)
+                facts = path.along(spec.route, spec.direction).facts(duration_ns)
         native = spec.native(int(facts["base_rtt"]), f"flows[{place}]")
         if facts is not compiled.facts and facts["capacity"]:
             native["facts"] = facts
