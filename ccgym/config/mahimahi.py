@@ -30,7 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.config.mahimahi_queue import SYNTAX, UNKNOWN, VALUE, read_number, read_queue
+from ccgym.config.mahimahi_queue import read_number, read_queue
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
 from ccgym.units import NS_PER_MS, NS_PER_S, Nanoseconds, parse_rate
 
@@ -135,7 +135,9 @@ def parse_mahimahi(command: str | Sequence[str]) -> list[Mapping[str, Any]]:
             words = shlex.split(command.replace("\\\r\n", " ").replace("\\\n", " "))
         except ValueError as error:
             found = f"{shown(command)}: {error}"
-            raise ConfigError(SYNTAX, found, expected="balanced quotation marks", where="mahimahi command") from None
+            raise ConfigError(
+                "mahimahi-syntax", found, expected="balanced quotation marks", where="mahimahi command"
+            ) from None
     else:
         words = [str(word) for word in command]
     shells = _Reader(words, with_command=False).read().shells
@@ -164,7 +166,9 @@ class _Reader:
     def read(self) -> CommandLine:
         shells: list[Shell] = []
         if not self.words:
-            raise ConfigError(SYNTAX, "an empty command", expected="a chain of mahimahi shells, like 'mm-delay 51'")
+            raise ConfigError(
+                "mahimahi-syntax", "an empty command", expected="a chain of mahimahi shells, like 'mm-delay 51'"
+            )
         while self.at < len(self.words):
             self.tool = ""
             tool = self.words[self.at]
@@ -197,12 +201,14 @@ class _Reader:
 
     def unknown(self, what: str, word: str, known: Sequence[str], at: int | None = None) -> ConfigError:
         """An error about a word that is none of those that are known."""
-        return self.fail(UNKNOWN, f"unknown {what} {shown(word)}", ", ".join(known), did_you_mean(word, known), at=at)
+        return self.fail(
+            "mahimahi-unknown-word", f"unknown {what} {shown(word)}", ", ".join(known), did_you_mean(word, known), at=at
+        )
 
     def next(self, what: str) -> str:
         self.at += 1
         if self.at > len(self.words):
-            raise self.fail(SYNTAX, "the end of the command", what)
+            raise self.fail("mahimahi-syntax", "the end of the command", what)
         return self.words[self.at - 1]
 
     def check_command(self, word: str, inside: bool) -> None:
@@ -215,7 +221,7 @@ class _Reader:
             if not word.startswith("mm-"):
                 command = f"the command {shown(' '.join(self.words[self.at :]))}"
                 hint = "leave the command out: ccgym starts senders and receivers itself"
-                raise self.fail(SYNTAX, command, "a path and nothing that runs in it", hint, at=self.at)
+                raise self.fail("mahimahi-syntax", command, "a path and nothing that runs in it", hint, at=self.at)
         raise self.unknown("option" if word.startswith("-") else "tool", word, TOOLS, self.at)
 
     def simple(self) -> tuple[dict[str, Any], str]:
@@ -249,9 +255,9 @@ class _Reader:
                 hint = f"write it without unit: mm-delay {number.group()}"
             elif number is not None:
                 hint = "mahimahi knows whole milliseconds only; NetworkPath(rtt=…) takes any time"
-            raise self.fail(VALUE, f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
+            raise self.fail("mahimahi-value", f"the delay {shown(word)}", "whole milliseconds, like 51", hint)
         if len(word) > 10 or int(word) > _MAX_MS:
-            raise self.fail(VALUE, f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
+            raise self.fail("mahimahi-value", f"the delay {shown(word)}", f"at most {_MAX_MS} milliseconds")
         return Nanoseconds(int(word) * NS_PER_MS)
 
     def probability(self) -> float:
@@ -262,7 +268,7 @@ class _Reader:
             hint = ""
             if per_cent is not None and 0.0 <= per_cent <= 100.0:
                 hint = f"if you mean {per_cent:g} per cent, write {per_cent / 100:g}"
-            raise self.fail(VALUE, f"the loss rate {shown(word)}", "a fraction from 0 to 1", hint)
+            raise self.fail("mahimahi-value", f"the loss rate {shown(word)}", "a fraction from 0 to 1", hint)
         return value
 
     def seconds(self, what: str) -> Nanoseconds:
@@ -270,7 +276,7 @@ class _Reader:
         value = read_number(word)
         if value is None or not 1e-9 <= value <= 1e9:
             hint = "times of this tool are in seconds, without unit" if word[-1:].isalpha() else ""
-            raise self.fail(VALUE, f"{what} {shown(word)}", "a number of seconds above zero", hint)
+            raise self.fail("mahimahi-value", f"{what} {shown(word)}", "a number of seconds above zero", hint)
         return Nanoseconds(max(1, round(value * NS_PER_S)))
 
     def meter(self) -> None:
@@ -295,11 +301,11 @@ class _Reader:
             else:
                 operands.append(self.at - 1)
         if len(operands) < 2:
-            raise self.fail(SYNTAX, f"{len(operands)} of the traces", _TRACES, at=first - 1)
+            raise self.fail("mahimahi-syntax", f"{len(operands)} of the traces", _TRACES, at=first - 1)
         traces = [self.words[index] for index in operands[:2]]
         for name in traces:
             if name in TOOLS or not name:
-                raise self.fail(SYNTAX, f"{shown(name)} as trace", _TRACES, at=first)
+                raise self.fail("mahimahi-syntax", f"{shown(name)} as trace", _TRACES, at=first)
         # What follows the traces is the inner command; getopt has taken the options out of it.
         inner = operands[2:]
         rest = [*inner, *range(len(self.words) if end is None else end, len(self.words))]
@@ -308,7 +314,9 @@ class _Reader:
             if strays and any(self.words[index] == "mm-link" for index in inner):
                 stray = f"the option {shown(self.words[strays[0]])} behind an inner mm-link"
                 hint = "mahimahi's outer mm-link would take the option for itself"
-                raise self.fail(SYNTAX, stray, "it before that tool, or `--` before that tool", hint, at=strays[0])
+                raise self.fail(
+                    "mahimahi-syntax", stray, "it before that tool, or `--` before that tool", hint, at=strays[0]
+                )
         element: dict[str, Any] = {"kind": "link", "once": "--once" in options}
         logs: dict[Direction, str] = {}
         for way, trace in zip(_WAYS, traces, strict=True):
@@ -316,7 +324,9 @@ class _Reader:
             log = options.get(f"--{way}-log")
             if log == "":
                 where = f"mahimahi command (mm-link --{way}-log)"
-                raise ConfigError(SYNTAX, "an empty file name", expected="the name of a log file", where=where)
+                raise ConfigError(
+                    "mahimahi-syntax", "an empty file name", expected="the name of a log file", where=where
+                )
             if log is not None:
                 logs[way] = log
         meters = [option for option in options if option.startswith("--meter")]
@@ -334,7 +344,7 @@ class _Reader:
         name, equals, value = word.partition("=")
         if name in _FLAGS:
             if equals:
-                raise self.fail(SYNTAX, f"{shown(word)}", f"{name} without a value")
+                raise self.fail("mahimahi-syntax", f"{shown(word)}", f"{name} without a value")
         elif name not in _WITH_VALUE:
             raise self.unknown_option(name, operands)
         elif not equals:
@@ -352,7 +362,7 @@ class _Reader:
             self.check_command(command, True)
         found = f"the option {shown(name)} of the command {shown(command)}"
         hint = f"write: mm-link UP DOWN … -- {command} …; mahimahi too would take the option for its own"
-        return self.fail(SYNTAX, found, "`--` before a command that has options", hint)
+        return self.fail("mahimahi-syntax", found, "`--` before a command that has options", hint)
 
 
 def quoted(word: str) -> str:
