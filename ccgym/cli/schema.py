@@ -27,7 +27,7 @@ KINDS: Final = {
         "ccgym.schemes.programs.declaration:Declaration",
         "schemes/programs/*.yaml: a sender and a receiver of others",
     ),
-    "paths": ("ccgym.config.catalog:CatalogFile", "traces/paths.yaml: traces and paths with names"),
+    "paths": ("ccgym.config.catalog_file:CatalogFile", "traces/paths.yaml: traces and paths with names"),
 }
 """Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
 

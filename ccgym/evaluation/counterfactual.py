@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from ccgym.config.path import NetworkPath
-from ccgym.config.path_changes import changed
+from ccgym.config.path_arguments import changed
 from ccgym.errors import CcgymError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES
 from ccgym.evaluation.experiment import Experiment

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.models.sources import MediaSource
+from ccgym.config.models import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
@@ -264,7 +264,7 @@ def prepare(
         facts = compiled.facts
         if spec.route or spec.reverse:
             with located(f"flows[{place}]"):
-                facts = path.facts(duration_ns, spec.route, spec.direction)
+                facts = path.along(spec.route, spec.direction).facts(duration_ns)
         native = spec.native(int(facts["base_rtt"]), f"flows[{place}]")
         if facts is not compiled.facts and facts["capacity"]:
             native["facts"] = facts

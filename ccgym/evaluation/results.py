@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.errors import ConfigError, ResultsError, did_you_mean, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.differences import Difference, Direction, differences

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, RealPathError

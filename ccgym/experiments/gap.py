@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.config.declared import HOSTS
-from ccgym.config.models.flows import Host
+from ccgym.config.models import Host
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation.backends import BACKENDS, REMOTE, SIMULATED, backend, is_real

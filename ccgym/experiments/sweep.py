@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from ccgym.config.mahimahi import looks_like_mahimahi
 from ccgym.config.path import NetworkPath
-from ccgym.config.path_changes import CHANGES
+from ccgym.config.path_arguments import CHANGES
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.expand import PATH, check, conditions
@@ -88,7 +88,7 @@ def swept_path(
 
     Args:
         path: A name, a mahimahi command line, a YAML or a trace file; None where ``path`` is what varies.
-        sweeps: What varies: what a path can be changed in (:data:`~ccgym.config.path_changes.CHANGES`), ``path``,
+        sweeps: What varies: what a path can be changed in (:data:`~ccgym.config.path_arguments.CHANGES`), ``path``,
             ``runtime``, ``interval``, and whatever ``$NAME`` stands for in a mahimahi command line or a YAML file.
         name: What the experiment is called in files.
         schemes: Schemes that are tested where none are named.

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ccgym.config.bottleneck import Bottleneck, Ranges, Staircase, Traces
+from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
+from ccgym.config.changing_rates import Staircase
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.grown import GrowingPlan
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import Droptail, Infinite
+from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution

@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from ccgym.config import models
 from ccgym.config.declared import Direction, plain
-from ccgym.config.models import flows, sources
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
@@ -39,7 +39,7 @@ LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ac
 """Fields that flows have not had from the start."""
 
 
-class Flow(flows.Flow):
+class Flow(models.Flow):
     """What all flows have, however they are steered."""
 
     start: RandomTime = AT_ONCE
@@ -57,7 +57,7 @@ class Flow(flows.Flow):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came later and is absent: a flow keeps the digest that it always had."""
         plain: dict[str, Any] = handler(self)
-        fields = flows.Flow.model_fields
+        fields = models.Flow.model_fields
         absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
         if isinstance(plain.get("source"), dict):
             plain["source"] = {name: value for name, value in plain["source"].items() if value is not None}
@@ -128,7 +128,7 @@ class Flow(flows.Flow):
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
-            **{name: plain(getattr(self, name)) for name in flows.Flow.model_fields},
+            **{name: plain(getattr(self, name)) for name in models.Flow.model_fields},
             "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
             "extra_rtt": self.added_rtt(base_rtt_ns, where),
             "transport": {"handshake": self.handshake},
@@ -148,7 +148,7 @@ class FlowSpec(Flow):
     paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    source: sources.SourceField = sources.GreedySource()
+    source: models.SourceField = models.GreedySource()
     """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
     its scheme is made for, ``greedy`` for most."""
 
@@ -162,7 +162,7 @@ class FlowSpec(Flow):
         """What of it no real path has; None where real paths have all of it."""
         if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
             return "a receiver that misbehaves"
-        if self.host != flows.Host():
+        if self.host != models.Host():
             return "a host"
         if self.send_buffer is not None:
             return "a send buffer"
@@ -172,8 +172,8 @@ class FlowSpec(Flow):
     def makes_transfers(self) -> bool:
         """Whether its source makes several transfers over its connection."""
         made = self.source
-        return isinstance(made, sources.RequestsSource) or (
-            isinstance(made, sources.PoissonSource) and made.size is not None
+        return isinstance(made, models.RequestsSource) or (
+            isinstance(made, models.PoissonSource) and made.size is not None
         )
 
     def resolved(self, where: str = "") -> FlowSpec:
@@ -208,7 +208,7 @@ class FlowSpec(Flow):
         }
 
 
-_SOURCE: Final[TypeAdapter[sources.AnySource]] = TypeAdapter(sources.SourceField)
+_SOURCE: Final[TypeAdapter[models.AnySource]] = TypeAdapter(models.SourceField)
 
 
 class LearnerFlow(Flow):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.models import Droptail, Link
 from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.expand import conditions, generator, run_seed

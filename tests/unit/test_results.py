@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment

@@ -20,9 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
