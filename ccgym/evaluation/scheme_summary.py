@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.evaluation.backends import is_real
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import printed_number
