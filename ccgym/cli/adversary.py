@@ -6,13 +6,12 @@ Exit status: 0, done, also where nothing was found; 1, a run failed; for the res
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ccgym.cli.common import HelpFormatter, add_output, add_seed, console, error_console, named_as_typed, option
-from ccgym.errors import ConfigError
-from ccgym.invocation import command
-from ccgym.units import parse_positive_time, parse_rate
+from ccgym.cli.command import Command
+from ccgym.cli.experiments import request, run_and_show, spec_of
+from ccgym.cli.options import JOBS, SEED, given, output, seconds
+from ccgym.units import parse_rate
 
 _DESCRIPTION: Final = """\
 Search for paths on which a scheme is far from the oracle, which does well on them: rates that change, round trips,
@@ -22,7 +21,6 @@ as paths with names. Interrupted, the same command goes on.
 """
 
 _EXAMPLES: Final = """\
-examples:
   ccgym adversary cubic                        three minutes of search; into results/adversary-cubic
   ccgym adversary bbr copa runs/mine --budget 10min --finds 5
   ccgym adversary vegas --evaluations 500 --confirm 0 --no-figures
@@ -30,80 +28,40 @@ examples:
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``adversary``."""
-    made = commands.add_parser(
-        "adversary",
-        help="find paths on which a scheme is far from the oracle",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument(
-        "schemes", nargs="+", metavar="SCHEME", help="a scheme, with parameters; as in `ccgym evaluate --schemes`"
-    )
-    much = made.add_mutually_exclusive_group()
-    much.add_argument(
-        "--budget", metavar="TIME", help="length of the search for each scheme, such as 10min (default: 3min)"
-    )
-    much.add_argument("--evaluations", type=int, metavar="N", help="or the number of candidates to try for each")
-    made.add_argument("--finds", type=int, metavar="N", help="finds for each scheme, at most (default: 3)")
-    made.add_argument("--runtime", metavar="TIME", help="length of a run: seconds, or with a unit (default: 20)")
-    made.add_argument("--runs", type=int, metavar="N", help="runs of every scheme on a find (default: 5)")
-    made.add_argument("--max-rate", metavar="RATE", help="maximum rate of a path (default: 1gbps)")
-    made.add_argument(
-        "--confirm",
-        type=int,
-        default=1,
-        metavar="N",
-        help="run the first N finds of each scheme once more with real packets (backend emulated), where this machine "
-        "can (default: 1)",
-    )
-    made.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as processors)")
-    add_seed(made)
-    add_output(made, "the finds", "results/adversary-SCHEMES")
-    made.set_defaults(run=_adversary)
+def _mbps(text: str) -> float:
+    return float(parse_rate(text)) / 1e6
 
 
 def _adversary(arguments: argparse.Namespace) -> int:
-    from ccgym.cli.evaluate_experiment import run_and_show
-    from ccgym.config.yaml_loader import Loaded, validate
-    from ccgym.evaluation.run import contenders
+    from ccgym.evaluation.run import parse_contenders
     from ccgym.experiments.adversary_search import NAME, AdversarySpec
-    from ccgym.experiments.request import Request
 
-    if not 0 <= arguments.confirm <= 100:
-        raise ConfigError(
-            "out-of-range", str(arguments.confirm), where="--confirm", expected="a whole number from 0 to 100"
-        )
-    if arguments.jobs is not None and arguments.jobs < 1:
-        raise ConfigError("out-of-range", str(arguments.jobs), where="--jobs", expected="a whole number from 1")
-    budget, rate = arguments.budget, arguments.max_rate
-    given: dict[str, Any] = {
-        "evaluations": arguments.evaluations,
-        "budget_s": None if budget is None else option("--budget", parse_positive_time, budget) / 1e9,
-        "finds": arguments.finds,
-        "duration": arguments.runtime,
-        "runs": arguments.runs,
-        "max_rate_mbps": None if rate is None else float(option("--max-rate", parse_rate, rate)) / 1e6,
-    }
-    names = [name for one in arguments.schemes for part in one.split(",") if (name := part.strip())]
-    schemes = contenders(names, "SCHEME")
+    keys = ("evaluations", "budget_s", "finds", "duration", "runs", "max_rate_mbps")
+    schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
+    spec = spec_of(AdversarySpec, given(arguments, **{key: key for key in keys}))
     words = [NAME, *(one.key for one in schemes)]
-    try:
-        spec = validate(
-            Loaded({key: value for key, value in given.items() if value is not None}, {}, ""), AdversarySpec
-        )
-        request = Request(
-            out=Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out),
-            schemes=schemes,
-            runtime_ns=spec.duration,
-            seed=arguments.seed,
-            jobs=arguments.jobs,
-            confirm=arguments.confirm,
-            command=(*command(NAME).split(), *arguments.words),
-        )
-    except ConfigError as error:
-        raise named_as_typed(error, duration="runtime", max_rate_mbps="max-rate") from None
-    return run_and_show(spec, request, arguments, error_console() if arguments.json else console())
+    asked = request(arguments, schemes, words, runtime_ns=spec.duration, runs=None, budget_s=None)
+    return run_and_show(spec, asked, arguments)
+
+
+COMMAND: Final = Command(
+    "adversary",
+    run=_adversary,
+    description=_DESCRIPTION,
+    examples=_EXAMPLES,
+    options={
+        "SCHEME... as schemes": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
+        "| --budget TIME as budget_s": "length of the search for each scheme, such as 10min (default: 3min)",
+        "| --evaluations N": "or the number of candidates to try for each",
+        "--finds N": "finds for each scheme, at most (default: 3)",
+        "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 20)",
+        "--runs N": "runs of every scheme on a find (default: 5)",
+        "--max-rate RATE as max_rate_mbps": "maximum rate of a path (default: 1gbps)",
+        "--confirm N in 0..100 = 1": "run the first N finds of each scheme once more with real packets (backend "
+        "emulated), where this machine can",
+        **JOBS,
+        **SEED,
+        **output("the finds", "results/adversary-SCHEMES"),
+    },
+    reads={"budget_s": seconds, "duration": str, "max_rate_mbps": _mbps},
+)

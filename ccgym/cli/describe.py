@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, add_overrides, print_table, say
+from ccgym.cli.command import Command
+from ccgym.cli.common import print_table, say, say_json
+from ccgym.cli.options import AS_JSON, CONFIG, SET
 from ccgym.errors import ConfigError
 from ccgym.units import format_time
 
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
     from ccgym.envs.settings import EnvironmentConfig
 
 _EXAMPLES: Final = """\
-examples:
   ccgym describe configs/aurora.yaml
   ccgym describe aurora --full                           each number of the history by itself
   ccgym describe aurora --set agent.observation.history=5
   ccgym describe aurora --json
   ccgym describe --signals                               everything that an agent can be made of
+  ccgym describe --schema                                the kinds of YAML files
+  ccgym describe --schema config > config.schema.json
+  # yaml-language-server: $schema=config.schema.json     as first line of a YAML file, for most editors
 """
 
 _FIRST: Final = ("name", "unit", "low", "high", "formula")
@@ -30,46 +34,33 @@ _SECTIONS: Final = ("algorithm", "training", "evaluation", "deployment")
 """Sections that are shown as they are written."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``describe``."""
-    parser = commands.add_parser(
-        "describe",
-        help="say what an agent sees, does and is rewarded for",
-        description="Describe a configuration: every observation and action with name, unit, range and formula, the\n"
-        "reward's terms with weights and units, when the agent decides, and the paths that are drawn.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("config", nargs="?", help="a YAML file, or a name, as with `ccgym train`")
-    add_overrides(parser)
-    parser.add_argument("--full", action="store_true", help="a line for each number of the observation")
-    parser.add_argument("--signals", action="store_true", help="list all signals, maps and terms instead")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.set_defaults(run=_describe)
+def _describe(arguments: argparse.Namespace) -> int:
+    if arguments.schema is not None:
+        from ccgym.cli.schema import KINDS, json_schema
 
-
-def _describe(args: argparse.Namespace) -> int:
-    from ccgym.config.agent import vocabulary
-
-    if args.signals:
-        words = vocabulary()
-        if args.json:
-            say(json.dumps(words, indent=1, ensure_ascii=False))
+        if arguments.schema:
+            say_json(json_schema(arguments.schema))
         else:
-            _print_vocabulary(words)
+            for kind, (_, meaning) in KINDS.items():
+                say(f"{kind:<{max(map(len, KINDS))}}  {meaning}")
         return 0
-    if args.config is None:
+    if arguments.signals:
+        from ccgym.config.agent import vocabulary
+
+        (say_json if arguments.json else _print_vocabulary)(vocabulary())
+        return 0
+    if arguments.config is None:
         raise ConfigError(
             "argument-missing",
             "no configuration",
-            expected="a YAML file, a name like aurora, or --signals",
-            where="config",
+            expected="a YAML file, a name like aurora, --signals or --schema",
+            where="CONFIG",
         )
-    description = describe(args.config, args.overrides)
-    if args.json:
-        say(json.dumps(description, indent=1, ensure_ascii=False))
+    description = describe(arguments.config, arguments.overrides)
+    if arguments.json:
+        say_json(description)
     else:
-        _print(description, args.full)
+        _print(description, arguments.full)
     return 0
 
 
@@ -294,3 +285,20 @@ def _flat(section: object, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
     else:
         yield prefix, _text(section)
+
+
+COMMAND: Final = Command(
+    "describe",
+    run=_describe,
+    description="Describe a configuration: every observation and action with name, unit, range and formula, the\n"
+    "reward's terms with weights and units, when the agent decides, and the paths that are drawn.",
+    examples=_EXAMPLES,
+    options={
+        "[CONFIG]": CONFIG,
+        **SET,
+        "--full": "a line for each number of the observation",
+        "| --signals": "list all signals, maps and terms instead",
+        "| --schema [KIND]": "print JSON Schema of a kind of YAML file instead, or list the kinds",
+        **AS_JSON,
+    },
+)

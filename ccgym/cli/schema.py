@@ -1,14 +1,11 @@
-"""``ccgym schema``: JSON Schema of every kind of YAML file, so that editors complete and check it."""
+"""``ccgym describe --schema``: JSON Schema of every kind of YAML file, so that editors complete and check it."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import importlib
-import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, say
 from ccgym.errors import NotFoundError, did_you_mean, shown
 
 if TYPE_CHECKING:
@@ -33,36 +30,6 @@ KINDS: Final = {
 
 EXTENDABLE: Final = ("config", "ablation")
 """Kinds whose files may extend another."""
-
-_EXAMPLES: Final = """\
-examples:
-  ccgym schema                                 the kinds
-  ccgym schema config > config.schema.json
-  # yaml-language-server: $schema=config.schema.json    as first line of a YAML file, for most editors
-"""
-
-
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``schema``."""
-    parser = commands.add_parser(
-        "schema",
-        help="print JSON Schema of a kind of YAML file",
-        description="Print JSON Schema of a kind of YAML file, or list the kinds.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(KINDS)}")
-    parser.set_defaults(run=_schema)
-
-
-def _schema(args: argparse.Namespace) -> int:
-    if args.kind is not None:
-        say(json.dumps(json_schema(args.kind), indent=1, ensure_ascii=False))
-        return 0
-    width = max(map(len, KINDS))
-    for kind, (_, meaning) in KINDS.items():
-        say(f"{kind:<{width}}  {meaning}")
-    return 0
 
 
 def json_schema(kind: str) -> JsonSchemaValue:

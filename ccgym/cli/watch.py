@@ -1,38 +1,22 @@
-"""``ccgym watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
+"""``ccgym report watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, Parser, console, run
+from ccgym.cli.command import Command
+from ccgym.cli.common import console
 from ccgym.cli.progress import clock_text
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import LOCK_FILE
 from ccgym.evaluation.progress_file import PROGRESS_FILE, RunProgress, State, alive
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-DESCRIPTION: Final = """\
-Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
-rate, the time left, failures. It ends when they do; control-C ends only the watching.
-"""
-
-EXAMPLES: Final = """\
-examples:
-  ccgym watch
-      the runs that began last, of all in results/
-  ccgym watch runs
-      the training that began last
-  ccgym watch results/weaknesses --once
-      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
-"""
+    from rich.console import RenderableType
 
 TURN_S: Final = 0.5
 """How often it looks."""
@@ -46,44 +30,18 @@ SHOWN_RUNS: Final = 12
 SHOWN_FAILURES: Final = 5
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym watch``."""
-    made = Parser(
-        prog="ccgym watch",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument(
-        "directory",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="DIRECTORY",
-        help="a results directory, or one of such: then the one whose runs began last (default: results)",
-    )
-    made.add_argument("--once", action="store_true", help="say it once, on one line")
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym watch`` and return its exit status; see :mod:`ccgym.cli.common`."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    return run(lambda: _watch(parser().parse_args(words), console()))
-
-
-def _watch(arguments: argparse.Namespace, shown_on: Console) -> int:
+def _watch(arguments: argparse.Namespace) -> int:
+    shown_on = console()
     directory, now = newest(arguments.directory)
     if arguments.once or not shown_on.is_terminal:
-        shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
+        shown_on.print(line(directory, now), soft_wrap=True)
         said = time.monotonic()
         while now.state == "running" and not arguments.once:
             time.sleep(TURN_S)
             now = progress_of(directory) or now
             if now.state != "running" or time.monotonic() - said >= SILENCE_S:
                 said = time.monotonic()
-                shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
+                shown_on.print(line(directory, now), soft_wrap=True)
     else:
         from rich.live import Live
 
@@ -212,3 +170,26 @@ def _unit(now: RunProgress) -> str:
 
 def _rate(rate: float, unit: str) -> str:
     return f"{rate:.1f} {unit}/s" if rate >= 1 else f"{60 * rate:.1f} {unit}/min"
+
+
+WATCH: Final = Command(
+    "watch",
+    "how far the runs in another terminal are",
+    _watch,
+    description="""\
+Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
+rate, the time left, failures. It ends when they do; control-C ends only the watching.
+""",
+    examples="""\
+  ccgym report watch
+      the runs that began last, of all in results/
+  ccgym report watch runs
+      the training that began last
+  ccgym report watch results/weaknesses --once
+      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
+""",
+    options={
+        "[DIRECTORY] = results": "a results directory, or one of such: then the one whose runs began last",
+        "--once": "say it once, on one line",
+    },
+)

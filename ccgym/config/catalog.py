@@ -386,8 +386,8 @@ def resolve_trace(reference: str) -> TraceSource:
     raise PathNotFoundError(
         "unknown-trace",
         f"there is no trace {shown(reference)}",
-        expected="a name from `ccgym trace list`, or a file",
-        hint=did_you_mean(name, known, "traces are not made from names: `ccgym trace make constant --rate … -o FILE`"),
+        expected="a name from `ccgym paths --traces`, or a file",
+        hint=did_you_mean(name, known, "traces are not made from names: `ccgym paths make constant --rate … -o FILE`"),
     )
 
 

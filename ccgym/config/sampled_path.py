@@ -200,7 +200,7 @@ class SampledPath:
         return {**spec, "links": list(self.links)} if self.links else spec
 
     def path(self) -> NetworkPath:
-        """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
+        """The path for everything else that takes one: evaluation, plots, ``ccgym paths show``."""
         if self.added:
             return NetworkPath(chain=[*replace(self, added=()).path().chain, *self.added], name=self.name or None)
         if isinstance(self.origin, NetworkPath):

@@ -113,7 +113,7 @@ def test_mistakes_are_explained(config: Path, tmp_path: Path, capsys: pytest.Cap
     trained("ppo", env, file)
 
     def refuses(what: str, *words: str) -> None:
-        assert cli(["export", *words]) == 2
+        assert cli(["train", "export", *words]) == 2
         explained(capsys.readouterr().err, what)
 
     given = "--config", str(config)

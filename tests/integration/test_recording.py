@@ -55,7 +55,7 @@ def recorded(
     config: TrainConfig, runs: Path, out: Path, seeds: tuple[int, ...] = (3, 1, 2), **settings: Any
 ) -> tuple[recording.Recording | None, list[str]]:
     said: list[str] = []
-    command = ["ccgym", "record", "small"]
+    command = ["ccgym", "train", "seeds", "small"]
     made = record(
         config, seeds, runs, out, say=said.append, display=lambda _: Silent(), command=command, episodes=8, **settings
     )
@@ -95,7 +95,7 @@ def test_the_median_seed_is_exported(place: Path) -> None:
     assert content["exported"] == {"seed": ranked[1]["seed"], "onnx_sha256": policy.card.onnx_sha256}
     assert policy.card.training["seed"] == ranked[1]["seed"]
     assert len({row["weights_sha256"] for row in content["seeds"]}) == 3
-    assert content["command"] == "ccgym record small"
+    assert content["command"] == "ccgym train seeds small"
     assert [one["seeds"] for one in content["machines"]] == [[1, 2, 3]]
     assert content["machines"][0]["machine"]["cores"] >= 1
 
@@ -235,16 +235,16 @@ def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert str(figure) in capsys.readouterr().out
     assert figure.read_bytes()[:4] == b"\x89PNG"
     content = json.loads((tmp_path / "out" / "seeds.json").read_text())
-    assert content["command"] == "ccgym record small --seeds 1,2"
+    assert content["command"] == "ccgym train seeds small --seeds 1,2"
     assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
-    assert main(["record", str(file), "--seeds", "one"]) == 2
+    assert main(["train", "seeds", str(file), "--seeds", "one"]) == 2
     explained(capsys.readouterr().err, "text-malformed at --seeds")
 
 
 def test_a_figure_of_searches_needs_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)
-    assert main(["record", str(file), "--seeds", "1", "--search-figure", "found.png"]) == 2
+    assert main(["train", "seeds", str(file), "--seeds", "1", "--search-figure", "found.png"]) == 2
     explained(capsys.readouterr().err, "paths-unsuitable at --search-figure")
 
 
@@ -291,12 +291,12 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
 
 def test_unlike_trainings_are_not_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = place / "runs" / "small-1"
-    assert main(["compare", str(run), "--over", "smal"]) == 2
+    assert main(["compare", "trainings", str(run), "--over", "smal"]) == 2
     explained(capsys.readouterr().err, "unknown-name at --over")
     shutil.copytree(run, tmp_path / "other")
     config = tmp_path / "other" / "config.yaml"
     config.write_text(config.read_text().replace("delta: 0.025", "delta: 0.05"))
-    assert main(["compare", str(run), str(tmp_path / "other")]) == 2
+    assert main(["compare", "trainings", str(run), str(tmp_path / "other")]) == 2
     explained(capsys.readouterr().err, "runs-differ at other")
 
 

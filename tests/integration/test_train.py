@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ccgym.cli.train import main
 from ccgym.training.checkpoint import read_checkpoint
+from tests.commands import train as main
 from tests.refusals import explained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,7 +296,8 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
 
 
 def test_help_explains_itself_without_torch() -> None:
-    code = "import sys, ccgym.cli.train as t; print(t.parser().format_help()); assert 'torch' not in sys.modules"
+    code = "import sys, ccgym.cli.main as m; print(m.load('train').parser('x').format_help()); "
+    code += "assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     for word in ("--config", "--resume", "--set", "examples:", "tensorboard --logdir", "exit status"):
         assert word in done.stdout
@@ -394,7 +395,7 @@ def test_a_pickle_in_place_of_weights_is_refused(
     which: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``policy.pth`` of a run that somebody sends may hold anything; nothing of it runs."""
-    from ccgym.cli.export import main as export
+    from tests.commands import export
 
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:

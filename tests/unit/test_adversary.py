@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from ccgym import _core
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main
 from ccgym.config.catalog import catalog
 from ccgym.config.curriculum import read_paths
@@ -47,6 +46,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.scorecard import run_score
 from ccgym.report.adversary_report import finds_table, markdown, terminal
 from ccgym.units import Nanoseconds
+from tests.commands import evaluate
 from tests.refusals import explained
 
 WEAK = "fixed_window:cwnd=8"

@@ -33,7 +33,7 @@ CALIBRATED = tuple(NetworkPath.named(name).name for name in presets()["indigo_ca
 
 
 def command(words: list[str]) -> int:
-    return main(["windows", *words])
+    return main(["paths", "best-cwnd", *words])
 
 
 # --- The criterion ---------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_the_table_has_indigo_s_links_and_pantheon_s_emulators() -> None:
     assert len(best_windows()) == 42
     for name, row in best_windows().items():
         assert row.published == catalog().paths[name].expert_cwnd
-        assert best_cwnd.is_of(row, Search()), f"`ccgym windows` has to measure {name} again"
+        assert best_cwnd.is_of(row, Search()), f"`ccgym paths best-cwnd` has to measure {name} again"
         assert row.power_window <= row.window
     assert sum(row.published is not None for row in best_windows().values()) == 30
 
@@ -372,7 +372,7 @@ def test_whatever_is_a_path_can_be_searched(
 def test_the_table_of_a_checkout_is_written_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "traces").mkdir()
     monkeypatch.chdir(tmp_path)
-    words = ["windows", "12mbps", "--runs", "1", "--runtime", "1s"]
+    words = ["paths", "best-cwnd", "12mbps", "--runs", "1", "--runtime", "1s"]
     assert main(words) == 0
     assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.csv")] == ["results/best_windows.csv"]
     assert main([*words, "--out", "traces/best_windows.csv"]) == 0

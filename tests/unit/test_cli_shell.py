@@ -14,6 +14,7 @@ from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import job
 from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
+from tests.commands import parsed
 from tests.refusals import explained, refused
 
 
@@ -43,7 +44,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def told(line: str) -> dict[str, Any]:
     """What the shell is told for these words."""
-    return shell.job(line.split())[0]
+    return shell.job(parsed("shell", line.split()))[0]
 
 
 # --- Paths ---------------------------------------------------------------------------------------------------------
@@ -138,17 +139,17 @@ def test_options_end_where_the_path_begins() -> None:
         ("--path 12mbps -- mm-delay 5", "options-conflict at ccgym shell"),
         ("mm-link 12mbsp.trace 12mbps.trace", "unknown-trace"),
         ("--sed 5 -- mm-delay 5", "command-line"),
-        ("--seed x -- mm-delay 5", "out-of-range at ccgym shell"),
-        ("--seed -1 -- mm-delay 5", "out-of-range at ccgym shell"),
+        ("--seed x -- mm-delay 5", "out-of-range at --seed"),
+        ("--seed -1 -- mm-delay 5", "out-of-range at --seed"),
         ("--seed", "command-line"),
         ("--seed 1 --seed 2 -- mm-delay 5", "duplicate at ccgym shell"),
         ("--host --isolated -- mm-delay 5", "command-line"),
         ("--outside-port 5 -- mm-delay 5", "option-needed at ccgym shell"),
-        ("--outside x --outside-port 65536 -- mm-delay 5", "out-of-range at ccgym shell"),
+        ("--outside x --outside-port 65536 -- mm-delay 5", "out-of-range at --outside-port"),
         ("--trace x -- mm-delay 5", "text-malformed at ccgym shell"),
         ("--uplink-log f -- mm-delay 5", "option-needed at ccgym shell"),
         ("--summary=1 -- mm-delay 5", "command-line"),
-        ("--packet-memory 0 -- mm-delay 5", "out-of-range at ccgym shell"),
+        ("--packet-memory 0 -- mm-delay 5", "out-of-range at --packet-memory"),
         ("--spec none.json -- mm-delay 5", "options-conflict at ccgym shell"),
         ("--spec /nonexistent.json", "file-unreadable at reading the path /nonexistent.json"),
         ("-- mm-dealy 5", "mahimahi-unknown-word at mahimahi command, word 1"),
@@ -205,7 +206,7 @@ def test_a_wrong_name_is_an_explained_mistake(became: list[dict[str, Any]], caps
 
 def sender(line: str) -> dict[str, Any]:
     """What a sender to somewhere is told."""
-    return endpoint.sender_job(["--to", "10.0.0.2:5001", *line.split()])
+    return endpoint.sender_job(parsed("sender", ["--to", "10.0.0.2:5001", *line.split()]))
 
 
 def test_a_policy_becomes_files() -> None:
@@ -240,7 +241,8 @@ def test_what_a_sender_is_told() -> None:
 
 
 def test_what_a_receiver_is_told() -> None:
-    assert endpoint.receiver_job(["--listen", "10.0.0.2:5001", "--flows=3", "--report-every", "0"]) == {
+    given = parsed("receiver", ["--listen", "10.0.0.2:5001", "--flows=3", "--report-every", "0"])
+    assert endpoint.receiver_job(given) == {
         "listen": "10.0.0.2:5001", "flows": 3, "once": False, "duration": None, "idle": 30 * 10**9, "report_every": 0,
         "json": False,
     }  # fmt: skip
@@ -258,13 +260,13 @@ def test_what_a_receiver_is_told() -> None:
         ("--to 127.0.0.1:1 --scheme cubic --duraton 3", "command-line"),
         ("--to 127.0.0.1:1 --scheme cubic --report-every 3x", "unknown-unit at --report-every"),
         ("--to 127.0.0.1:1 --scheme cubic --duration -1", "out-of-range at --duration"),
-        ("--to 127.0.0.1:1 --scheme cubic --profile sctp", "command-line"),
+        ("--to 127.0.0.1:1 --scheme cubic --profile sctp", "unknown-choice at --profile"),
         ("--to 127.0.0.1:1 --scheme cubic --bind here", "text-malformed at --bind"),
     ],
 )
 def test_what_a_sender_refuses(line: str, part: str) -> None:
     with refused((ConfigError, SchemeNotFoundError), part):
-        endpoint.sender_job(line.split())
+        endpoint.sender_job(parsed("sender", line.split()))
 
 
 def test_endpoints_become_processes(became: list[dict[str, Any]]) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 import ccgym
 from ccgym.cli import evaluate as cli_evaluate
-from ccgym.cli.evaluate import main, parser
 from ccgym.cli.evaluation_output import size_text
+from ccgym.cli.main import load
 from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
@@ -38,6 +38,8 @@ from ccgym.schemes.policies import pretrained
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
+from tests.commands import evaluate as main
+from tests.commands import parsed
 from tests.refusals import explained, refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -329,7 +331,7 @@ def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
         (["--mahimahi", "rm -rf /"], "mahimahi-unknown-word at --mahimahi: mahimahi command, word 1"),
         (["--trace", "12mbps", "--schemes", "cubci"], "unknown-scheme at --schemes"),
         (["--trace", "12mbps", "--runs", "0"], "out-of-range at --runs"),
-        (["--trace", "12mbps", "--runs", "five"], "command-line"),
+        (["--trace", "12mbps", "--runs", "five"], "out-of-range at --runs"),
         (["--trace", "12mbps", "--runtime", "soon"], "quantity-malformed at --runtime"),
         (["--trace", "12mbps", "--runtime", "-3"], "out-of-range at --runtime"),
         (["--trace", "12mbps", "--runtime", "1e3x"], "unknown-unit at --runtime"),
@@ -339,7 +341,7 @@ def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
         (["--trace", "12mbps", "--schemes", "tcp:bbr"], "scheme-unsuitable at --schemes"),
         (["--trace", "12mbps", "--schemes", "tcp:bbbr", "--backend", "emulated"], "unknown-scheme at --schemes"),
         (["--trace", "12mbps", "--backend", "simm"], "unknown-backend at --backend"),
-        (["--trace", "12mbps", "--seed", "x"], "command-line"),
+        (["--trace", "12mbps", "--seed", "x"], "out-of-range at --seed"),
         (["--trace", "12mbps", "--run", "5"], "command-line"),
         (["--trace", "12mbps", "surplus"], "command-line"),
     ],
@@ -381,7 +383,7 @@ def test_a_broken_trace_stops_the_evaluation(
 
 
 def test_help_has_examples_and_every_option() -> None:
-    text = parser().format_help()
+    text = load("evaluate").parser("ccgym evaluate").format_help()
     options = "trace mahimahi schemes runs runtime flows interval seed out jobs logs no-figures backend json"
     for word in (*(f"--{option}" for option in options.split()), "examples:", "exit status"):
         assert word in text
@@ -390,8 +392,8 @@ def test_help_has_examples_and_every_option() -> None:
 
 def test_help_is_quick_and_loads_no_matplotlib() -> None:
     code = (
-        "import sys; from ccgym.cli.evaluate import main\n"
-        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
+        "import sys; from ccgym.cli.main import main\n"
+        "try: main(['evaluate', '--help'])\nexcept SystemExit as end: assert end.code == 0\n"
         "assert not {'matplotlib', 'torch', 'jinja2'} & set(sys.modules), 'too much was imported'"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -609,7 +611,7 @@ def test_one_run_is_not_said_to_differ_where_nothing_is_random() -> None:
 
 def directory_of(*words: str) -> str:
     """The directory that an evaluation would take, which is then its own."""
-    arguments = parser().parse_args(["--trace", "12mbps", *words])
+    arguments = parsed("evaluate", ["--trace", "12mbps", *words])
     arguments.backend = cli_evaluate._backend(arguments)
     made = cli_evaluate._experiment(arguments, NetworkPath.from_any("12mbps"))
     out = cli_evaluate._directory(arguments, made)

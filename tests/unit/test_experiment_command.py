@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ccgym.cli.evaluate import main, parser
 from ccgym.errors import ResultsError
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.request import Request, claim_directory, default_directory, identity
+from tests.commands import evaluate as main
 from tests.refusals import explained, refused
 
 DATA = Path(__file__).with_name("data") / "experiments"
@@ -111,7 +111,7 @@ def test_mistakes_of_the_caller(
 
 def test_help_explains_experiments(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parser().parse_args(["--help"])
+        main(["--help"])
     text = capsys.readouterr().out
     for words in ("--experiment", "--quick", "calibrated", "ccgym evaluate --experiment calibrated"):
         assert words in text
@@ -171,23 +171,6 @@ def test_an_interruption_says_that_it_can_go_on(
     monkeypatch.setattr(module, "run_experiment", interrupt)
     assert main(typed("--no-figures")) == 130
     assert "the same command continues" in capsys.readouterr().out
-
-
-def test_the_former_name_of_the_option_still_works(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "--suite",
-        "calibrated",
-        "--schemes",
-        "cubic",
-        "--quick",
-        "--runtime",
-        "2",
-        "--no-figures",
-        "--out",
-        "here",
-    ]
-    assert main(words) == 0
-    assert Path("here/scorecard.json").exists()
 
 
 # --- Directories -----------------------------------------------------------------------------------------------------

@@ -340,7 +340,18 @@ def test_files(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["gap", "--trace", "12mbps", "--schemes", "cubic", "--backends", "sim,emulated", "--runs", "1"]
+    words = [
+        "compare",
+        "backends",
+        "--trace",
+        "12mbps",
+        "--schemes",
+        "cubic",
+        "--backends",
+        "sim,emulated",
+        "--runs",
+        "1",
+    ]
     assert cli([*words, "--runtime", "1"]) == 0
     output = capsys.readouterr().out
     assert "beyond tolerance" in output
@@ -362,7 +373,7 @@ def test_the_gap_is_an_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_status_says_whether_what_was_asked_for_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reality: list[str]
 ) -> None:
-    words = ["gap", "--trace", "12mbps", "--runs", "1", "--runtime", "1", "--no-figures", "--schemes"]
+    words = ["compare", "backends", "--trace", "12mbps", "--runs", "1", "--runtime", "1", "--no-figures", "--schemes"]
     absent = {"mahimahi"}
 
     def refuse(name: str) -> None:
@@ -418,6 +429,6 @@ def test_wrong_commands(
     words: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli(["gap", *words]) == 2
+    assert cli(["compare", "backends", *words]) == 2
     explained(capsys.readouterr().err, found)
     assert list(tmp_path.iterdir()) == []

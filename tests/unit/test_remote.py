@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from ccgym import _core
-from ccgym.cli.evaluate import main, parser
 from ccgym.cli.pantheon import evaluate_words
-from ccgym.cli.pantheon import parser as pantheon_parser
 from ccgym.cli.remote import remote_path
 from ccgym.config.hosts import HostPath, Hosts, hosts_of
 from ccgym.config.path import NetworkPath
@@ -35,6 +33,8 @@ from ccgym.report import pantheon_words
 from ccgym.report.evaluation_report import page_values
 from ccgym.report.evaluation_table import clock_text
 from ccgym.report.pantheon_words import figure_title, repeated
+from tests.commands import evaluate as main
+from tests.commands import parsed
 from tests.refusals import explained, refused
 from tests.unit.test_remote_end import HELLO, there
 
@@ -114,7 +114,7 @@ def test_a_backend_for_each_kind_of_path(path: Any, name: str) -> None:
 
 
 def hosts(line: str) -> Hosts:
-    path = remote_path(parser().parse_args(shlex.split(line)))
+    path = remote_path(parsed("evaluate", shlex.split(line)))
     assert path is not None
     return path.hosts
 
@@ -129,10 +129,16 @@ def test_options_of_both_commands_name_the_same_machines() -> None:
     )
     assert hosts(f"--remote me@far:dir {options}") == expected
     line = shlex.split(f"test remote me@far:dir --schemes 'cubic bbr' -t 20 --run-times 3 {options}")
-    words = evaluate_words(pantheon_parser().parse_args(line))
+    words = evaluate_words(parsed("pantheon", line))
     assert hosts(shlex.join(words)) == expected
-    found = parser().parse_args(words)
-    assert (found.schemes, found.runtime, found.runs, found.logs, found.mahimahi) == ("cubic,bbr", "20", 3, "all", None)
+    found = parsed("evaluate", words)
+    assert (found.schemes, found.runtime_ns, found.runs, found.logs, found.mahimahi) == (
+        "cubic,bbr",
+        20 * 10**9,
+        3,
+        "all",
+        None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation import engine
@@ -32,6 +31,7 @@ from ccgym.experiments.results import Test, ranks
 from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
 from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
+from tests.commands import evaluate as main
 from tests.refusals import explained, refused
 
 SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"

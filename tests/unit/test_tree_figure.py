@@ -60,7 +60,7 @@ def test_what_is_not_drawn_is_summed_up() -> None:
     ],
 )
 def test_mistakes(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tree", *words, "-o", str(tmp_path / "tree.png")]) == 2
+    assert main(["plot", "tree", *words, "-o", str(tmp_path / "tree.png")]) == 2
     explained(capsys.readouterr().err, message)
 
 
@@ -75,10 +75,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_draws(file: Path, tmp_path: Path) -> None:
-    assert main(["tree", str(file), "-o", str(tmp_path / "deep" / "tree.png")]) == 0
+    assert main(["plot", "tree", str(file), "-o", str(tmp_path / "deep" / "tree.png")]) == 0
     assert (tmp_path / "deep" / "tree.png").stat().st_size > 10_000
 
 
 def test_five_rows_are_enough(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tree", str(file), "--levels", "9", "-o", str(tmp_path / "tree.png")]) == 2
+    assert main(["plot", "tree", str(file), "--levels", "9", "-o", str(tmp_path / "tree.png")]) == 2
     explained(capsys.readouterr().err, "out-of-range at --levels")

@@ -1,0 +1,177 @@
+"""Running experiments of every kind: what the commands share that have a request, results and a report."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ccgym.cli.common import (
+    PIPE_WIDTH,
+    STATUS_ERROR,
+    STATUS_FAILED_RUN,
+    STATUS_LEFT,
+    console_for,
+    has_errors,
+    say_json,
+)
+from ccgym.cli.evaluation_output import size_text
+from ccgym.cli.options import connected
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from ccgym.config.path import NetworkPath
+    from ccgym.evaluation.cluster import Cluster
+    from ccgym.evaluation.run import Contender
+    from ccgym.experiments.comparison import Comparison
+    from ccgym.experiments.request import Request, Written
+    from ccgym.experiments.spec import ExperimentSet
+
+    _Model = TypeVar("_Model", bound=BaseModel)
+
+_KINDS: Final = {
+    "adversary": ("ccgym.experiments.adversary:run_adversary", "ccgym.report.adversary_report"),
+    "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
+    "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
+    "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
+    "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
+}
+"""What runs an experiment of each kind, and what shows it."""
+
+_ASKED: Final = (
+    "runs",
+    "runtime_ns",
+    "seed",
+    "backend",
+    "jobs",
+    "repeat_limited",
+    "retries",
+    "budget_s",
+    "quick",
+    "confirm",
+)
+"""What a request takes from options of these names."""
+
+
+def spec_of(model: type[_Model], data: Mapping[str, Any]) -> _Model:
+    """An experiment of what options say.
+
+    Raises:
+        ConfigError: A value is wrong; its place is its key.
+    """
+    from ccgym.config.yaml_loader import Loaded, validate
+
+    return validate(Loaded(dict(data), {}, ""), model)
+
+
+def request(
+    arguments: argparse.Namespace, schemes: Sequence[Contender], words: Sequence[str], **changes: Any
+) -> Request:
+    """What is asked of an experiment.
+
+    Args:
+        arguments: The command line.
+        schemes: The tested schemes.
+        words: The default directory's name in results/, joined by dashes.
+        **changes: What is not as the options say.
+    """
+    from ccgym.experiments.request import Request
+
+    asked = {name: getattr(arguments, name) for name in _ASKED if hasattr(arguments, name)}
+    out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)
+    return Request(**{**asked, "out": out, "schemes": tuple(schemes), "command": arguments.typed, **changes})
+
+
+def perform(
+    spec: ExperimentSet | Comparison,
+    asked: Request,
+    cluster: Cluster | None,
+    shown_on: Console,
+    *,
+    figures: bool,
+) -> tuple[Any, Sequence[Written]]:
+    """Run an experiment and write its report; the result, and the files."""
+    from ccgym.cli.progress import Progress
+    from ccgym.experiments.request import claim_directory
+
+    runner, reporter = _KINDS[spec.kind]
+    module, _, function = runner.partition(":")
+    report = importlib.import_module(reporter)
+    claim_directory(spec.name, asked)
+    with Progress(shown_on) as progress:
+        result = getattr(importlib.import_module(module), function)(spec, replace(asked, cluster=cluster), progress)
+        return result, report.write(result, asked.out, progress, figures=figures)
+    raise AssertionError
+
+
+def run_and_show(spec: ExperimentSet | Comparison, asked: Request, arguments: argparse.Namespace) -> int:
+    """Run an experiment, show what came out, and return the exit status.
+
+    Args:
+        spec: The experiment.
+        asked: What is asked of it.
+        arguments: ``no_figures`` and ``json``.
+    """
+    shown_on = console_for(arguments)
+    if has_errors(_paths(spec), shown_on):
+        return STATUS_ERROR
+    if not arguments.no_figures:
+        from ccgym.report.figures import require_drawing
+
+        require_drawing(instead="--no-figures")
+    shown_on.print(f"{spec.name}: {spec.title}", soft_wrap=True)
+    shown_on.print(f"schemes: {', '.join(one.text for one in asked.schemes or ())}; into {asked.out}\n")
+    try:
+        with connected(arguments) as cluster:
+            result, written = perform(spec, asked, cluster, shown_on, figures=not arguments.no_figures)
+    except KeyboardInterrupt:
+        shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
+        raise
+    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
+    width = None if shown_on.is_terminal else PIPE_WIDTH
+    for part in importlib.import_module(_KINDS[spec.kind][1]).terminal(result):
+        shown_on.print(part, width=width)
+    show_failures(result.failures, shown_on)
+    if result.failures:
+        shown_on.print("run the same command again to try the failed runs again\n", style="bold red")
+    longest = max((len(file.title) for file in written), default=0)
+    for file in written:
+        shown_on.print(f"{file.title:<{longest}}  {file.file}", soft_wrap=True)
+    shown_on.print(size_text(asked.out), style="dim", soft_wrap=True)
+    if arguments.json:
+        say_json(result.to_json(), None)
+    if result.failures:
+        return STATUS_FAILED_RUN
+    return STATUS_LEFT if asked.budget_s is not None and result.left else 0
+
+
+def show_failures(failures: Iterable[object], shown_on: Console) -> None:
+    """A line for each."""
+    for failure in failures:
+        shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
+
+
+def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
+    """The paths that an experiment is run over, as far as they are not drawn."""
+    from ccgym.experiments.expand import paths
+    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.spec import ExperimentSet
+
+    if isinstance(spec, ExperimentSet):
+        return paths(spec.experiments)
+    return [spec.path] if isinstance(spec, GapSpec) else []  # a scorecard's are those of the catalog
+
+
+def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparison) -> tuple[Contender, ...]:
+    """The schemes that ``--schemes`` names; without it, those of the experiment."""
+    from ccgym.evaluation.run import contenders, parse_contenders
+
+    if arguments.schemes is None:
+        return contenders(spec.schemes, "schemes")
+    return parse_contenders(arguments.schemes, "--schemes")
