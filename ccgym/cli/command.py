@@ -249,14 +249,6 @@ def whole(low: int | None = None, high: int | None = None, unit: str = "") -> Re
     return read
 
 
-def number(text: str) -> float:
-    """Reads a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigError("text-malformed", shown(text), expected="a number") from None
-
-
 def names(text: str) -> list[str]:
     """Reads names that are separated by commas."""
     return [name for one in text.split(",") if (name := one.strip())]
@@ -293,7 +285,6 @@ def figure_file(text: str) -> Path:
 
 READ: Final[Mapping[str, Read]] = {
     "N": whole(),
-    "X": number,
     "TIME": parse_time,
     "LENGTH": parse_positive_time,
     "FIGURE": figure_file,

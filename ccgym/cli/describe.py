@@ -147,40 +147,36 @@ def _environment(environment: EnvironmentConfig) -> dict[str, Any]:
 def _print(description: Mapping[str, Any], full: bool) -> None:
     agent = description["agent"]
     say(f"{description['name']}: {description['source']}")
-    say(f"  decides   {agent['clock']}")
-    say(f"  starts    {agent['startup']}")
-    say(f"  guard     {agent['guard']}")
+    facts = {"decides": agent["clock"], "starts": agent["startup"], "guard": agent["guard"], "expert": agent["expert"]}
     if agent["native"].get("ecn"):
-        say("  ecn       its packets are sent ECN-capable: ECT(0)")
-    if agent["expert"] is not None:
-        say(f"  expert    {agent['expert']}")
-    _print_observation(agent["observation"], full)
-    _print_action(agent)
+        facts["ecn"] = "its packets are sent ECN-capable: ECT(0)"
+    for name, fact in facts.items():
+        if fact is not None:
+            say(f"  {name:<9} {fact}")
+    numbers = ("index", "name", "unit", "low", "high", "formula")
+    rows = agent["observation"]
+    intervals = 1 + max(row["age"] for row in rows)
+    seen = f" of {intervals} intervals, oldest first" if intervals > 1 else ""
+    if not full:
+        same = {row["slot"]: _places([one["index"] for one in rows if one["slot"] == row["slot"]]) for row in rows}
+        rows = [{**row, "index": same[row["slot"]]} for row in rows if row["age"] == 0]
+    _print_rows(f"observation: {len(agent['observation'])} numbers{seen}", numbers, rows)
+    _print_rows(_action_title(agent), numbers, agent["action"])
     _print_reward(agent)
     if description["environment"] is not None:
         _print_environment(description["environment"])
     for section in _SECTIONS:
         if section in description:
-            say()
-            say(section)
+            say(f"\n{section}")
             print_table(("setting", "value"), list(_flat(description[section])))
 
 
-def _print_observation(rows: Sequence[Mapping[str, Any]], full: bool) -> None:
-    say()
-    intervals = 1 + max(row["age"] for row in rows)
-    seen = f" of {intervals} intervals, oldest first" if intervals > 1 else ""
-    say(f"observation: {len(rows)} numbers{seen}")
-    header = ("index", "name", "unit", "low", "high", "formula")
-    if full:
-        print_table(header, [(str(row["index"]), *_cells(row)) for row in rows])
-        return
-    newest = [row for row in rows if row["age"] == 0]
-    lines = []
-    for row in newest:
-        same = [one["index"] for one in rows if one["slot"] == row["slot"]]
-        lines.append((_places(same), *_cells(row)))
-    print_table(header, lines)
+def _print_rows(title: str, header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with a title, of the keys that stand in the header."""
+    say(f"\n{title}")
+    if rows:
+        plain = [{**row, "unit": ""} if row.get("unit") == "1" else row for row in rows]
+        print_table(header, [tuple(_text(row.get(key)) for key in header) for row in plain])
 
 
 def _places(indices: Sequence[int]) -> str:
@@ -190,89 +186,54 @@ def _places(indices: Sequence[int]) -> str:
     return f"{indices[0]}, {indices[1]}, … {indices[-1]} (×{len(indices)})"
 
 
-def _print_action(agent: Mapping[str, Any]) -> None:
+def _action_title(agent: Mapping[str, Any]) -> str:
     from ccgym.envs.settings import DISCRETE_MAPS
 
-    say()
-    rows = agent["action"]
+    count = len(agent["action"])
     if agent["native"]["action"]["map"]["kind"] in DISCRETE_MAPS:
-        say(f"action: one of {len(rows)}; low and high bound what is steered")
-    else:
-        say(f"action: {len(rows)} number{'' if len(rows) == 1 else 's'}")
-    if rows:
-        print_table(
-            ("index", "name", "unit", "low", "high", "formula"), [(str(row["index"]), *_cells(row)) for row in rows]
-        )
+        return f"action: one of {count}; low and high bound what is steered"
+    return f"action: {count} number{'' if count == 1 else 's'}"
 
 
 def _print_reward(agent: Mapping[str, Any]) -> None:
-    say()
-    rows = agent["reward"]
-    if not rows:
-        say("reward: none")
-        return
     scale = agent["reward_scale"]
-    say(f"reward: {'' if scale == 1 else f'{scale:g} × '}sum of weight × term, per decision")
-    lines = []
     weights = [term["weight"] for term in agent["native"]["reward"]["terms"]]  # those of the rows hold the scale
-    for row, weight in zip(rows, weights, strict=True):
+    rows = []
+    for row, weight in zip(agent["reward"], weights, strict=True):
         phases = f"; in {', '.join(row['phases'])}" if row["phases"] else ""
         truth = "; needs the ground truth" if row["needs_truth"] else ""
-        lines.append((row["name"], _number(weight), _unit(row["unit"]), f"{row['formula']}{phases}{truth}"))
-    print_table(("name", "weight", "unit", "formula"), lines)
+        rows.append({**row, "weight": float(weight), "formula": f"{row['formula']}{phases}{truth}"})
+    whole = f"{'' if scale == 1 else f'{scale:g} × '}sum of weight × term, per decision" if rows else "none"
+    _print_rows(f"reward: {whole}", ("name", "weight", "unit", "formula"), rows)
 
 
 def _print_environment(environment: Mapping[str, Any]) -> None:
-    say()
-    paths = environment["paths"]
-    say(f"paths: {paths['summary']}")
-    for stage in paths.get("stages", ()):
-        say(f"  until {stage['until']:g} of the training: {stage['summary']}")
-    print_table(
-        ("number", "unit", "low", "high", "distribution"),
-        [
-            (row["name"], row["unit"], _number(row["low"]), _number(row["high"]), row["distribution"])
-            for row in paths["numbers"]
-        ],
-    )
-    say()
-    episode = environment["episode"]
+    paths, episode = environment["paths"], environment["episode"]
+    stages = [f"\n  until {one['until']:g} of the training: {one['summary']}" for one in paths.get("stages", ())]
+    rows = [{**row, "number": row["name"]} for row in paths["numbers"]]
+    _print_rows(f"paths: {paths['summary']}{''.join(stages)}", ("number", "unit", "low", "high", "distribution"), rows)
     limits = [f"{episode['steps']} decisions"] if episode["steps"] is not None else []
     limits += [f"{episode['duration']} of virtual time"] if episode["duration"] is not None else []
-    say(f"episode: {' or '.join(limits)}")
+    say(f"\nepisode: {' or '.join(limits)}")
     for name, flow in (("its flow", environment["learner"]), *(("other flow", one) for one in environment["flows"])):
         if flow:
             say(f"  {name}: {', '.join(f'{key} {_text(value)}' for key, value in flow.items())}")
 
 
 def _print_vocabulary(words: Mapping[str, Any]) -> None:
-    for place, (section, rows) in enumerate(words.items()):
-        if place:
-            say()
-        say(section)
+    for section, rows in words.items():
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            say(f"  {rows if isinstance(rows, str) else json.dumps(rows, ensure_ascii=False)}")
+            say(f"\n{section}\n  {rows if isinstance(rows, str) else json.dumps(rows, ensure_ascii=False)}")
             continue
         keys = dict.fromkeys(key for row in rows for key in row)
-        header = (*(key for key in _FIRST if key in keys), *(key for key in keys if key not in _FIRST))
-        print_table(header, [tuple(_text(row.get(key)) for key in header) for row in rows])
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["name"], _unit(row["unit"]), _number(row.get("low")), _number(row.get("high")), row["formula"]
-
-
-def _unit(unit: str) -> str:
-    return "" if unit == "1" else unit
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+        _print_rows(
+            section, (*(key for key in _FIRST if key in keys), *(key for key in keys if key not in _FIRST)), rows
+        )
 
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return _number(value)
+        return f"{value:.6g}"
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)

@@ -67,8 +67,6 @@ _EXAMPLES: Final = """\
       three schemes, one of them with a parameter (further parameters: NAME:A=1:B=2)
   ccgym evaluate --trace 77.72mbps --schemes cubic,examples/aimd.py:AIMD:beta=0.7
       a scheme written in Python, with a parameter of its constructor (docs/python-schemes.md)
-  ccgym evaluate --trace 77.72mbps --schemes classic,eagle
-      every scheme of ccgym's own, also those that are not compared by default, and Eagle
   ccgym evaluate --trace 77.72mbps --schemes aurora,runs/aurora-1-1,bbr,cubic
       learned schemes next to classic ones: a pretrained policy, and one that `ccgym train` made
       (after `ccgym train export runs/aurora-1-1`)
@@ -78,22 +76,14 @@ _EXAMPLES: Final = """\
       the same path with real packets in real time: the kernel's BBR and Cubic next to ours
   ccgym evaluate --remote me@far.example.org:ccgym --schemes tcp:cubic,bbr --ntp-addr pool.ntp.org
       no emulation: from this machine to another one, which SSH reaches (docs/remote.md)
-  ccgym evaluate --trace my.trace --schemes cubic --flows 3 --interval 5 --logs all
-      three Cubic flows that start 5 s apart, with Pantheon's packet logs of every run
   ccgym evaluate --trace 77.72mbps --schemes bbr,bbr+cubic,bbr+cubic@10s
       BBR alone, with a Cubic flow from the beginning, and with one that starts after 10 s
   ccgym evaluate --experiment calibrated
       a scorecard: the oracle, classic schemes and all pretrained policies on 42 paths, ranked, in
       results/calibrated; later with --schemes runs/mine,bbr: only what is new is run
-  ccgym evaluate --experiment calibrated --quick --schemes runs/eagle-1,bbr,oracle
-      a coarse answer in seconds: one run of 10 s per path
-  ccgym evaluate --experiment league --schemes copa,bbr,runs/mine
-      a league on ccBench's two sets of paths and three more: games won, ratings, ranks
   ccgym evaluate --trace 77.72mbps --sweep rtt=20ms,40ms,80ms --sweep loss=0%,0.1% --schemes cubic,bbr
       the same path with other delays and losses: every combination, a page with figures, and which
       scheme is better where; in results/77.72mbps-rtt-loss
-  ccgym evaluate --mahimahi 'mm-delay $owd mm-link 12mbps.trace 12mbps.trace' --sweep owd=10,20,40
-      whatever stands as $NAME in a mahimahi command line
   ccgym evaluate --experiment calibrated --cluster auto
       the same runs and results on a Ray cluster; `ccgym report watch` in another terminal says how it goes
   ccgym evaluate --trace 12mbps --json --no-figures | jq .summary

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.command import Options
-from ccgym.cli.common import error_console
+from ccgym.cli.common import error_console, say
 from ccgym.errors import ConfigError, located, shown
 from ccgym.units import parse_positive_time
 
@@ -141,8 +142,10 @@ def directory_name(path: NetworkPath) -> str:
     return re.sub(r"[^\w.+-]+", "-", path.name or "unnamed path").strip("-.") or "path"
 
 
-def save_figure(figure: Figure, arguments: argparse.Namespace) -> None:
-    """Write a figure into the file of ``--out``, in folders that are made."""
-    from ccgym.report.style import save
+def draw(figure: Callable[[], Figure], arguments: argparse.Namespace) -> None:
+    """Draw a figure into the file of ``--out``, in folders that are made, and say so."""
+    from ccgym.report.style import house_style, save
 
-    save(figure, arguments.out, parents=True)
+    with house_style():
+        save(figure(), arguments.out, parents=True)
+    say(f"figure    {arguments.out}")

@@ -12,9 +12,9 @@ from typing import Final
 from ccgym.cli.best_cwnd import BEST_CWND
 from ccgym.cli.command import Command, Options, attributes
 from ccgym.cli.common import console, print_table, say, say_json
-from ccgym.cli.options import AS_JSON, given, save_figure
+from ccgym.cli.options import AS_JSON, draw, given
 from ccgym.errors import ConfigError, shown
-from ccgym.units import NS_PER_MS, parse_rate, parse_time
+from ccgym.units import parse_rate, parse_time
 
 _PATHS: Final = """\
 A path is all that lies between sender and receiver: delay, loss, a queue, and a link with its rate.
@@ -83,9 +83,8 @@ def _show_trace(name: str, arguments: argparse.Namespace) -> None:
 
     source = resolve_trace(name)
     trace = source.load()
-    width = None if arguments.bin is None else max(1, arguments.bin // NS_PER_MS)
     times = trace.times_ms
-    summary = summarize(times, width)
+    summary = summarize(times)
     low, middle, high = summary.rate_percentiles_mbps
     half, most, nearly = summary.gap_percentiles_ms
     seconds = summary.period_ms / 1e3
@@ -109,11 +108,8 @@ def _show_trace(name: str, arguments: argparse.Namespace) -> None:
     say(f"  0{f'{seconds:g} s':>{max(9, len(line) - 1)}}")
     if arguments.out is not None:
         from ccgym.report.figures.trace import trace_figure
-        from ccgym.report.style import house_style
 
-        with house_style():
-            save_figure(trace_figure(times, source.name), arguments)
-        say(f"drawn into {arguments.out}")
+        draw(lambda: trace_figure(times, source.name), arguments)
 
 
 def _step(text: str) -> tuple[int, int]:
@@ -236,8 +232,6 @@ _MAKE: Final = Command(
                 **_RATE,
                 **_RANDOM,
                 **_DURATION,
-                "--volatility X = 0.4": "walk of the rate in 1 s, relative to its middle",
-                "--outage-escape X = 10 as outage_escape_hz": "outages that end, per second",
             },
         ),
         _rule("named", "write a trace of the catalog as a file", {"NAME": "one of ccgym paths --traces"}),
@@ -270,7 +264,6 @@ COMMAND: Final = Command(
                 "PATH": "a name, a mahimahi command line, or a YAML or trace file",
                 "| --spec": "what the native core is given, as JSON",
                 "| --mahimahi": "as a mahimahi command line with real trace files",
-                "--bin TIME": "bin of the rate percentiles of traces (default: 500ms)",
                 "--plot FIGURE as out": "draw a trace's rate and delivered bytes over time (.png, .svg or .pdf)",
             },
         ),

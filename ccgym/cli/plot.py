@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.command import Command
-from ccgym.cli.common import print_table, say
-from ccgym.cli.options import FIGURE, POLICY, RUNTIME, SEED, chosen_policy, save_figure
+from ccgym.cli.common import print_table
+from ccgym.cli.options import FIGURE, POLICY, RUNTIME, SEED, chosen_policy, draw
 from ccgym.errors import ConfigError, SimulationError
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ def _portrait(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.prepared_run import MAX_SEED
     from ccgym.evaluation.run import Run
     from ccgym.report.figures.portrait import Column, portrait_figure
-    from ccgym.report.style import house_style
 
     schemes = _schemes(arguments.scheme, arguments.compare)
     check_range("seed", arguments.seed, 0, MAX_SEED)
@@ -54,10 +53,8 @@ def _portrait(arguments: argparse.Namespace) -> int:
     records = iter([outcome.data for outcome in outcomes])
     columns = [Column(path, [next(records) for _ in schemes]) for path in arguments.paths]
     styles = [scheme.style for scheme in schemes]
-    with house_style():
-        save_figure(portrait_figure(styles, columns), arguments)
+    draw(lambda: portrait_figure(styles, columns), arguments)
     _show(styles, columns)
-    say(f"portrait  {arguments.out}")
     return 0
 
 
@@ -103,7 +100,6 @@ def _tree(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
-    from ccgym.report.style import house_style
 
     policy = chosen_policy(arguments.policy)
     text = policy.native.tree()
@@ -122,9 +118,7 @@ def _tree(arguments: argparse.Namespace) -> int:
         features=[row["name"] for row in agent["observation"]],
         actions=[row["name"] for row in agent["action"]],
     )
-    with house_style():
-        save_figure(tree_figure(tree, title=policy.label, levels=arguments.levels), arguments)
-    say(f"tree      {arguments.out}")
+    draw(lambda: tree_figure(tree, title=policy.label, levels=arguments.levels), arguments)
     return 0
 
 
@@ -134,7 +128,6 @@ def _curves(arguments: argparse.Namespace) -> int:
     from ccgym.evaluation.run import contenders
     from ccgym.files import read_json
     from ccgym.report.figures.learning_curves import Curve, curve_figure
-    from ccgym.report.style import house_style
     from ccgym.training.logs import read_rows
 
     policy = chosen_policy(arguments.policy)
@@ -147,16 +140,13 @@ def _curves(arguments: argparse.Namespace) -> int:
     baselines = read_json(folder / "seeds.json")["held_out"]["fraction_of_oracle"]
     styles = {name: contenders([name])[0].style for name in baselines}
     title = f"{policy.label}: reward on held-out paths while it learns"
-    with house_style():
-        save_figure(curve_figure(curves, baselines, styles, title=title, color=policy.color), arguments)
-    say(f"curves    {arguments.out}")
+    draw(lambda: curve_figure(curves, baselines, styles, title=title, color=policy.color), arguments)
     return 0
 
 
 def _searches(arguments: argparse.Namespace) -> int:
     from ccgym.config.grown import GapSearch
     from ccgym.report.figures.gap_search import gap_search_figure
-    from ccgym.report.style import house_style
     from ccgym.training.config import TrainConfig
     from ccgym.training.logs import read_rows
     from ccgym.training.run_directory import open_run
@@ -173,9 +163,7 @@ def _searches(arguments: argparse.Namespace) -> int:
     searches = {config.training.seed: read_rows(run.curriculum) for config, run in zip(configs, runs, strict=True)}
     label, color = configs[0].style.label or configs[0].name, configs[0].style.color
     title = f"{label}: where the searches of {len(searches)} seeds found gaps"
-    with house_style():
-        save_figure(gap_search_figure(searches, title=title, color=color), arguments)
-    say(f"searches  {arguments.out}")
+    draw(lambda: gap_search_figure(searches, title=title, color=color), arguments)
     return 0
 
 

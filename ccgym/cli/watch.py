@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.command import Command
-from ccgym.cli.common import console
+from ccgym.cli.common import console, say
 from ccgym.cli.progress import clock_text
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import LOCK_FILE
@@ -31,26 +32,22 @@ SHOWN_FAILURES: Final = 5
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    shown_on = console()
+    from rich.live import Live
+
     directory, now = newest(arguments.directory)
-    if arguments.once or not shown_on.is_terminal:
-        shown_on.print(line(directory, now), soft_wrap=True)
-        said = time.monotonic()
-        while now.state == "running" and not arguments.once:
+    live = None if arguments.once or not console().is_terminal else Live(console=console(), refresh_per_second=4)
+    said = 0.0
+    with live or nullcontext():
+        while True:
+            if live is not None:
+                live.update(view(directory, now))
+            elif now.state != "running" or time.monotonic() - said >= SILENCE_S:
+                said = time.monotonic()
+                say(line(directory, now))
+            if now.state != "running" or arguments.once:
+                return 1 if now.state == "interrupted" else 0
             time.sleep(TURN_S)
             now = progress_of(directory) or now
-            if now.state != "running" or time.monotonic() - said >= SILENCE_S:
-                said = time.monotonic()
-                shown_on.print(line(directory, now), soft_wrap=True)
-    else:
-        from rich.live import Live
-
-        with Live(view(directory, now), console=shown_on, refresh_per_second=4) as live:
-            while now.state == "running":
-                time.sleep(TURN_S)
-                now = progress_of(directory) or now
-                live.update(view(directory, now))
-    return 1 if now.state == "interrupted" else 0
 
 
 def newest(given: Path) -> tuple[Path, RunProgress]:
@@ -97,14 +94,10 @@ def _training(directory: Path) -> RunProgress | None:
 
     try:
         total = int(yaml.safe_load(config.read_text(encoding="utf-8"))["training"]["steps"])
-        rows = []
-        if table.is_file():
-            with table.open(encoding="utf-8", newline="") as text:
-                rows = list(csv.DictReader(text))
+        rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines())) if table.is_file() else []
         step = int(float(rows[-1]["step"])) if rows else 0
         pid = int(lock.read_text(encoding="utf-8"))
-        updated = (table if rows else config).stat().st_mtime
-        before = config.stat().st_mtime
+        updated, before = (table if rows else config).stat().st_mtime, config.stat().st_mtime
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ResultsError(
             "results-damaged", f"cannot be read: {error!r}", where=str(directory), expected="a run directory"
@@ -119,9 +112,16 @@ def _training(directory: Path) -> RunProgress | None:
 
 def line(directory: Path, now: RunProgress) -> str:
     """All of it on one line."""
-    parts = [f"{directory}: {now.kept + now.done} of {now.total} {_unit(now)}", _state(now)]
+    unit = "steps" if now.what == STEPS else "runs"
+    parts = [f"{directory}: {now.kept + now.done} of {now.total} {unit}"]
+    if now.state == "running":
+        parts.append(f"{len(now.running)} under way")
+    elif now.state == "ended":
+        parts.append("ended" if now.left == 0 else f"ended, {now.left} are left")
+    else:
+        parts.append("interrupted: the same command goes on")
     if now.rate is not None:
-        parts.append(_rate(now.rate, _unit(now)))
+        parts.append(f"{now.rate:.1f} {unit}/s" if now.rate >= 1 else f"{60 * now.rate:.1f} {unit}/min")
     if now.state == "running" and now.eta_s is not None:
         parts.append(f"{clock_text(now.eta_s)} left")
     if now.failed:
@@ -130,46 +130,18 @@ def line(directory: Path, now: RunProgress) -> str:
 
 
 def view(directory: Path, now: RunProgress) -> RenderableType:
-    """All of it for a terminal."""
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
+    """The line, what is under way, and the latest failures, for a terminal."""
     from rich.text import Text
 
-    bar = Table.grid(padding=(0, 1))
-    bar.add_row(
-        ProgressBar(max(1, now.total), now.kept + now.done, width=32), f"{now.kept + now.done}/{now.total}", _state(now)
-    )
-    facts = [f"{now.kept} were there already"] if now.kept else []
-    facts += [_rate(now.rate, _unit(now))] if now.rate is not None else []
-    facts += [f"{now.run_s / now.done:.2f} s each"] if now.run_s else []
-    facts += [f"{clock_text(now.eta_s)} left"] if now.state == "running" and now.eta_s is not None else []
-    lines: list[RenderableType] = [Text(str(directory), style="bold"), bar, Text(", ".join(facts), style="dim")]
+    lines = [line(directory, now)]
     begun = sorted(now.running.items(), key=lambda one: one[1])
-    for name, since in begun[:SHOWN_RUNS]:
-        lines.append(Text(f"  {max(0.0, time.time() - since):6.1f} s  {name}"))
+    lines += [f"  {max(0.0, time.time() - since):6.1f} s  {name}" for name, since in begun[:SHOWN_RUNS]]
     if len(begun) > SHOWN_RUNS:
-        lines.append(Text(f"           and {len(begun) - SHOWN_RUNS} more", style="dim"))
-    lines += [Text(f"failed: {one}", style="bold red") for one in now.failures[-SHOWN_FAILURES:]]
-    if now.failed > SHOWN_FAILURES:
-        lines.append(Text(f"{now.failed} failed in all", style="bold red"))
-    return Group(*lines)
-
-
-def _state(now: RunProgress) -> str:
-    if now.state == "running":
-        return f"{len(now.running)} under way"
-    if now.state == "ended":
-        return "ended" if now.left == 0 else f"ended, {now.left} are left"
-    return "interrupted: the same command goes on"
-
-
-def _unit(now: RunProgress) -> str:
-    return "steps" if now.what == STEPS else "runs"
-
-
-def _rate(rate: float, unit: str) -> str:
-    return f"{rate:.1f} {unit}/s" if rate >= 1 else f"{60 * rate:.1f} {unit}/min"
+        lines.append(f"           and {len(begun) - SHOWN_RUNS} more")
+    shown = Text("\n".join(lines))
+    for failure in now.failures[-SHOWN_FAILURES:]:
+        shown.append(f"\nfailed: {failure}", style="bold red")
+    return shown
 
 
 WATCH: Final = Command(

@@ -226,26 +226,19 @@ def test_time_goes_on_when_a_run_is_resumed(tmp_path: Path) -> None:
 def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)
-    figure = tmp_path / "img" / "curve.png"
-    words = [
-        "record", str(file), "--seeds", "2,1", "--runs", str(place / "runs"), "--out", str(tmp_path / "out"),
-        "--figure", str(figure),
-    ]  # fmt: skip
+    out, figure = tmp_path / "out", tmp_path / "img" / "curve.png"
+    words = ["train", "seeds", str(file), "--seeds", "2,1", "--runs", str(place / "runs"), "--out", str(out)]
     assert main(words) == 0
-    assert str(figure) in capsys.readouterr().out
-    assert figure.read_bytes()[:4] == b"\x89PNG"
-    content = json.loads((tmp_path / "out" / "seeds.json").read_text())
+    content = json.loads((out / "seeds.json").read_text())
     assert content["command"] == "ccgym train seeds small --seeds 1,2"
     assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
+    assert main(["plot", "curves", str(out / "policy.onnx"), "-o", str(figure)]) == 0
+    assert str(figure) in capsys.readouterr().out
+    assert figure.read_bytes()[:4] == b"\x89PNG"
     assert main(["train", "seeds", str(file), "--seeds", "one"]) == 2
     explained(capsys.readouterr().err, "text-malformed at --seeds")
-
-
-def test_a_figure_of_searches_needs_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(SMALL)
-    assert main(["train", "seeds", str(file), "--seeds", "1", "--search-figure", "found.png"]) == 2
-    explained(capsys.readouterr().err, "paths-unsuitable at --search-figure")
+    assert main(["plot", "searches", str(place / "runs" / "small-1"), "-o", str(figure)]) == 2
+    explained(capsys.readouterr().err, "paths-unsuitable at RUN")
 
 
 def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,18 +261,8 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
     assert gain.mean == pytest.approx(confirmed[3] - (confirmed[1] + confirmed[2]) / 2)
     assert gain.low <= gain.mean <= gain.high
     table = tmp_path / "table.csv"
-    words = [
-        "compare",
-        *map(str, runs),
-        str(tmp_path / "other"),
-        "--over",
-        "other",
-        "--draws",
-        "4",
-        "--csv",
-        str(table),
-    ]
-    assert main(words) == 0
+    words = [*map(str, runs), str(tmp_path / "other"), "--over", "other", "--draws", "4", "--csv", str(table)]
+    assert main(["compare", "trainings", *words]) == 0
     said = capsys.readouterr()
     assert "over other (95 %)" in said.out
     assert "measuring: 20 in" in said.err, "four draws of three models and two baselines"

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from ccgym.training.checkpoint import read_checkpoint
+from ccgym.cli.main import main as cli
 from tests.commands import train as main
 from tests.refusals import explained
 
@@ -271,6 +272,7 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
             gaps = {row["gap"]: row["joined"] for row in rows if row["step"] == step}
             assert [joined for gap, joined in gaps.items() if float(gap) == max(map(float, gaps))] == ["1"]
             assert sorted(gaps.values()) == ["0", "0", "1"]
+        assert cli(["plot", "searches", str(whole), "-o", str(tmp_path / "found.png")]) == 0
         progress = tables(whole)["progress.csv"]
         assert [row["curriculum/level"] for row in progress][-1] == "3.0"
         assert [row["step"] for row in progress if row["curriculum/gap"]] == ["576", "960", "1344"]
@@ -395,7 +397,8 @@ def test_a_pickle_in_place_of_weights_is_refused(
     which: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``policy.pth`` of a run that somebody sends may hold anything; nothing of it runs."""
-    from tests.commands import export
+    from ccgym.cli.main import main as cli
+from tests.commands import export
 
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:

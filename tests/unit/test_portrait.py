@@ -201,7 +201,7 @@ def test_writes_every_format_the_same_each_time(
     out = tmp_path / "folder" / f"portrait{suffix}"
     assert cli(["plot", "portrait", "cubic", *RUN, "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    for text in ("TCP Cubic", "TCP BBR", f"portrait  {out}"):
+    for text in ("TCP Cubic", "TCP BBR", f"figure    {out}"):
         assert text in said
     first = out.read_bytes()
     assert first.startswith(magic)

@@ -49,7 +49,7 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         console = Console(file=io.StringIO(), width=100)
         console.print(view(tmp_path, now))
         shown = console.file.getvalue()  # type: ignore[attr-defined]
-        assert "4/5" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
+        assert "4 of 5 runs" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
     now = RunProgress.load(tmp_path)
     assert now is not None
     assert (now.state, now.running) == ("ended", {})
