@@ -39,6 +39,7 @@ from ccgym.cli.options import (
 )
 from ccgym.cli.remote import REMOTE, remote_path
 from ccgym.errors import ConfigError
+from ccgym.units import parse_positive_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -434,5 +435,11 @@ COMMAND: Final = Command(
         "--jobs N in 1..1024": "runs, and figures, at a time (default: one per processor; of runs with real packets "
         "one)",
     },
-    reads={"schemes": str, "backend": str, "budget_s": seconds, "max_memory": _memory},
+    reads={
+        "schemes": str,
+        "backend": str,
+        "budget_s": seconds,
+        "runtime_ns": parse_positive_time,
+        "max_memory": _memory,
+    },
 )

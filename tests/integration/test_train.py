@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ccgym.training.checkpoint import read_checkpoint
 from ccgym.cli.main import main as cli
+from ccgym.training.checkpoint import read_checkpoint
+from tests.commands import export
 from tests.commands import train as main
 from tests.refusals import explained
 
@@ -297,35 +298,6 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
 # --- The command line -------------------------------------------------------------------------------------------------
 
 
-def test_help_explains_itself_without_torch() -> None:
-    code = "import sys, ccgym.cli.main as m; print(m.load('train').parser('x').format_help()); "
-    code += "assert 'torch' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    for word in ("--config", "--resume", "--set", "examples:", "tensorboard --logdir", "exit status"):
-        assert word in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], "exactly-one"),
-        (["--config", "aurora", "--resume", "x"], "exactly-one"),
-        (["--config", "aurorra"], "unknown-configuration at config"),
-        (["--config", "aurora", "--set", "algorithm.gama=1"], "unknown-key at algorithm.gama"),
-        (["--config", "aurora", "--set", "algorithm.batch_size=1000"], "not-divisible at algorithm"),
-        (["--config", "aurora", "--device", "cudda"], "unknown-device at --device"),
-        (["--config", "aurora", "--sed", "1"], "command-line"),
-        (["--resume", "runs/there-is-none"], "run-missing at runs/there-is-none"),
-    ],
-)
-def test_mistakes_are_explained(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    run_dir = [] if "--resume" in words else ["--run-dir", str(tmp_path / "run")]
-    assert main([*words, *run_dir]) == 2
-    explained(capsys.readouterr().err, expected)
-
-
 def test_a_resumed_run_is_the_same_run(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--resume", str(whole), "--seed", "2"]) == 2
     explained(capsys.readouterr().err, "resume-changed")
@@ -397,8 +369,6 @@ def test_a_pickle_in_place_of_weights_is_refused(
     which: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``policy.pth`` of a run that somebody sends may hold anything; nothing of it runs."""
-    from ccgym.cli.main import main as cli
-from tests.commands import export
 
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:

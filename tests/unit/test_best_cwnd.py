@@ -333,21 +333,6 @@ def test_the_command_writes_the_table_and_goes_on(
     assert "20" in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["no-such-path"], "unknown-path at PATH"),
-        (["77.72mbps", "--runs", "0"], "out-of-range at runs"),
-        (["77.72mbps", "--runtime", "soon"], "quantity-malformed at --runtime"),
-    ],
-)
-def test_the_command_explains_mistakes(
-    tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command([*words, "--out", str(tmp_path / "windows.csv")]) == 2
-    explained(capsys.readouterr().err, message)
-
-
 def test_a_place_that_cannot_be_written_is_noticed_before_the_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

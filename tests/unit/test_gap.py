@@ -412,23 +412,3 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     assert code == 1
     assert "nothing ran on emulated: every run failed" in out
     assert "nothing ran on mahimahi: every run failed" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ([], "exactly-one"),
-        (["--trace", "12mbps", "--backends", "emulatd"], "unknown-backend at --backends"),
-        (["--trace", "12mbps", "--backends", ","], "argument-missing at --backends"),
-        (["--trace", "12mbps", "--schemes", "tcp:"], "argument-missing at --schemes"),
-        (["--trace", "12mbps", "--runs", "0"], "out-of-range at --runs"),
-        (["--trace", "12mbps", "--runtime", "long"], "quantity-malformed at --runtime"),
-    ],
-)
-def test_wrong_commands(
-    words: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli(["compare", "backends", *words]) == 2
-    explained(capsys.readouterr().err, found)
-    assert list(tmp_path.iterdir()) == []

@@ -63,6 +63,16 @@ def test_every_command_has_help_at_every_level(name: str) -> None:
     visit(load(name), f"ccgym {name}")
 
 
+def test_help_is_quick_and_loads_no_matplotlib() -> None:
+    code = (
+        "import sys; from ccgym.cli.main import load\n"
+        "for name in ('evaluate', 'train', 'plot', 'report'): load(name).parser(name).format_help()\n"
+        "assert not {'matplotlib', 'torch', 'jinja2', 'pydantic', 'numpy'} & set(sys.modules), 'too much was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_help_names_the_command(way: str) -> None:
     typed_evaluate, typed_train, _ = TYPED[way]
     evaluate, train = (load(name).parser(f"ccgym {name}").format_help() for name in ("evaluate", "train"))

@@ -33,7 +33,7 @@ from ccgym.report.figures.portrait import (
 )
 from ccgym.report.style import flow_color, house_style, save
 from ccgym.schemes.reading import parse_scheme
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
 SHALLOW = NetworkPath(rate="12mbps", rtt="40ms", queue="10p", loss=0.01, name="shallow", title="A short queue: tested")
@@ -225,37 +225,6 @@ def test_what_is_compared(
     said = capsys.readouterr().out
     assert there in said
     assert absent not in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["cubik"], "unknown-scheme at SCHEME"),
-        (["cubic", "--compare", "bbq"], "unknown-scheme at --compare"),
-        (["cubic", "--compare", "cubic"], "duplicate at --compare"),
-        (["tcp:cubic"], "scheme-unsuitable at SCHEME"),
-        (["cubic", "--trace", "77.72mbpz"], "unknown-path at --trace"),
-        (["cubic", "--trace", "12mbps,12mbps,12mbps,12mbps,12mbps"], "wrong-count at --trace"),
-        (["cubic", "--trace", ","], "wrong-count at --trace"),
-        (["cubic", "--runtime", "0"], "out-of-range at --runtime"),
-        (["cubic", "--runtime", "5 parsecs"], "unknown-unit at --runtime"),
-        (["cubic", "--seed", "-1"], "out-of-range at --seed"),
-        (["cubic", "-o", "cubic.gif"], "unknown-suffix at --out"),
-        (["cubic", "-o", "cubic"], "unknown-suffix at --out"),
-    ],
-)
-def test_mistakes_are_explained_and_write_nothing(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = arguments if "-o" in arguments else [*arguments, "-o", "portrait.png"]
-    assert cli(["plot", "portrait", *given]) == 2
-    explained(capsys.readouterr().err, message)
-    assert not os.listdir(tmp_path)
 
 
 def test_a_mahimahi_command_line_is_one_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,35 +141,6 @@ def test_options_of_both_commands_name_the_same_machines() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("--trace 12mbps --ntp-addr x", "option-needed"),
-        ("--remote far --trace 12mbps", "options-conflict"),
-        ("--remote far --backend emulated", "options-conflict"),
-        ("--backend remote --trace 12mbps", "option-needed"),
-        ("--remote far --sender there", "unknown-choice at --sender"),
-        ("--remote far --tunnel-server local", "option-needed"),
-        ("--remote far --tunnel-port 70000", "out-of-range at --tunnel-port"),
-        ("--remote -oProxyCommand=x", "command-line"),
-        ("--remote ''", "text-malformed at --remote"),
-        ("--remote far --experiment calibrated", "options-conflict"),
-        ("--remote far --sweep rtt=1ms,2ms", "options-conflict"),
-        ("--remote far --remote-addr no.such.host.invalid --schemes cubic", "remote-unreachable at --remote-addr"),
-        ("--remote far --ssh /no/such/program --remote-addr 127.0.0.1 --schemes cubic", "program-unstartable at --ssh"),
-        ("--remote far --ssh false --schemes cubic", "remote-unreachable at --remote-addr"),
-    ],
-)
-def test_what_makes_no_sense_says_so(
-    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "require", lambda name: None)
-    assert main(shlex.split(line)) == 2
-    explained(capsys.readouterr().err, said)
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- What comes out ------------------------------------------------------------------------------------------------
 
 BETWEEN = NetworkPath(rate="12mbps", rtt="40ms", queue="40p")

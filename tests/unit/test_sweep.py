@@ -95,35 +95,6 @@ def test_an_experiment_with_other_values() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--trace", "12mbps", "--sweep", "rtt"], "text-malformed at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms,,30ms"], "text-malformed at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms,20ms"], "duplicate at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--sweep", "rtt=30ms"], "duplicate at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rrt=20ms"], "unknown-name at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20mbps"], "unknown-unit at --sweep: path: rtt"),
-        (["--sweep", "rtt=20ms"], "exactly-one"),
-        (["--trace", "12mbps", "--sweep", "path=12mbps"], "exactly-one"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--logs", "all"], "options-conflict"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--quick"], "options-conflict"),
-        (["--experiment", "calibrated", "--sweep", "rtt=20ms"], "options-conflict"),
-        (["--experiment", "calibrated", "--budget", "1min"], "options-conflict"),
-        (["--trace", "12mbps", "--budget", "0s"], "out-of-range at --budget"),
-        (["--trace", "12mbps", "--retries", "-1"], "out-of-range at --retries"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    explained(error, said)
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
         (["--trace", "wrong.trace", "--sweep", "rtt=20ms,40ms"], "[all-lines-equal]"),
         (["--trace", "12mbps", "--sweep", "trace=12mbps.trace,wrong.trace"], "[all-lines-equal]"),
         (["--sweep", "path=12mbps,wrong.trace"], "[all-lines-equal]"),
