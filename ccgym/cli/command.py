@@ -35,6 +35,37 @@ Options: TypeAlias = Mapping[str, str]
 value is read follows from its word (:data:`READ`) unless the command says otherwise.
 """
 
+
+@dataclass(frozen=True)
+class Rule:
+    """Which options go together.
+
+    Args:
+        options: Attributes, separated by blanks.
+        other: The attribute of another option.
+        hint: What to do instead.
+        needs: Whether they need the other one; otherwise they exclude it.
+    """
+
+    options: str
+    other: str
+    hint: str = ""
+    needs: bool = False
+
+    def check(self, given: argparse.Namespace) -> None:
+        """Raise :class:`ConfigError` where it is broken."""
+        there = getattr(given, self.other) not in (None, False, [])
+        if there == self.needs:
+            return
+        other = given.places[self.other]
+        for name in self.options.split():
+            if getattr(given, name) not in (None, False, []):
+                option = given.places[name]
+                code, word = ("option-needed", "without") if self.needs else ("options-conflict", "together with")
+                expected = f"{option} with {other}" if self.needs else f"{other} without {option}"
+                raise ConfigError(code, f"{option} {word} {other}", expected=expected, hint=self.hint)
+
+
 _KEY: Final = re.compile(
     r"(?P<mark>[|#] )?(?P<form>.+?)(?: in (?P<low>\d+)\.\.(?P<high>\d*))?(?: = (?P<default>.+?))?"
     r"(?: as (?P<dest>\w+))?(?P<required> required)?"
@@ -59,6 +90,7 @@ class Command:
         usage: What stands behind ``usage:``, with the command as ``{}``; made of the options where it is empty.
         rest: Whether words follow the options that are not to be parsed: ``arguments.rest``.
         places: Names of options whose values have other names in the errors of what is called.
+        rules: Which options need, or exclude, others.
     """
 
     name: str
@@ -72,6 +104,7 @@ class Command:
     usage: str = ""
     rest: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
+    rules: Sequence[Rule] = ()
 
     def find(self, words: Sequence[str]) -> tuple[Command, str, list[str]]:
         """The command that words name, its name behind that of the program, and the words that are left for it."""
@@ -141,6 +174,8 @@ class Command:
             **{action.dest: action.option_strings[-1] for action in made._actions if action.option_strings},
             **self.places,
         }
+        for rule in self.rules:
+            rule.check(given)
         return given
 
 

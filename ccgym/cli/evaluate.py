@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.command import Command
+from ccgym.cli.command import Command, Rule
 from ccgym.cli.common import (
     STATUS_ERROR,
     STATUS_FAILED_RUN,
@@ -37,7 +37,7 @@ from ccgym.cli.options import (
     output,
     seconds,
 )
-from ccgym.cli.remote import REMOTE, remote_path
+from ccgym.cli.remote import NEXT_TO_REMOTE, REMOTE, remote_path
 from ccgym.errors import ConfigError
 from ccgym.units import parse_positive_time
 
@@ -94,24 +94,24 @@ exit status: 0 fine; 1 a run failed, or nothing ran (see the end of the output);
 wrong; 3 --budget left runs; 130 interrupted
 """
 
-_NOT_OF_SWEEPS: Final = {
+_OF_MANY_PATHS: Final = {
     "random_order": "an experiment compares runs that do not depend on it",
     "grow": "an experiment always adds to what its directory holds",
-    "raw_logs": "run the path in question alone, with --trace and --raw-logs",
-    "logs": "run the path in question alone, with --trace and --logs",
+    "raw_logs logs": "run the path in question alone, with --trace",
     "remote": "what lies between two machines cannot be varied: run it alone",
     "max_memory": "its paths need far less than the default",
 }
 """Options that make no sense with many paths, and what to do."""
 
-_NOT_OF_EXPERIMENTS: Final = {
-    "trace": "an experiment has its own paths",
-    "mahimahi": "an experiment has its own paths",
-    "flows": "an experiment has its own flows",
-    "interval_ns": "an experiment has its own flows",
-    **_NOT_OF_SWEEPS,
-}
-"""Options that make no sense with an experiment, and what to do."""
+_RULES: Final = (
+    Rule("trace mahimahi", "experiment", "an experiment has its own paths"),
+    Rule("flows interval_ns", "experiment", "an experiment has its own flows"),
+    *(Rule(names, other, hint) for names, hint in _OF_MANY_PATHS.items() for other in ("experiment", "sweep")),
+    Rule("trace mahimahi", "remote", "between two machines packets take the path that is there"),
+    Rule(" ".join(NEXT_TO_REMOTE), "remote", "it says how packets travel between two machines", needs=True),
+    Rule("grow", "out", "it names the directory to add to", needs=True),
+    Rule("quick", "experiment", "for one path, or a sweep, give --runs and --runtime", needs=True),
+)
 
 
 def _memory(text: str) -> str:
@@ -126,15 +126,6 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     between = remote_path(arguments)
     if arguments.experiment is not None or arguments.sweep:
         return _evaluate_experiment(arguments)
-    if arguments.grow and arguments.out is None:
-        raise ConfigError("option-needed", "--grow without --out", expected="the directory to add to, with --out")
-    if arguments.quick:
-        raise ConfigError(
-            "option-needed",
-            "--quick without --experiment",
-            expected="it with --experiment",
-            hint="for one path give --runs and --runtime",
-        )
     shown_on = console_for(arguments)
     path = between or chosen_path(arguments, "--experiment NAME|FILE, or --remote HOST")
     experiment = _experiment(arguments, path)
@@ -179,34 +170,13 @@ def _backend(arguments: argparse.Namespace) -> str:
             "--backend remote without --remote",
             expected="--remote HOST, which names the other machine",
         )
-    if arguments.remote is None:
-        return arguments.backend or SIMULATED
-    others = {"--trace": arguments.trace, "--mahimahi": arguments.mahimahi, "--backend": arguments.backend}
-    for option_name, value in others.items():
-        if value not in (None, REMOTE):
-            raise ConfigError(
-                "options-conflict",
-                f"{option_name} with --remote",
-                expected="one of the two",
-                hint="between two machines packets take the path that is there",
-            )
-    return REMOTE
+    if arguments.remote is not None and arguments.backend not in (None, REMOTE):
+        raise ConfigError("options-conflict", "--backend with --remote", expected="one of the two")
+    return REMOTE if arguments.remote is not None else arguments.backend or SIMULATED
 
 
 def _evaluate_experiment(arguments: argparse.Namespace) -> int:
     """Run an experiment, or a sweep."""
-    used, without = (
-        ("--sweep", _NOT_OF_SWEEPS) if arguments.experiment is None else ("--experiment", _NOT_OF_EXPERIMENTS)
-    )
-    for name, hint in without.items():
-        if getattr(arguments, name) not in (None, False):
-            option_name = arguments.places[name]
-            raise ConfigError(
-                "options-conflict",
-                f"{option_name} together with {used}",
-                expected=f"{used} without {option_name}",
-                hint=hint,
-            )
     if arguments.experiment is None:
         spec: ExperimentSet | Comparison = _swept_path(arguments)
         arguments.runtime_ns = None  # now that of the experiment
@@ -253,10 +223,6 @@ def _swept_path(arguments: argparse.Namespace) -> ExperimentSet:
     from ccgym.experiments.sweep import parse_sweeps, swept_path
     from ccgym.schemes.groups import compared_schemes
 
-    if arguments.quick:
-        raise ConfigError(
-            "options-conflict", "--quick with --sweep", expected="--runs and --runtime, which say how long it takes"
-        )
     sweeps = parse_sweeps(arguments.sweep)
     path = arguments.trace or arguments.mahimahi
     if (arguments.trace is not None) + (arguments.mahimahi is not None) + (PATH_KEY in sweeps) != 1:
@@ -389,6 +355,7 @@ COMMAND: Final = Command(
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     places={"runtime": "--runtime", "interval": "--interval"},
+    rules=_RULES,
     options={
         "# path, or experiment (one of the four, with --remote below)": "",
         **PATH,

@@ -1,4 +1,9 @@
-"""Running experiments of every kind: what the commands share that have a request, results and a report."""
+"""Running experiments of every kind, for all commands that have a request, results and a report; ``ccgym rfc9743`` and
+``ccgym adversary``.
+
+Exit status: 0, done, also where marks are missed or nothing was found; 1, a run failed; for the rest see
+:mod:`ccgym.cli.common`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ccgym.cli.command import Command
 from ccgym.cli.common import (
     PIPE_WIDTH,
     STATUS_ERROR,
@@ -19,7 +25,9 @@ from ccgym.cli.common import (
     say_json,
 )
 from ccgym.cli.evaluation_output import size_text
-from ccgym.cli.options import connected
+from ccgym.cli.options import JOBS, QUICK, SEED, cluster, connected, given, output, seconds
+from ccgym.errors import located
+from ccgym.units import parse_rate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -175,3 +183,100 @@ def chosen_schemes(arguments: argparse.Namespace, spec: ExperimentSet | Comparis
     if arguments.schemes is None:
         return contenders(spec.schemes, "schemes")
     return parse_contenders(arguments.schemes, "--schemes")
+
+
+# --- RFC 9743 and the adversary ---
+
+
+def _rfc9743(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.run import parse_contenders
+    from ccgym.experiments.load import load_experiment
+    from ccgym.experiments.spec import ExperimentSet
+
+    spec = load_experiment("rfc9743", quick=arguments.quick)
+    assert isinstance(spec, ExperimentSet), "the rows of the RFC are a set of experiments"
+    schemes = parse_contenders(arguments.scheme, "SCHEME")
+    sections = arguments.only
+    if sections is not None:
+        with located("--only"):
+            spec = spec.only(sections)
+    words = ["rfc9743", *(one.key for one in schemes), *(sections or []), *(["quick"] if arguments.quick else [])]
+    return run_and_show(spec, request(arguments, schemes, words), arguments)
+
+
+def _mbps(text: str) -> float:
+    return float(parse_rate(text)) / 1e6
+
+
+def _adversary(arguments: argparse.Namespace) -> int:
+    from ccgym.evaluation.run import parse_contenders
+    from ccgym.experiments.adversary_search import NAME, AdversarySpec
+
+    keys = ("evaluations", "budget_s", "finds", "duration", "runs", "max_rate_mbps")
+    schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
+    spec = spec_of(AdversarySpec, given(arguments, **{key: key for key in keys}))
+    words = [NAME, *(one.key for one in schemes)]
+    asked = request(arguments, schemes, words, runtime_ns=spec.duration, runs=None, budget_s=None)
+    return run_and_show(spec, asked, arguments)
+
+
+RFC9743: Final = Command(
+    "rfc9743",
+    run=_rfc9743,
+    description="""\
+Evaluate a scheme as RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms") asks, section by section, and
+write a report: HTML, Markdown, JSON and CSV. Every row has a measure, a mark with its reason, the result with its 95 %
+interval, and the command that runs it again. The marks are ours; the RFC names none. What cannot be tested yet is
+listed as such. Interrupted, the same command goes on.
+""",
+    examples="""\
+  ccgym rfc9743 cubic --quick                  one repetition, fewer conditions: a look in seconds
+  ccgym rfc9743 runs/mine                      the whole report; into results/rfc9743-mine
+  ccgym rfc9743 bbr --only 5.1.3,7             two parts of it
+  ccgym rfc9743 cubic --confirm 4              and four of its runs once more with real packets
+""",
+    options={
+        "SCHEME": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
+        "--only A,B": "only these sections of the RFC, such as 5.1.1,7",
+        **QUICK,
+        "--runs N": "repetitions of every condition (default: 3 to 5)",
+        "--confirm N in 0..100 = 0": "make N of the simulated runs once more with real packets (backend emulated), and "
+        "say whether they agree; each takes up to a minute",
+        **JOBS,
+        **cluster("make the simulated runs"),
+        **SEED,
+        **output("the report", "results/rfc9743-SCHEME"),
+    },
+)
+
+ADVERSARY: Final = Command(
+    "adversary",
+    run=_adversary,
+    description="""\
+Search for paths on which a scheme is far from the oracle, which does well on them: rates that change, round trips,
+buffers, random loss, jitter, acknowledgements in lumps. What is found is made as simple as possible, measured with
+several seeds together with the oracle and classic schemes, run with real packets where this machine can, and written
+as paths with names. Interrupted, the same command goes on.
+""",
+    examples="""\
+  ccgym adversary cubic                        three minutes of search; into results/adversary-cubic
+  ccgym adversary bbr copa runs/mine --budget 10min --finds 5
+  ccgym adversary vegas --evaluations 500 --confirm 0 --no-figures
+  ccgym evaluate --trace results/adversary-cubic/paths/adversary-cubic-1.yaml --schemes cubic,oracle
+""",
+    options={
+        "SCHEME... as schemes": "a scheme, with parameters; as in `ccgym evaluate --schemes`",
+        "| --budget TIME as budget_s": "length of the search for each scheme, such as 10min (default: 3min)",
+        "| --evaluations N": "or the number of candidates to try for each",
+        "--finds N": "finds for each scheme, at most (default: 3)",
+        "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 20)",
+        "--runs N": "runs of every scheme on a find (default: 5)",
+        "--max-rate RATE as max_rate_mbps": "maximum rate of a path (default: 1gbps)",
+        "--confirm N in 0..100 = 1": "run the first N finds of each scheme once more with real packets (backend "
+        "emulated), where this machine can",
+        **JOBS,
+        **SEED,
+        **output("the finds", "results/adversary-SCHEMES"),
+    },
+    reads={"budget_s": seconds, "duration": str, "max_rate_mbps": _mbps},
+)

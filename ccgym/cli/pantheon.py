@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ccgym.cli.command import Command, attributes
 from ccgym.cli.common import console
-from ccgym.cli.remote import OWN, PANTHEON
+from ccgym.cli.remote import NEXT_TO_REMOTE, OWN, PANTHEON
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
 
@@ -92,7 +92,7 @@ def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
     if local != (arguments.remote is None):
         found = f"local with {arguments.remote}" if local else "remote without HOST:DIR"
         raise ConfigError("command-line", found, expected="test local, or test remote HOST:DIR")
-    for name in attributes({**PANTHEON, **OWN}) if local else (*_EMULATED, "backend"):
+    for name in NEXT_TO_REMOTE if local else (*_EMULATED, "backend"):
         if getattr(arguments, name) is not None:
             raise ConfigError(
                 "options-conflict",
@@ -102,7 +102,7 @@ def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
     if local:
         return ["--mahimahi", _chain(given), "--backend", arguments.backend or "emulated"]
     words = ["--remote", arguments.remote]
-    for name in attributes({**PANTHEON, **OWN}):
+    for name in NEXT_TO_REMOTE:
         value = given[name] if name in given else getattr(arguments, name)
         words += [] if value is None else [arguments.places[name], str(value)]
     return words

@@ -29,6 +29,7 @@ OWN: Final[Options] = {
     "--ssh COMMAND": "the command that reaches the other machine, with its options (default: ssh, without questions)",
 }
 """Those that it does not have."""
+NEXT_TO_REMOTE: Final = attributes({**PANTHEON, **OWN})
 REMOTE: Final[Options] = {
     "--remote HOST[:DIR]": "in place of a path: real packets between this machine and HOST, which SSH reaches without "
     "a question, over whatever lies between; DIR is a checkout there in which `make setup` was run (default: ccgym on "
@@ -43,20 +44,13 @@ def remote_path(arguments: argparse.Namespace) -> HostPath | None:
     """The path between two machines that the options name; None without ``--remote``.
 
     Raises:
-        ConfigError: An option is wrong, or there without ``--remote``.
+        ConfigError: An option is wrong.
     """
     from ccgym.config.hosts import HostPath, Hosts
 
-    given = {name: value for name in attributes({**PANTHEON, **OWN}) if (value := getattr(arguments, name)) is not None}
     if arguments.remote is None:
-        for name in given:
-            raise ConfigError(
-                "option-needed",
-                f"--{name.replace('_', '-')} without --remote",
-                expected="it with --remote HOST",
-                hint="it says how packets travel between two machines",
-            )
         return None
+    given = {name: value for name in NEXT_TO_REMOTE if (value := getattr(arguments, name)) is not None}
     host, _, folder = arguments.remote.partition(":")
     if not host.strip() or host.startswith("-") or any(one.isspace() for one in host):
         raise ConfigError(

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.command import Command
+from ccgym.cli.command import Command, Rule
 from ccgym.emulation import shell_path
 from ccgym.emulation.job import become
 from ccgym.errors import ConfigError, shown
@@ -86,9 +86,6 @@ def job(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     }
     if given.seed is not None:
         fields["seed"] = given.seed
-    for option in ("outside_log", "outside_port"):
-        if getattr(given, option) is not None and given.outside is None:
-            raise _wrong("option-needed", f"--{option.replace('_', '-')} without --outside", "--outside COMMAND too")
     if given.outside is not None:
         fields["outside"] = {"command": given.outside, "log": given.outside_log, "port": given.outside_port or None}
     if given.isolated or given.host:
@@ -129,8 +126,6 @@ def _path(given: argparse.Namespace) -> shell_path.ShellPath:
                 "`ccgym shell --path 12mbps` starts your shell in that path; --help has more examples",
             )
         return shell_path.from_mahimahi(rest, traces)
-    if given.path is not None and given.spec is not None:
-        raise _wrong("options-conflict", "--path and --spec", "the path once")
     if rest and rest[0] in TOOLS:
         raise _wrong(
             "options-conflict", f"--{'path' if given.spec is None else 'spec'} together with {rest[0]}", "the path once"
@@ -161,6 +156,10 @@ COMMAND: Final = Command(
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     rest=True,
+    rules=(
+        Rule("outside_log outside_port", "outside", needs=True),
+        Rule("path", "spec", "the path once"),
+    ),
     options={
         "# path": "",
         "--path NAME|FILE": "a path by its name, or a YAML file",

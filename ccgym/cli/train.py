@@ -10,7 +10,7 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.command import Command
+from ccgym.cli.command import Command, Rule
 from ccgym.cli.common import STATUS_FAILED_RUN, STATUS_INTERRUPTED, console, print_table
 from ccgym.cli.experiments import show_failures
 from ccgym.cli.export import EXPORT
@@ -62,27 +62,13 @@ def _train(arguments: argparse.Namespace) -> int:
     if (arguments.config is None) == (arguments.resume is None):
         given = "both --config and --resume" if arguments.config is not None else "neither --config nor --resume"
         raise ConfigError("exactly-one", given, expected="one of them", hint="ccgym train --config aurora")
-    resume = arguments.resume is not None
-    if resume and arguments.run_dir is not None:
-        raise ConfigError(
-            "options-conflict",
-            "--resume with --run-dir",
-            expected="--resume DIRECTORY alone: the run stays where it is",
-        )
     if arguments.cluster is not None:
         return _train_on_cluster(arguments)
-    if arguments.seeds is not None or arguments.grid:
-        raise ConfigError(
-            "option-needed",
-            f"{'--seeds' if arguments.seeds is not None else '--grid'} without --cluster",
-            expected="both, or --seed N",
-            hint="`ccgym train seeds CONFIG --seeds 1,2,3` trains several seeds on this machine, one after the other",
-        )
     from ccgym.training.progress import ProgressDisplay
     from ccgym.training.run_directory import new_run_directory
     from ccgym.training.trainer import train
 
-    shown_on = console()
+    shown_on, resume = console(), arguments.resume is not None
     config = _config(arguments)
     directory = arguments.resume or arguments.run_dir or new_run_directory(config.name, config.training.seed)
     algorithm, training = config.algorithm, config.training
@@ -128,13 +114,6 @@ def _about(config: TrainConfig) -> list[str]:
 
 def _train_on_cluster(arguments: argparse.Namespace) -> int:
     """Train every seed with every setting of the grid on a cluster, and show what came out."""
-    for name in ("resume", "run_dir", "seed"):
-        if getattr(arguments, name) is not None:
-            raise ConfigError(
-                "options-conflict",
-                f"--{name.replace('_', '-')} together with --cluster",
-                expected="--config with --seeds: what was begun in their directories is resumed",
-            )
     from ccgym.training.population import members, train_all
 
     grid: dict[str, list[str]] = {}
@@ -219,6 +198,11 @@ COMMAND: Final = Command(
     description=_DESCRIPTION,
     examples=_EXAMPLES,
     commands=(TRAIN_SEEDS, EXPORT),
+    rules=(
+        Rule("run_dir", "resume", "the run stays where it is"),
+        Rule("resume run_dir seed", "cluster", "--config with --seeds: what was begun in their directories is resumed"),
+        Rule("seeds grid", "cluster", "`ccgym train seeds CONFIG --seeds 1,2,3` trains several seeds here", needs=True),
+    ),
     options={
         "# what to train (one of the two)": "",
         "--config FILE|NAME": CONFIG,
