@@ -137,7 +137,7 @@ class Command:
         group: argparse._ActionsContainer = made
         either: argparse._ActionsContainer | None = None
         for key, text in self.options.items():
-            said = _said(key)
+            said = key_of(key)
             if said["mark"] == "# ":
                 group = made.add_argument_group(said["form"])
                 continue
@@ -179,7 +179,8 @@ class Command:
         return given
 
 
-def _said(key: str) -> re.Match[str]:
+def key_of(key: str) -> re.Match[str]:
+    """The parts of a key of :data:`Options`, such as ``mark``, ``form`` and ``default``."""
     said = _KEY.fullmatch(key)
     assert said is not None, key
     return said
@@ -192,7 +193,7 @@ def _attribute(said: re.Match[str]) -> str:
 
 def attributes(options: Options) -> list[str]:
     """The attributes of the namespace that options become."""
-    return [_attribute(said) for key in options if (said := _said(key))["mark"] != "# "]
+    return [_attribute(said) for key in options if (said := key_of(key))["mark"] != "# "]
 
 
 def _argument(said: re.Match[str], text: str, reads: Mapping[str, Read]) -> tuple[list[str], dict[str, Any]]:

@@ -19,30 +19,31 @@ from ccgym.invocation import COMMANDS, command, program
 _INTERNAL: Final = {"tunnel-end": "ccgym.cli.tunnel_end:main"}
 """Commands that ccgym starts on other machines, which no help lists: called with nothing."""
 
-_FORMER: Final = (
-    (r"analyze\b", "report analyze"),
-    (r"certificate\b", "schemes certificate"),
-    (r"compare (?!trainings\b|backends\b|-h\b|--help\b)", "compare trainings "),
-    (r"convert\b", "report convert"),
-    (r"evaluate (.* )?--suite\b", r"evaluate \1--experiment"),
-    (r"export\b", "train export"),
-    (r"gap\b", "compare backends"),
-    (r"path\b", "paths"),
-    (r"portrait\b", "plot portrait"),
-    (r"(?:record|train seeds) .*--figure\b.*", "plot curves POLICY -o FILE"),
-    (r"(?:record|train seeds) .*--search-figure\b.*", "plot searches RUN… -o FILE"),
-    (r"record\b", "train seeds"),
-    (r"schema\b", "describe --schema"),
-    (r"schemes (?!show\b|certificate\b|-)", "schemes show "),
-    (r"site\b", "report site"),
-    (r"trace list\b", "paths --traces"),
-    (r"trace\b", "paths"),
-    (r"tree\b", "plot tree"),
-    (r"version\b", "--version"),
-    (r"watch\b", "report watch"),
-    (r"windows\b", "paths best-cwnd"),
-)
-"""How command lines of the last release begin, and how those of this one do."""
+FORMER: Final = {
+    "analyze": "report analyze",
+    "certificate": "schemes certificate",
+    "compare RUN": "compare trainings RUN",
+    "convert": "report convert",
+    "evaluate --suite": "evaluate --experiment",
+    "export": "train export",
+    "gap": "compare backends",
+    "path": "paths",
+    "portrait": "plot portrait",
+    "record --figure": "plot curves POLICY -o FILE",
+    "record --search-figure": "plot searches RUN… -o FILE",
+    "record": "train seeds",
+    "schema": "describe --schema",
+    "schemes NAME": "schemes show NAME",
+    "site": "report site",
+    "trace list": "paths --traces",
+    "trace": "paths",
+    "tree": "plot tree",
+    "version": "--version",
+    "watch": "report watch",
+    "windows": "paths best-cwnd",
+}
+"""Commands of the last release, with the option or argument that they had where only those have changed, and what they
+are now."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -132,11 +133,20 @@ def execute(words: Sequence[str], verbose: int = 0) -> int | None:
 
 
 def _refuse_former(words: Sequence[str]) -> None:
-    line = shlex.join(words)
-    for former, now in _FORMER:
-        if re.match(former, line):
-            told = re.sub(f"^{former}", now, line, count=1)
-            raise ConfigError("command-line", f"ccgym {line}", hint=f"now: ccgym {told}")
+    for former, now in FORMER.items():
+        name, *more = former.split()
+        if list(words[:1]) != [name]:
+            continue
+        rest, told = list(words[1:]), ""
+        if not more or rest[: len(more)] == more:
+            told = shlex.join([*now.split(), *rest[len(more) :]])
+        elif more[0].startswith("--"):
+            told = now if more[0] in (word.partition("=")[0] for word in rest) else ""
+        elif more[0].isupper() and rest and not rest[0].startswith("-"):
+            known = [one.name for one in load(name).commands]
+            told = "" if rest[0] in known else shlex.join([*now.split()[:-1], *rest])
+        if told:
+            raise ConfigError("command-line", f"ccgym {shlex.join(words)}", hint=f"now: ccgym {told}")
 
 
 def _program(words: Sequence[str]) -> int:

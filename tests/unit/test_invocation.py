@@ -241,7 +241,7 @@ def test_what_does_not_exist_has_near_misses(line: str, near: str, capsys: pytes
         ("schemes cubic", "schemes show cubic"),
         ("schema config", "describe --schema config"),
         ("version", "--version"),
-        ("evaluate --runs 3 --suite calibrated", "evaluate --runs 3 --experiment calibrated"),
+        ("evaluate --runs 3 --suite calibrated", "evaluate --experiment"),
         *((f"{name} x", f"report {name} x") for name in ("analyze", "convert", "site", "watch")),
         *((f"{name} x", f"plot {name} x") for name in ("portrait", "tree")),
         ("certificate aurora", "schemes certificate aurora"),

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ccgym import _core
-from ccgym.cli.main import main
 from ccgym.cli.describe import KINDS, json_schema
+from ccgym.cli.main import main
 from ccgym.config.declared import kinds_of
 from ccgym.config.models.elements import AnyElement
 from ccgym.config.models.queues import AnyQueue
