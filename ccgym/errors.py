@@ -7,7 +7,7 @@ programs print the message on standard error and exit with status 2 (see :mod:`c
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -224,15 +224,6 @@ class CcgymError(Exception):
         else:
             place = where
         return _rebuild(type(self), self.code, self.found, self.expected, self.hint, place)
-
-    def renamed(self: _E, places: Mapping[str, str]) -> _E:
-        """Return the same error with the name that its place has for the user, if it has one."""
-        place = places.get(self.where, self.where)
-        return (
-            self
-            if place == self.where
-            else _rebuild(type(self), self.code, self.found, self.expected, self.hint, place)
-        )
 
 
 def explained(kind: type[_E], error: Exception, otherwise: str, *, where: str = "") -> _E:

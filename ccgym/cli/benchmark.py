@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.cli.command import Command
-from ccgym.cli.common import PIPE_WIDTH, STATUS_FAILED_RUN, console, print_table, say
+from ccgym.cli.common import STATUS_FAILED_RUN, console, print_table, say
 from ccgym.cli.experiments import perform, request, show_failures
 from ccgym.cli.options import JOBS, NO_FIGURES, QUICK, SEED, cluster, connected
 from ccgym.errors import ConfigError
@@ -95,7 +95,7 @@ def _part(
     place = out / name.rpartition("/")[2]
     asked = request(arguments, schemes, [], out=place, command=_words(arguments, name, schemes))
     shown_on = console()
-    shown_on.print(f"{name}: {what}", width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(f"{name}: {what}")
     started = time.monotonic()
     result, written = perform(spec, asked, joined, shown_on, figures=not arguments.no_figures)
     show_failures(result.failures, shown_on)

@@ -46,7 +46,7 @@ STATUS_BROKEN_PIPE: Final = 141
 """Exit status when the output was closed."""
 
 PIPE_WIDTH: Final = 160
-"""Columns of tables when the output is not a terminal."""
+"""Columns of tables where the output is no terminal: one cut to 80 would lose digits."""
 
 
 @lru_cache(maxsize=1)
@@ -67,7 +67,8 @@ def error_console() -> Console:
     """The console for errors, warnings and progress, on standard error."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    width = None if sys.stderr.isatty() else PIPE_WIDTH
+    return Console(stderr=True, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say(text: str = "") -> None:

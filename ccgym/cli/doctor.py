@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.command import Command
-from ccgym.cli.common import PIPE_WIDTH, console, error_console, say, say_json
+from ccgym.cli.common import console, error_console, say, say_json
 from ccgym.cli.options import AS_JSON
 from ccgym.invocation import command
 
@@ -48,7 +48,7 @@ def _show(findings: Sequence[Finding], works_here: bool) -> None:
         if finding.remedy and finding.status != "ok":
             found.append(f"\n→ {finding.remedy}", style="dim")
         table.add_row(Text(word, style=color), finding.name, found)
-    console().print(table, width=None if console().is_terminal else PIPE_WIDTH)
+    console().print(table)
     if works_here:
         say(f"\nthe emulated path works here: {command('evaluate')} --backend emulated …")
     else:

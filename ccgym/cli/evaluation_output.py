@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccgym.cli.common import PIPE_WIDTH, error_console
+from ccgym.cli.common import error_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,9 +42,8 @@ def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: b
     from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
 
     shown_on.print()
-    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     table = evaluation_table(results)
-    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(table)
     for line in table.notes:
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
@@ -105,4 +104,4 @@ def _show_differences(results: ResultSet, shown_on: Console) -> None:
     if len(table.rows) > MOST_ON_SCREEN:
         shown_on.print(undecided_text(found, DIFFERENCES_CSV), soft_wrap=True)
     else:
-        shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
+        shown_on.print(table)

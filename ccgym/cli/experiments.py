@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ccgym.cli.command import Command
 from ccgym.cli.common import (
-    PIPE_WIDTH,
     STATUS_ERROR,
     STATUS_FAILED_RUN,
     STATUS_LEFT,
@@ -141,10 +140,8 @@ def run_and_show(spec: ExperimentSet | Comparison, asked: Request, arguments: ar
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
-    width = None if shown_on.is_terminal else PIPE_WIDTH
     for part in importlib.import_module(_KINDS[spec.kind][1]).terminal(result):
-        shown_on.print(part, width=width)
+        shown_on.print(part)
     show_failures(result.failures, shown_on)
     if result.failures:
         shown_on.print("run the same command again to try the failed runs again\n", style="bold red")

@@ -129,7 +129,8 @@ def execute(words: Sequence[str], verbose: int = 0) -> int | None:
     try:
         return found.run(arguments)
     except CcgymError as error:
-        raise error.renamed(arguments.places) from None
+        error.where = arguments.places.get(error.where, error.where)
+        raise
 
 
 def _refuse_former(words: Sequence[str]) -> None:

@@ -58,16 +58,7 @@ def analyze(
 ) -> ResultSet:
     """Make table, figures and report of a directory, and show them; its results.
 
-    Args:
-        directory: What Pantheon or ccgym filled, or one log.
-        out: Where what is made goes; None: results/NAME, and the directory itself where it is one of ours.
-        shown_on: Where people read.
-        schemes: Those to read; None: all.
-        config: Pantheon's config.yml.
-        command: The command line, for the record.
-        acklinks: Whether acknowledgements have figures, too.
-        figures: Whether there are figures and a report.
-        jobs: Figures at a time.
+    ``out`` is where they go: by default results/NAME, and the directory itself where it is one of ours.
     """
     results, place = _analyzed(directory, None if out is None else Path(out), shown_on, schemes, config, command)
     if acklinks:

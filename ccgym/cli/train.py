@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ccgym.cli.command import Command, Rule
@@ -79,15 +80,9 @@ def _train(arguments: argparse.Namespace) -> int:
     )
     for note in _about(config):
         shown_on.print(note, style="dim", soft_wrap=True)
+    how = {"resume": resume, "device": arguments.device, "command": list(arguments.typed)}
     with ProgressDisplay(shown_on, training.steps) as display:
-        outcome = train(
-            config,
-            directory,
-            display,
-            resume=resume,
-            device=arguments.device,
-            command=list(arguments.typed),
-        )
+        outcome = train(config, directory, display, **how)
     if outcome.stopped:
         shown_on.print(f"\nstopped after {outcome.step:,} steps; to continue:", style="yellow")
         shown_on.print(f"  {command('train')} --resume {shlex.quote(str(directory))}", soft_wrap=True)
@@ -169,27 +164,23 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
 
 def _conclude(outcome: Outcome, config: TrainConfig, shown_on: Console) -> None:
     shown_on.print(f"\n{outcome.step:,} steps in {outcome.seconds:.0f} s, seed {config.training.seed}", soft_wrap=True)
-    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in outcome.shares.items())
-    shown_on.print(f"time       {shares}", soft_wrap=True)
+    rows = {"time": ", ".join(f"{name} {100 * share:.0f} %" for name, share in outcome.shares.items())}
     if outcome.best_reward is not None:
         share = "" if outcome.best_fraction is None else f", {100 * outcome.best_fraction:.1f} % of the oracle's"
-        shown_on.print(
-            f"best       mean episode reward {outcome.best_reward:.1f}{share}, at step {outcome.best_step:,}",
-            style="bold",
-            soft_wrap=True,
-        )
-    shown_on.print(f"weights    {outcome.weights_sha256}  (same seed, machine and versions: same hash)", soft_wrap=True)
+        rows["best"] = f"mean episode reward {outcome.best_reward:.1f}{share}, at step {outcome.best_step:,}"
+    _show({**rows, "weights": f"{outcome.weights_sha256}  (same seed, machine and versions: same hash)"}, shown_on)
 
 
 def _what_next(outcome: Outcome, shown_on: Console) -> None:
     directory = shlex.quote(str(outcome.run_dir))
-    for name, text in (
-        ("run", directory),
-        ("curve", f"{directory}/evaluations.csv"),
-        ("watch", f"tensorboard --logdir {directory}"),
-        ("evaluate", f"{command('evaluate')} --trace 77.72mbps --schemes {directory},bbr,cubic"),
-    ):
-        shown_on.print(f"{name:<10} {text}", soft_wrap=True)
+    evaluate = f"{command('evaluate')} --trace 77.72mbps --schemes {directory},bbr,cubic"
+    rows = {"run": directory, "curve": f"{directory}/evaluations.csv", "watch": f"tensorboard --logdir {directory}"}
+    _show({**rows, "evaluate": evaluate}, shown_on)
+
+
+def _show(rows: Mapping[str, str], shown_on: Console) -> None:
+    for name, text in rows.items():
+        shown_on.print(f"{name:<10} {text}", style="bold" if name == "best" else None, soft_wrap=True)
 
 
 COMMAND: Final = Command(

@@ -22,7 +22,7 @@ def _of(command: Command, name: str, help: str) -> Iterator[str]:
 
 
 def commands() -> list[str]:
-    """All commands."""
+    """All of them."""
     return [line for name, (_, help) in COMMANDS.items() for line in _of(load(name), f"ccgym {name}", help)]
 
 
