@@ -268,18 +268,18 @@ def _split(made: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[st
 
 # --- Readers ---------------------------------------------------------------------------------------------------------
 
-_DIGITS: Final = 25
 
-
-def whole(low: int | None = None, high: int | None = None, unit: str = "") -> Read:
+def whole(low: int | None = None, high: int | None = None) -> Read:
     """Reads a whole number within bounds."""
-    bounds = f"{low} to {high}{unit}" if high is not None else "" if low is None else f"{low} or more"
+    bounds = f", {low} to {high}" if high is not None else "" if low is None else f", {low} or more"
 
     def read(text: str) -> int:
         digits = text.removeprefix("-")
-        value = int(text[:_DIGITS]) if digits.isascii() and digits.isdecimal() else None
+        value = (
+            int(text[:25]) if digits.isascii() and digits.isdecimal() else None
+        )  # Python refuses thousands of digits
         if value is None or (low is not None and value < low) or (high is not None and value > high):
-            raise ConfigError("out-of-range", shown(text), expected=f"a whole number{f', {bounds}' if bounds else ''}")
+            raise ConfigError("out-of-range", shown(text), expected=f"a whole number{bounds}")
         return value
 
     return read

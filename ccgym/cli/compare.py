@@ -66,9 +66,9 @@ def _backends(arguments: argparse.Namespace) -> int:
     path = chosen_path(arguments)
     says = load_yaml(find_config("gap", folders=FOLDERS)).data
     keys = ("backends", "runs", "sim_runs", "duration", "host_jitter", "host_start")
-    data = {**says, "name": "gap", "path": path, **given(arguments, **{key: key for key in keys})}
+    data = {**says, "name": "gap", "path": path, **given(arguments, *keys)}
     spec = spec_of(GapSpec, data)
-    asked = request(arguments, chosen_schemes(arguments, spec), [directory_name(path), "gap"], runs=None)
+    asked = request(arguments, chosen_schemes(arguments, spec), [directory_name(path.name), "gap"], runs=None)
     return run_and_show(spec, asked, arguments)
 
 

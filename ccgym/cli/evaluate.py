@@ -232,20 +232,15 @@ def _swept_path(arguments: argparse.Namespace) -> ExperimentSet:
             expected='one of --trace NAME|FILE, --mahimahi "COMMAND LINE" and --sweep path=A,B',
             hint="for example --trace 77.72mbps --sweep rtt=20ms,40ms",
         )
-    base = [] if path is None else [f"mahimahi-{digest(path)[:8]}" if arguments.mahimahi else _name_of(path)]
+    plain = re.sub(r"\.(?:trace|ya?ml)$", "", Path(path or "").name)
+    base = [] if path is None else [f"mahimahi-{digest(path)[:8]}" if arguments.mahimahi else directory_name(plain)]
     return swept_path(
         path,
         sweeps,
         name="-".join([*base, *sweeps]),
         schemes=[one.text for one in compared_schemes(real=is_real(arguments.backend))],
-        **given(arguments, runtime_ns="runtime_ns", flows="flows", interval_ns="interval_ns"),
+        **given(arguments, "runtime_ns", "flows", "interval_ns"),
     )
-
-
-def _name_of(path: str) -> str:
-    """What a path is called in files: ``77.72mbps`` of a name, a trace or a YAML file."""
-    plain = re.sub(r"\.(?:trace|ya?ml)$", "", Path(path).name)
-    return re.sub(r"[^\w.+-]+", "-", plain).strip("-.") or "path"
 
 
 def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
@@ -260,7 +255,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
     else:
         schemes = parse_contenders(arguments.schemes, "--schemes")
     names = ("runs", "runtime_ns", "flows", "interval_ns", "seed", "backend", "random_order")
-    return Experiment(path=path, schemes=schemes, **given(arguments, **{name: name for name in names}))
+    return Experiment(path=path, schemes=schemes, **given(arguments, *names))
 
 
 def _trained(experiment: Experiment) -> list[str]:
@@ -284,7 +279,7 @@ def _directory(arguments: argparse.Namespace, experiment: Experiment) -> Path:
     from ccgym.evaluation.run import digest
 
     parameters = json.loads(json.dumps(experiment.parameters()))
-    name = directory_name(experiment.path)
+    name = directory_name(experiment.path.name)
     if experiment.path.name == UNNAMED:
         name = f"mahimahi-{digest(parameters['path'])[:8]}"
     if experiment.real:
@@ -344,7 +339,7 @@ def _run(arguments: argparse.Namespace, experiment: Experiment, out: Path, shown
             observer=progress,
             command=list(arguments.typed),
             cluster=joined,
-            **given(arguments, **{name: name for name in names}),
+            **given(arguments, *names),
         )
     raise AssertionError
 

@@ -211,7 +211,7 @@ def _adversary(arguments: argparse.Namespace) -> int:
 
     keys = ("evaluations", "budget_s", "finds", "duration", "runs", "max_rate_mbps")
     schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
-    spec = spec_of(AdversarySpec, given(arguments, **{key: key for key in keys}))
+    spec = spec_of(AdversarySpec, given(arguments, *keys))
     words = [NAME, *(one.key for one in schemes)]
     asked = request(arguments, schemes, words, runtime_ns=spec.duration, runs=None, budget_s=None)
     return run_and_show(spec, asked, arguments)

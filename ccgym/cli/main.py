@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from ccgym.cli.command import Command, HelpFormatter, Parser
 from ccgym.cli.common import run, set_up_logging
@@ -75,6 +76,12 @@ def build_parser(*, whole: bool = False) -> Parser:
     Args:
         whole: Whether it has the options of all commands, for completion.
     """
+    import platform
+
+    import shtab
+
+    import ccgym
+
     made = Parser(
         prog=program(),
         description="Congestion-control simulator, environments and evaluation.",
@@ -83,22 +90,21 @@ def build_parser(*, whole: bool = False) -> Parser:
         allow_abbrev=False,
     )
     made.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for everything")
-    made.add_argument("--version", action="store_true", help="print versions")
-    made.add_argument("--completion", metavar="SHELL", choices=("bash", "zsh"),
-                      help="print a script that completes commands and options in bash or zsh")  # fmt: skip
+    versions = f"ccgym {ccgym.__version__} (Python {platform.python_version()}, {platform.platform()})"
+    made.add_argument("--version", action="version", version=versions, help="print versions")
+    shtab.add_argument_to(made, "--completion", help="print a script that completes commands, options and files")
     actions = made.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, (_, text) in COMMANDS.items():
         if whole:
             load(name).add_to(actions, made.prog, text)
         else:
             actions.add_parser(name, help=text)
+    _complete_files(made)
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; see :mod:`ccgym.cli.common`."""
-    import sys
-
     words = list(sys.argv[1:] if argv is None else argv)
     flags = list(takewhile(re.compile("-v+|--verbose").fullmatch, words))
     words = words[len(flags) :]
@@ -150,29 +156,12 @@ def _refuse_former(words: Sequence[str]) -> None:
             raise ConfigError("command-line", f"ccgym {shlex.join(words)}", hint=f"now: ccgym {told}")
 
 
-def _program(words: Sequence[str]) -> int:
+def _program(words: Sequence[str]) -> NoReturn:
     """What ``ccgym`` does without a command."""
     _refuse_former(words)
-    made = build_parser()
-    arguments = made.parse_args(words)
-    if arguments.version:
-        import platform
-        import sys
-
-        import ccgym
-
-        sys.stdout.write(f"ccgym {ccgym.__version__} (Python {platform.python_version()}, {platform.platform()})\n")
-        return 0
-    if arguments.completion is None:
-        made.error("no command")
-    import sys
-
-    import shtab
-
-    whole = build_parser(whole=True)
-    _complete_files(whole)
-    sys.stdout.write(shtab.complete(whole, shell=arguments.completion) + "\n")
-    return 0
+    made = build_parser(whole="--completion" in shlex.join(words))
+    made.parse_args(words)
+    made.error("no command")
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:

@@ -131,15 +131,14 @@ def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster |
     return Cluster(chosen, getattr(arguments, "jobs", None), error_console().print)
 
 
-def given(arguments: argparse.Namespace, **names: str) -> dict[str, Any]:
-    """What was given, by the keys of a configuration: ``key="option"``."""
-    values = {key: getattr(arguments, name) for key, name in names.items()}
-    return {key: value for key, value in values.items() if value is not None}
+def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options of these names that were given."""
+    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
-def directory_name(path: NetworkPath) -> str:
+def directory_name(path: str | None) -> str:
     """The name of a path as that of a directory."""
-    return re.sub(r"[^\w.+-]+", "-", path.name or "unnamed path").strip("-.") or "path"
+    return re.sub(r"[^\w.+-]+", "-", path or "unnamed path").strip("-.") or "path"
 
 
 def draw(figure: Callable[[], Figure], arguments: argparse.Namespace) -> None:

@@ -193,7 +193,7 @@ def _rule(name: str, help: str, options: Options) -> Command:
         from ccgym.tracetools import generate
 
         rule = _named if name == "named" else getattr(generate, name)
-        return _write(rule(**given(arguments, **{one: one for one in attributes(options)})), arguments.output)
+        return _write(rule(**given(arguments, *attributes(options))), arguments.output)
 
     return Command(name, help, make, {**options, **_OUTPUT}, {"steps": _step})
 

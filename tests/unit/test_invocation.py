@@ -255,11 +255,22 @@ def test_former_names_print_the_new_one(former: str, now: str, capsys: pytest.Ca
     assert f"now: ccgym {now}\n" in said
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_knows_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert all(word in script for word in ("evaluate", "backends", "best-cwnd", "--host-jitter"))
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--version"], ["Python 3"]),
+        (["--help"], ["examples:", "compare", "--completion"]),
+        *((["--completion", one], ["evaluate", "backends", "best-cwnd", "--host-jitter"]) for one in ("bash", "zsh")),
+    ],
+)
+def test_what_the_program_says_without_a_command(
+    words: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 0
+    said = capsys.readouterr().out
+    assert all(part in said for part in parts)
 
 
 WORDS = ["-m", "ccgym", "paths"]
