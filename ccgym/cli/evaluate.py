@@ -22,7 +22,7 @@ from ccgym.cli.common import (
     has_errors,
     say_json,
 )
-from ccgym.cli.evaluation_output import show_results, write_report
+from ccgym.cli.evaluation_output import report
 from ccgym.cli.experiments import chosen_schemes, request, run_and_show
 from ccgym.cli.options import (
     PATH,
@@ -134,8 +134,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         return STATUS_ERROR
     for note in _trained(experiment):
         shown_on.print(note, style="dim", soft_wrap=True)
-    figures = not arguments.no_figures
-    if figures:
+    if not arguments.no_figures:
         from ccgym.report.figures import require_drawing
 
         require_drawing(instead="--no-figures")
@@ -144,11 +143,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     arguments.logs = arguments.logs or ("first" if arguments.cluster is None else "none")
     try:
         results = _run(arguments, experiment, out, shown_on)
-        write_report(results, out, shown_on, figures=figures, jobs=arguments.jobs)
+        report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
     except KeyboardInterrupt:
         shown_on.print("\nfinished runs are kept: the same command continues from here", style="yellow")
         raise
-    show_results(results, out, shown_on, figures=figures)
     if arguments.logs == "first" and results.cells:
         shown_on.print("packet logs of each scheme's first run; Pantheon's own tools need --logs all", style="dim")
     if results.failures:

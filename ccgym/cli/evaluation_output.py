@@ -14,33 +14,24 @@ if TYPE_CHECKING:
     from ccgym.evaluation.results import CellFailure, ResultSet
 
 
-def write_report(
-    results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True, jobs: int | None = None
-) -> None:
-    """Write tables, and figures and report unless ``figures`` is false.
+def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None) -> None:
+    """Write tables, and figures and report if ``figures``; show the table, what looks wrong, and where everything is.
 
     Args:
         results: What was measured.
         out: Its directory.
-        shown_on: Where progress is shown.
+        shown_on: Where people read.
         figures: Whether figures and report are wanted.
-        jobs: Processes to draw with; all processors by default.
+        jobs: Processes to draw with; None: all processors.
     """
-    from ccgym.report.evaluation_report import build_report, write_tables
-
-    write_tables(results, out)
-    if not figures or not results.cells:
-        return
     from ccgym.cli.progress import Progress
-
-    with Progress(shown_on) as progress:
-        build_report(results, out, jobs, progress)
-
-
-def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True) -> None:
-    """The table, what looks wrong, and where everything is."""
+    from ccgym.report.evaluation_report import build_report, write_tables
     from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
 
+    write_tables(results, out)
+    if figures and results.cells:
+        with Progress(shown_on) as progress:
+            build_report(results, out, jobs, progress)
     shown_on.print()
     table = evaluation_table(results)
     shown_on.print(table)

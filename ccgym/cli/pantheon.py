@@ -35,18 +35,12 @@ def _test(arguments: argparse.Namespace) -> int | None:
     return execute(["evaluate", *line])
 
 
-def _analyze(arguments: argparse.Namespace) -> None:
+def _analyze(arguments: argparse.Namespace) -> int:
+    """``ccgym report analyze`` in place."""
     from ccgym.cli.report import analyze
 
-    analyze(
-        arguments.data_dir,
-        arguments.data_dir,
-        console(),
-        schemes=None if arguments.schemes is None else arguments.schemes.split(),
-        command=shlex.join(arguments.typed),
-        acklinks=arguments.include_acklink,
-        figures=not getattr(arguments, "no_graphs", False),
-    )
+    plain = {"config": None, "json": False, "jobs": None, "no_figures": False, "out": arguments.directory}
+    return analyze(argparse.Namespace(**{**plain, **vars(arguments)}))
 
 
 def evaluate_words(arguments: argparse.Namespace) -> list[str]:
@@ -176,7 +170,7 @@ def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
 
 
 _READ: Final = {
-    "--data-dir DIR required": "what test wrote",
+    "--data-dir DIR as directory required": "what test wrote",
     '--schemes "A B C"': "the schemes to read (default: all)",
     "--include-acklink": "figures of the acknowledgements, too",
 }
@@ -238,12 +232,10 @@ options. docs/pantheon.md says what is different.
             "plot",
             "figures and statistics of a directory, in place",
             _analyze,
-            options={
-                **_READ,
-                "--no-graphs": "numbers only",
-            },
+            {**_READ, "--no-graphs as no_figures": "numbers only"},
+            {"schemes": str.split},
         ),
-        Command("report", "the report of a directory, in place", _analyze, options=_READ),
-        Command("analyze", "both", _analyze, options=_READ),
+        Command("report", "the report of a directory, in place", _analyze, _READ, {"schemes": str.split}),
+        Command("analyze", "both", _analyze, _READ, {"schemes": str.split}),
     ),
 )

@@ -7,112 +7,59 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ccgym.cli.command import Command
 from ccgym.cli.common import console, console_for, say, say_json
-from ccgym.cli.evaluation_output import show_results, write_report
+from ccgym.cli.evaluation_output import report
 from ccgym.cli.options import output
 from ccgym.cli.watch import WATCH
 from ccgym.errors import ConfigError, shown
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ccgym.evaluation.results import ResultSet
-
 # --- Analyze ---------------------------------------------------------------------------------------------------------
 
 
-def _analyze(arguments: argparse.Namespace) -> int:
-    shown_on = console_for(arguments)
-    results = analyze(
-        arguments.directory,
-        arguments.out,
-        shown_on,
-        schemes=arguments.schemes,
-        config=arguments.config,
-        command=shlex.join(arguments.typed),
-        acklinks=arguments.include_acklink,
-        figures=not arguments.no_figures,
-        jobs=arguments.jobs,
-    )
-    if arguments.json:
-        say_json(results.as_dict(), None)
-    return 0
-
-
-def analyze(
-    directory: Path,
-    out: str | Path | None,
-    shown_on: Console,
-    *,
-    schemes: Sequence[str] | None,
-    config: Path | None = None,
-    command: str,
-    acklinks: bool,
-    figures: bool,
-    jobs: int | None = None,
-) -> ResultSet:
-    """Make table, figures and report of a directory, and show them; its results.
-
-    ``out`` is where they go: by default results/NAME, and the directory itself where it is one of ours.
-    """
-    results, place = _analyzed(directory, None if out is None else Path(out), shown_on, schemes, config, command)
-    if acklinks:
-        results = _with_acklinks(results, directory, place, shown_on)
-    write_report(results, place, shown_on, figures=figures, jobs=jobs)
-    show_results(results, place, shown_on, figures=figures)
-    return results
-
-
-def _analyzed(
-    directory: Path,
-    out: Path | None,
-    shown_on: Console,
-    schemes: Sequence[str] | None,
-    config: Path | None,
-    command: str,
-) -> tuple[ResultSet, Path]:
-    """The results in a directory, and where what is made of them goes."""
+def analyze(arguments: argparse.Namespace) -> int:
+    """Make table, figures and report of a directory of Pantheon's or ours, or of one log, and show them."""
     from ccgym.cli.progress import Progress
     from ccgym.evaluation.backends import RECORDED
-    from ccgym.evaluation.pantheon.analysis import analyze as read
+    from ccgym.evaluation.pantheon import analysis
     from ccgym.evaluation.pantheon.directory import PantheonDirectory
     from ccgym.evaluation.results import RESULTS_FILE, ResultSet
 
-    ours = ResultSet.load(directory) if (directory / RESULTS_FILE).exists() else None
-    if ours is not None and ours.backend != RECORDED:
-        if out not in (None, directory) or config is not None:
+    shown_on = console_for(arguments)
+    directory, out, schemes = arguments.directory, arguments.out, arguments.schemes
+    results = ResultSet.load(directory) if (directory / RESULTS_FILE).exists() else None
+    if results is not None and results.backend != RECORDED:
+        if out not in (None, directory) or arguments.config is not None:
             raise ConfigError(
                 "options-conflict",
                 "--out or --config with a directory of ccgym's own",
                 where=str(directory),
                 expected="the directory, and --schemes: its report is made anew in place",
             )
-        return (ours if schemes is None else ours.only(schemes)), directory
-    opened = PantheonDirectory.open(directory, config)
-    target = out or Path("results", directory.resolve().stem if directory.is_file() else directory.resolve().name)
-    shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {target}")
-    for file in opened.alone:
-        shown_on.print(f"left out: {file.name}, since the tunnel's log of its other end is missing", style="yellow")
-    with Progress(shown_on) as progress:
-        return read(opened, target, schemes=schemes, command=command, observer=progress), target
-
-
-def _with_acklinks(results: ResultSet, source: Path, out: Path, shown_on: Console) -> ResultSet:
-    """The same results with their acknowledgements, whose logs are in ``source``; says so where there are none."""
-    from ccgym.cli.progress import Progress
-    from ccgym.evaluation.pantheon.analysis import with_acklinks
-
-    with Progress(shown_on) as progress:
-        found = with_acklinks(results, source, out, progress)
-    without = sum(cell.acklink is None for cell in found.cells)
-    if without:
-        shown_on.print(f"{without} of {len(found.cells)} runs have no log of their acknowledgements", style="yellow")
-    return found
+        out = directory
+        results = results if schemes is None else results.only(schemes)
+    else:
+        opened = PantheonDirectory.open(directory, arguments.config)
+        whole = directory.resolve()
+        out = out or Path("results", whole.stem if directory.is_file() else whole.name)
+        shown_on.print(f"{len(opened.runs)} runs of {len(opened.styles)} schemes, into {out}")
+        for file in opened.alone:
+            shown_on.print(f"left out: {file.name}, since the tunnel's log of its other end is missing", style="yellow")
+        with Progress(shown_on) as progress:
+            line = shlex.join(arguments.typed)
+            results = analysis.analyze(opened, out, schemes=schemes, command=line, observer=progress)
+    if arguments.include_acklink:
+        with Progress(shown_on) as progress:
+            results = analysis.with_acklinks(results, directory, out, progress)
+        if without := sum(cell.acklink is None for cell in results.cells):
+            shown_on.print(f"{without} of {len(results.cells)} runs have no log of acknowledgements", style="yellow")
+    report(results, out, shown_on, figures=not arguments.no_figures, jobs=arguments.jobs)
+    if arguments.json:
+        say_json(results.as_dict(), None)
+    return 0
 
 
 # --- Site and other formats ------------------------------------------------------------------------------------------
@@ -167,7 +114,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 _ANALYZE: Final = Command(
     "analyze",
     "tables, figures and report of a directory of Pantheon's, or of ours",
-    _analyze,
+    analyze,
     description="""\
 Make table, figures and report of a results directory: of one that Pantheon's test.py filled, old
 ones and those without packet logs too, or of one of `ccgym evaluate`. Nothing in a directory of
