@@ -38,7 +38,7 @@ def results(policy: str) -> list[str]:
 
 
 def comparison(file: str) -> list[str]:
-    """What `ccgym compare … --csv FILE` found."""
+    """What `ccgym compare trainings … --csv FILE` found."""
     with (ROOT / file).open(encoding="utf-8", newline="") as text:
         found = list(csv.DictReader(text))
 
