@@ -6,4 +6,4 @@ import sys
 from ccgym.invocation import start
 
 if __name__ == "__main__":
-    sys.exit(start("ccgym.cli.evaluate:main", "script"))
+    sys.exit(start("script", "evaluate"))

@@ -16,7 +16,7 @@ from statistics import harmonic_mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ccgym.cli import train
+from ccgym.cli.main import main as ccgym
 from ccgym.training.run_directory import RunDirectory
 
 STEPS = 1_280_000
@@ -29,7 +29,7 @@ def main() -> int:
         run = Path(place) / "run"
         arguments = ["--config", "aurora", "--steps", str(STEPS), "--run-dir", str(run), "--no-export"]
         with contextlib.redirect_stdout(sys.stderr):
-            status = train.main([*arguments, *(word for setting in settings for word in ("--set", setting))])
+            status = ccgym(["train", *arguments, *(word for setting in settings for word in ("--set", setting))])
         if status:
             return status
         rows = csv.DictReader(RunDirectory(run).progress.read_text(encoding="utf-8").splitlines())

@@ -5,4 +5,4 @@ from __future__ import annotations
 from ccgym.invocation import start
 
 if __name__ == "__main__":
-    raise SystemExit(start("ccgym.cli.main:main", "module"))
+    raise SystemExit(start("module"))

@@ -7,36 +7,53 @@ checkout, :func:`as_typed` says the same in those words. Reports that are writte
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
-from typing import Final, Literal
+from importlib import import_module
+from typing import Final, Literal, TypeAlias
 
-COMMANDS: Final = (
-    "adversary", "analyze", "benchmark", "certificate", "compare", "convert", "describe", "doctor", "evaluate",
-    "export", "gap", "pantheon", "path", "paths", "portrait", "receiver", "record", "rfc9743", "schema", "schemes",
-    "sender", "shell", "site", "trace", "train", "tree", "version", "watch", "windows",
-)  # fmt: skip
-"""Of the program ``ccgym``."""
+COMMANDS: Final = {
+    "evaluate": ("ccgym.cli.evaluate:COMMAND", "run schemes over a path, or an experiment, and report"),
+    "train": ("ccgym.cli.train:COMMAND", "train a policy from a YAML file; train several seeds; export a policy"),
+    "compare": ("ccgym.cli.compare:COMMAND", "compare trainings, or simulated results with those of real packets"),
+    "describe": ("ccgym.cli.describe:COMMAND", "what an agent sees, does and is rewarded for; schemas of YAML files"),
+    "plot": ("ccgym.cli.plot:COMMAND", "draw how a scheme behaves, a decision tree, learning curves"),
+    "paths": ("ccgym.cli.paths:COMMAND", "list, show, make, check and convert paths and their traces"),
+    "schemes": ("ccgym.cli.schemes:COMMAND", "list the congestion-control schemes; show one; bound a policy"),
+    "shell": ("ccgym.cli.shell:COMMAND", "run a command inside an emulated path"),
+    "pantheon": ("ccgym.cli.pantheon:COMMAND", "Pantheon's test, plot, report and analyze, with their options"),
+    "report": ("ccgym.cli.report:COMMAND", "results: a static site, other formats, reports, how far runs are"),
+    "rfc9743": ("ccgym.cli.experiments:RFC9743", "evaluate a scheme as RFC 9743 asks, and write the report"),
+    "benchmark": ("ccgym.cli.benchmark:COMMAND", "run the catalogue of published experiments"),
+    "adversary": ("ccgym.cli.experiments:ADVERSARY", "find paths on which a scheme is far from the oracle"),
+    "doctor": ("ccgym.cli.doctor:COMMAND", "what this machine can do with real packets"),
+    "sender": ("ccgym.cli.endpoint:SENDER", "send a flow over UDP by any scheme or policy"),
+    "receiver": ("ccgym.cli.endpoint:RECEIVER", "receive flows over UDP"),
+}
+"""The commands of the program ``ccgym``: where each is declared, and what it does."""
+
+Way: TypeAlias = Literal["program", "module", "script"]
 
 _SCRIPTS: Final = {"evaluate": "python evaluate.py", "train": "python train.py"}
 _COMMAND: Final = re.compile(rf"(?<![\w./-])(?<!-m )ccgym ({'|'.join(COMMANDS)})\b(?!-)")
 
-_way: Literal["program", "module", "script"] = "program"
+_way: Way = "program"
 
 
-def called_as(way: Literal["program", "module", "script"]) -> None:
+def called_as(way: Way) -> None:
     """Note how this process was started: ``ccgym``, ``python -m ccgym``, or ``python evaluate.py`` and the like."""
     global _way
     _way = way
 
 
-def start(place: str, way: Literal["program", "module", "script"]) -> int:
-    """Import the command ``module:function``, run it, and return its exit status; Ctrl-C during imports is a line."""
+def start(way: Way, *before: str) -> int:
+    """Run the command line, with ``before`` in front of what was typed, and return the exit status.
+
+    Ctrl-C during imports is a line.
+    """
     called_as(way)
-    module, _, function = place.partition(":")
     try:
-        return int(getattr(importlib.import_module(module), function)())
+        return int(import_module("ccgym.cli.main").main([*before, *sys.argv[1:]]))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
@@ -44,7 +61,7 @@ def start(place: str, way: Literal["program", "module", "script"]) -> int:
 
 def main() -> int:
     """The program ``ccgym``."""
-    return start("ccgym.cli.main:main", "program")
+    return start("program")
 
 
 def program() -> str:

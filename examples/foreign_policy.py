@@ -4,7 +4,7 @@ Two commands make a scheme of it (docs/deployment.md, "Networks from elsewhere")
 in ``foreign_policy.yaml`` next to this file::
 
     python examples/foreign_policy.py network.onnx
-    ccgym export network.onnx --config examples/foreign_policy.yaml
+    ccgym train export network.onnx --config examples/foreign_policy.yaml
     ccgym evaluate --trace 77.72mbps --schemes foreign_policy.onnx,bbr,cubic
 """
 

@@ -6,7 +6,6 @@ Run by ``make docs``; with names as arguments, those are drawn anew.
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from pathlib import Path
 
@@ -16,32 +15,12 @@ from pages.markdown import ROOT
 
 from ccgym import _core
 from ccgym.cli.main import main as ccgym
-from ccgym.evaluation.run import contender, contenders
-from ccgym.report.figures.learning_curves import Curve, curve_figure
+from ccgym.evaluation.run import contender
 from ccgym.report.style import blank_figure, house_style, save_compact
 from tests.reproduction import genuine_programs as genuine
 
 PROGRAM_COLORS = ("#222222", "#2a8f4f", "#1f5fbf")
 """Of a program, of ours emulated, and of ours simulated."""
-
-
-def draw_curve(policy: str, file: Path) -> None:
-    """Draw the learning curves of an agent that comes along: its reward over the oracle's, by seed."""
-    folder = ROOT / "agents" / policy
-    points: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader((folder / "curves.csv").read_text(encoding="utf-8").splitlines()):
-        points.setdefault(row["seed"], []).append(row)
-    keys = ("step", "fraction_of_oracle", "wall_s")
-    curves = [
-        Curve(int(seed), *(np.array([float(row[key]) for row in rows]) for key in keys))
-        for seed, rows in points.items()
-    ]
-    held_out = json.loads((folder / "seeds.json").read_text(encoding="utf-8"))["held_out"]["fraction_of_oracle"]
-    styles = {name: one.style for name, one in zip(held_out, contenders(held_out), strict=True)}
-    own = contender(policy).style
-    title = f"{own.label}: reward on held-out paths while it learns"
-    with house_style():
-        save_compact(curve_figure(curves, held_out, styles, title=title, color=own.color), file)
 
 
 def draw_programs(file: Path) -> None:
@@ -97,13 +76,11 @@ def draw(name: str) -> None:
     kind, subject = FIGURES[name]
     file = IMAGES / f"{name}.png"
     file.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "curve":
-        draw_curve(subject, file)
-    elif kind == "programs":
+    if kind == "programs":
         draw_programs(file)
     elif kind == "windows":
         draw_windows(file)
-    elif ccgym([kind, subject, "-o", str(file)]) != 0:
+    elif ccgym(["plot", kind, subject, "-o", str(file)]) != 0:
         raise SystemExit(f"{name}: not drawn")
 
 

@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import (
-    PIPE_WIDTH,
-    STATUS_FAILED_RUN,
-    HelpFormatter,
-    add_cluster,
-    add_seed,
-    connected,
-    console,
-    named_as_typed,
-    print_table,
-    say,
-)
+from ccgym.cli.command import Command
+from ccgym.cli.common import STATUS_FAILED_RUN, console, print_table, say
+from ccgym.cli.experiments import perform, request, show_failures
+from ccgym.cli.options import JOBS, NO_FIGURES, QUICK, SEED, cluster, connected
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
@@ -35,39 +26,15 @@ _DESCRIPTION: Final = """\
 Run the catalogue of published experiments (configs/experiments/benchmark.yaml) for one scheme or several: RFC 9743,
 ccperf, C4's tests, BBR's matrices, the studies of Giacomoni and Parisis, RFC 8867, ccBench, Prudentia. Each part has
 its own report below the results directory; benchmark.md has a line per part, and benchmark.csv one per experiment and
-scheme. `ccgym site` makes pages of all of it. Interrupted, the same command goes on.
+scheme. `ccgym report site` makes pages of all of it. Interrupted, the same command goes on.
 """
 
 _EXAMPLES: Final = """\
-examples:
   ccgym benchmark --list                       the parts
   ccgym benchmark reno --quick                 a look at all of them
   ccgym benchmark bbr runs/mine --only c4,rfc9743
-  ccgym benchmark all --quick --out results/all && ccgym site results/all
+  ccgym benchmark all --quick --out results/all && ccgym report site results/all
 """
-
-
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``benchmark``."""
-    made = commands.add_parser(
-        "benchmark",
-        help="run the catalogue of published experiments",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("schemes", nargs="*", metavar="SCHEME", help="schemes, as in `ccgym evaluate --schemes`")
-    made.add_argument("--list", action="store_true", help="list the parts and run none")
-    made.add_argument("--only", metavar="A,B", help="only these parts")
-    made.add_argument("--quick", action="store_true", help="fewer conditions and repetitions")
-    made.add_argument("--runs", type=int, metavar="N", help="repetitions of every condition (default: each part's own)")
-    made.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as processors)")
-    add_cluster(made, "make the runs")
-    add_seed(made)
-    made.add_argument("--out", metavar="DIRECTORY", help="results directory (default: results/benchmark-SCHEMES)")
-    made.add_argument("--no-figures", action="store_true", help="no figures and no pages, only tables and numbers")
-    made.set_defaults(run=_benchmark)
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
@@ -78,7 +45,7 @@ def _benchmark(arguments: argparse.Namespace) -> int:
 
     catalogue = load_catalogue()
     if arguments.only is not None:
-        catalogue = catalogue.only([name for one in arguments.only.split(",") if (name := one.strip())])
+        catalogue = catalogue.only(arguments.only)
     if arguments.list:
         print_table(("part", "what it is"), list(catalogue.parts.items()))
         return 0
@@ -92,13 +59,13 @@ def _benchmark(arguments: argparse.Namespace) -> int:
         )
     schemes = parse_contenders(",".join(arguments.schemes), "SCHEME")
     words = ["benchmark", *(one.key for one in schemes), *(["quick"] if arguments.quick else [])]
-    out = Path("results", "-".join(words)) if arguments.out is None else Path(arguments.out)
+    out = request(arguments, schemes, words).out
     rows: list[dict[str, str]] = []
     scores: list[dict[str, str]] = []
     failed = 0
-    with connected(arguments) as cluster:
+    with connected(arguments) as joined:
         for name, what in catalogue.parts.items():
-            row, own, failures = _part(arguments, name, what, schemes, out, cluster)
+            row, own, failures = _part(arguments, name, what, schemes, out, joined)
             rows.append(row)
             scores += own
             failed += failures
@@ -115,42 +82,23 @@ def _part(
     what: str,
     schemes: tuple[Contender, ...],
     out: Path,
-    cluster: Cluster | None,
+    joined: Cluster | None,
 ) -> tuple[dict[str, str], list[dict[str, str]], int]:
     """Run a part and write its report.
 
     Returns:
         What the table says of it, what each scheme came to in its experiments, and how many runs failed.
     """
-    from ccgym.cli.evaluate_experiment import runner_and_report
-    from ccgym.cli.progress import Progress
     from ccgym.experiments.load import load_experiment
-    from ccgym.experiments.request import Request, claim_directory
 
     spec = load_experiment(name, quick=arguments.quick, where="benchmark")
     place = out / name.rpartition("/")[2]
-    try:
-        request = Request(
-            out=place,
-            schemes=schemes,
-            runs=arguments.runs,
-            seed=arguments.seed,
-            jobs=arguments.jobs,
-            quick=arguments.quick,
-            command=_words(arguments, name, schemes),
-        )
-    except ConfigError as error:
-        raise named_as_typed(error) from None
-    claim_directory(spec.name, request)
-    run, report = runner_and_report(spec.kind)
+    asked = request(arguments, schemes, [], out=place, command=_words(arguments, name, schemes))
     shown_on = console()
-    shown_on.print(f"{name}: {what}", width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(f"{name}: {what}")
     started = time.monotonic()
-    with Progress(shown_on) as progress:
-        result = run(spec, replace(request, cluster=cluster), progress)
-        written = report.write(result, place, progress, figures=not arguments.no_figures)
-    for failure in result.failures:
-        shown_on.print(f"failed: {failure}", style="bold red", soft_wrap=True)
+    result, written = perform(spec, asked, joined, shown_on, figures=not arguments.no_figures)
+    show_failures(result.failures, shown_on)
     row = {
         "part": name,
         "passed": _passed(result),
@@ -196,3 +144,24 @@ def _markdown(catalogue: Catalogue, rows: list[dict[str, str]]) -> str:
     columns = [Column(name, name, align="left") for name in ("part", "what", "passed", "runs", "time", "report")]
     linked = [{**row, "report": f"[{Path(row['report']).name}]({row['report']})"} for row in rows]
     return f"# {catalogue.title}\n\n{Table(columns, [Row(row) for row in linked]).markdown()}"
+
+
+COMMAND: Final = Command(
+    "benchmark",
+    run=_benchmark,
+    description=_DESCRIPTION,
+    examples=_EXAMPLES,
+    options={
+        "[SCHEME...] as schemes": "schemes, as in `ccgym evaluate --schemes`",
+        "--list": "list the parts and run none",
+        "--only A,B": "only these parts",
+        **QUICK,
+        "--runs N": "repetitions of every condition (default: each part's own)",
+        **JOBS,
+        **cluster("make the runs"),
+        **SEED,
+        "--out DIRECTORY": "results directory (default: results/benchmark-SCHEMES)",
+        **NO_FIGURES,
+    },
+    reads={"out": str},
+)

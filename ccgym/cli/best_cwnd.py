@@ -1,4 +1,4 @@
-"""``ccgym windows``: search the best constant window of paths, and write a table of them; experts look it up in
+"""``ccgym paths best-cwnd``: search the best constant window of paths, and write a table of them; experts look it up in
 ``traces/best_windows.csv``.
 
 Exit status: 0, the table is written; for the rest see :mod:`ccgym.cli.common`. Paths that are in the table already,
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, add_runtime, console, error_console, option, print_table, say
-from ccgym.errors import PlatformError
-from ccgym.units import parse_time
+from ccgym.cli.command import Command
+from ccgym.cli.common import console, error_console, print_table, say
+from ccgym.cli.options import RUNTIME, SEED
+from ccgym.errors import located
 
 if TYPE_CHECKING:
     from ccgym.config.best_windows import WindowRow
@@ -33,45 +34,18 @@ and Pantheon's other emulators.
 """
 
 _EXAMPLES: Final = """\
-examples:
-  ccgym windows                                 the whole table; what is there already is kept
-  ccgym windows --out traces/best_windows.csv   the table of a checkout, which experts read
-  ccgym windows 77.72mbps --again               one path again
-  ccgym windows --runs 2 --runtime 10s --out windows.csv
+  ccgym paths best-cwnd                                 the whole table; what is there already is kept
+  ccgym paths best-cwnd --out traces/best_windows.csv   the table of a checkout, which experts read
+  ccgym paths best-cwnd 77.72mbps --again               one path again
+  ccgym paths best-cwnd --runs 2 --runtime 10s --out windows.csv
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``windows``."""
-    made = commands.add_parser(
-        "windows",
-        help="search the best constant windows, for experts that know the path",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-    )
-    made.add_argument(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="what --trace of `ccgym evaluate` takes",
-    )
-    made.add_argument("--runs", type=int, default=5, metavar="N", help="runs per window, if seeds differ (default: 5)")
-    add_runtime(made)
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (default: 1)")
-    made.add_argument(
-        "--out", type=Path, default=DEFAULT_OUT, metavar="FILE", help=f"the table (default: {DEFAULT_OUT})"
-    )
-    made.add_argument("--again", action="store_true", help="search paths again that are in the table")
-    made.set_defaults(run=_windows)
-
-
-def _windows(arguments: argparse.Namespace) -> int:
+def _best_cwnd(arguments: argparse.Namespace) -> int:
     from ccgym.config.best_windows import read_table
     from ccgym.evaluation.best_cwnd import Search, is_of
 
-    runtime_ns = option("--runtime", parse_time, arguments.runtime)
-    search = Search(arguments.runs, runtime_ns, arguments.seed)
+    search = Search(arguments.runs, arguments.runtime_ns, arguments.seed)
     names = _names(arguments.paths)
     rows = read_table(arguments.out)
     missing = [name for name in names if arguments.again or name not in rows or not is_of(rows[name], search)]
@@ -90,8 +64,9 @@ def _names(given: Sequence[str]) -> list[str]:
 
     emulators = (f"pantheon-{number}" for number in range(1, PANTHEON_EMULATORS + 1))
     wanted = given or [*emulators, *presets()["indigo"]["names"]]
-    for name in given:
-        option("PATH", NetworkPath.from_any, name)
+    with located("PATH"):
+        for name in given:
+            NetworkPath.from_any(name)
     return list(dict.fromkeys(path_names().get(name.removesuffix(".trace"), name) for name in wanted))
 
 
@@ -118,16 +93,7 @@ def _write(out: Path, rows: dict[str, WindowRow]) -> None:
     # In the catalog's order, so that the file does not depend on the order of the searches.
     order = {name: place for place, name in enumerate(NetworkPath.names())}
     text = table_text(sorted(rows.values(), key=lambda row: order.get(row.path, len(order))))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(out, text)
-    except OSError as error:
-        raise PlatformError(
-            "file-unwritable",
-            f"the table cannot be written: {error}",
-            where=str(out),
-            expected="a place that can be written",
-        ) from None
+    atomic_write(out, text, parents=True)
 
 
 def _show(rows: Sequence[WindowRow]) -> None:
@@ -145,3 +111,20 @@ def _show(rows: Sequence[WindowRow]) -> None:
         for row in rows
     ]
     print_table(("path", *measured), texts, measured)
+
+
+BEST_CWND: Final = Command(
+    "best-cwnd",
+    "search the best constant windows, for experts that know the path",
+    _best_cwnd,
+    description=_DESCRIPTION,
+    examples=_EXAMPLES,
+    options={
+        "[PATH...] as paths": "what --trace of `ccgym evaluate` takes",
+        "--runs N = 5": "runs per window, if seeds differ",
+        **RUNTIME,
+        **SEED,
+        f"--out FILE = {DEFAULT_OUT}": "the table",
+        "--again": "search paths again that are in the table",
+    },
+)

@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from ccgym.errors import CcgymError, ConfigError, PlatformError, did_you_mean, located
+from ccgym.errors import CcgymError, ConfigError, PlatformError
 from ccgym.files import DISK_ERRORS, disk_error
 from ccgym.invocation import as_typed
 
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ccgym.config.path import NetworkPath
-    from ccgym.evaluation.cluster import Cluster
-
-_T = TypeVar("_T")
 
 STATUS_FAILED_RUN: Final = 1
 """Exit status when a run failed."""
@@ -49,11 +45,8 @@ STATUS_INTERRUPTED: Final = 130
 STATUS_BROKEN_PIPE: Final = 141
 """Exit status when the output was closed."""
 
-UNNAMED: Final = "mahimahi path"
-"""Name of a path that is given as a command line of mahimahi and that the catalog does not have."""
-
 PIPE_WIDTH: Final = 160
-"""Columns of tables when the output is not a terminal."""
+"""Columns of tables where the output is no terminal: one cut to 80 would lose digits."""
 
 
 @lru_cache(maxsize=1)
@@ -74,12 +67,24 @@ def error_console() -> Console:
     """The console for errors, warnings and progress, on standard error."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    width = None if sys.stderr.isatty() else PIPE_WIDTH
+    return Console(stderr=True, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say(text: str = "") -> None:
     """Write a line of results, unwrapped."""
     console().print(text, soft_wrap=True)
+
+
+def say_json(data: object, indent: int | None = 1) -> None:
+    """Write results as JSON; without indentation for programs, on one line."""
+    json.dump(data, sys.stdout, indent=indent, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def console_for(arguments: argparse.Namespace) -> Console:
+    """Where people read: with --json, standard output belongs to the program that reads it."""
+    return error_console() if arguments.json else console()
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str] | None], right: Collection[str] = ()) -> None:
@@ -159,17 +164,6 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def option(name: str, parse: Callable[[str], _T], text: str) -> _T:
-    """Parse the value of an option so that an error names the option.
-
-    Raises:
-        ConfigError: What ``parse`` raised, with ``name`` in front.
-    """
-    with located(name):
-        value = parse(text)
-    return value
-
-
 def set_up_logging(verbose: int) -> None:
     """Send the log to standard error through rich: warnings, with -v information, with -vv everything."""
     from rich.logging import RichHandler
@@ -230,103 +224,6 @@ def missing_package(error: ImportError) -> PlatformError | None:
     )
 
 
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help with descriptions and examples as they are written, and with the commands as the user types them."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(as_typed(prog), max_help_position=30)
-
-    def format_help(self) -> str:
-        """The whole text."""
-        return as_typed(super().format_help())
-
-
-class Parser(argparse.ArgumentParser):
-    """Raises our own errors, with a suggestion for mistyped options. To be used within :func:`run`."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise :class:`ConfigError` instead of ending the program."""
-        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        options = [option for action in self._actions for option in action.option_strings]
-        hint = did_you_mean(unknown[1], options) if unknown else ""
-        if choice := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
-            hint = did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
-        raise ConfigError("command-line", message, hint=hint or f"{self.prog} --help explains the options")
-
-
-def add_repeat_limited(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    """The option of all commands that run real packets."""
-    group.add_argument(
-        "--repeat-limited",
-        type=int,
-        default=0,
-        metavar="N",
-        help="with real packets: run what the machine could not hold the schedule of (emulator-limited) again, up to N "
-        "times, also runs that are there from before (default: 0, such runs are marked)",
-    )
-
-
-def check_repeat_limited(times: int) -> None:
-    """Raise if a run cannot be repeated that often."""
-    if not 0 <= times <= 1000:
-        raise ConfigError(
-            "out-of-range", str(times), where="--repeat-limited", expected="a whole number from 0 to 1000"
-        )
-
-
-def add_overrides(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    """The option ``--set`` of all commands that read a configuration; its values are ``overrides``."""
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="any setting of the configuration, such as algorithm.gamma=0.95; may be repeated",
-    )
-
-
-def add_device(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    """The option ``--device`` of all commands that train."""
-    group.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:1 … (default: auto)")
-
-
-def add_path(group: argparse._ArgumentGroup) -> None:
-    """The options that name a path; :func:`chosen_path` reads them."""
-    group.add_argument(
-        "--trace",
-        metavar="NAME|FILE",
-        help="a named path, such as 77.72mbps, with all that belongs to it; a YAML file that describes a path; or a "
-        "delivery trace, played in both directions without delay",
-    )
-    group.add_argument("--mahimahi", metavar='"COMMAND LINE"', help="a chain of mahimahi shells, the outermost first")
-
-
-def chosen_path(arguments: argparse.Namespace, others: str = "") -> NetworkPath:
-    """The path that the options name.
-
-    Args:
-        arguments: The command line.
-        others: Further options that could have been given instead, for the error.
-
-    Raises:
-        CcgymError: There is not exactly one, or it is wrong.
-    """
-    from ccgym.config.path import NetworkPath
-
-    if (arguments.trace is None) == (arguments.mahimahi is None):
-        choices = f'--trace NAME|FILE, --mahimahi "COMMAND LINE" or {others}'
-        raise ConfigError(
-            "exactly-one",
-            "--trace and --mahimahi together" if arguments.trace is not None else "no path",
-            expected=f"either {choices}" if others else 'either --trace NAME|FILE or --mahimahi "COMMAND LINE"',
-            hint="for example --trace 77.72mbps",
-        )
-    if arguments.trace is not None:
-        return option("--trace", NetworkPath.from_any, arguments.trace)
-    return option("--mahimahi", lambda text: NetworkPath.from_mahimahi(text, name=UNNAMED).known(), arguments.mahimahi)
-
-
 def has_errors(paths: Iterable[NetworkPath], shown_on: Console) -> bool:
     """Show what the detector finds about paths and their traces, each finding once; whether any of it forbids to run.
 
@@ -343,68 +240,3 @@ def has_errors(paths: Iterable[NetworkPath], shown_on: Console) -> bool:
     if errors:
         error_console().print("error: nothing was run: results on this path would mean nothing", style="bold red")
     return bool(errors)
-
-
-def directory_name(path: NetworkPath) -> str:
-    """The name of a path as that of a directory."""
-    return re.sub(r"[^\w.+-]+", "-", path.name or "unnamed path").strip("-.") or "path"
-
-
-def add_seed(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    """The option of all commands that draw at random."""
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="root of every random stream (default: 1)")
-
-
-def add_runtime(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    """The option of all commands that make runs of one length."""
-    group.add_argument(
-        "--runtime", default="30", metavar="TIME", help="length of a run: seconds, or with a unit (default: 30)"
-    )
-
-
-def add_cluster(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str) -> None:
-    """The option ``--cluster``; ``what`` runs there."""
-    group.add_argument(
-        "--cluster",
-        metavar="auto|ADDRESS",
-        help=f"{what} on a Ray cluster: the one at this address, or auto, the one that runs on this machine or else "
-        "one that is started for this command (docs/cluster.md; needs the extra `ray`)",
-    )
-
-
-def connected(arguments: argparse.Namespace) -> AbstractContextManager[Cluster | None]:
-    """The cluster that ``--cluster`` names, to be entered; nothing without the option, which not every command has."""
-    if (chosen := getattr(arguments, "cluster", None)) is None:
-        return nullcontext()
-    from ccgym.evaluation.cluster import Cluster
-
-    return Cluster(chosen, getattr(arguments, "jobs", None), error_console().print)
-
-
-def add_output(group: argparse._ArgumentGroup | argparse.ArgumentParser, what: str, out: str) -> None:
-    """The options of all commands that write results into a directory.
-
-    Args:
-        group: Where to add them.
-        what: What ``--json`` prints.
-        out: The default of ``--out``, in words.
-    """
-    group.add_argument("--out", metavar="DIRECTORY", help=f"results directory (default: {out})")
-    group.add_argument("--no-figures", action="store_true", help="no figures and no report, only numbers")
-    group.add_argument(
-        "--json",
-        action="store_true",
-        help=f"print {what} as JSON on standard output, all else on standard error",
-    )
-
-
-def named_as_typed(error: ConfigError, **options: str) -> ConfigError:
-    """The same error with the name of the option in place of that of the argument.
-
-    Args:
-        error: What a function of the package raised.
-        options: Names of options that are not those of their arguments.
-    """
-    where = options.get(error.where, error.where).replace("_", "-")
-    where = f"--{where}" if where and not where.startswith("-") else where
-    return ConfigError(error.code, error.found, expected=error.expected, hint=error.hint, where=where)

@@ -1,60 +1,30 @@
-"""``ccgym compare``: the best models of several trainings and the baselines, by the agent's reward on fresh draws."""
+"""``ccgym compare``: trainings by the agent's reward on fresh draws; backends by what schemes come to on them.
+
+Exit status of ``compare backends``: 0, done, also with a gap; 1, a run failed, a backend that was asked for ran
+nothing, or there was only one to run on; for the rest see :mod:`ccgym.cli.common`. Without --backends, those that do
+not work here are left out, and the report says why.
+"""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import io
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, Parser, error_console, print_table, run, say
-from ccgym.errors import ConfigError
+from ccgym.cli.command import Command
+from ccgym.cli.common import error_console, print_table, say
+from ccgym.cli.experiments import chosen_schemes, request, run_and_show, spec_of
+from ccgym.cli.options import PATH, REPEAT_LIMITED, SEED, chosen_path, directory_name, given, output
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
     from ccgym.evaluation.bootstrap import Interval
     from ccgym.training.comparison import Compared
 
-_DESCRIPTION: Final = """\
-Compare trainings. The best model of each run, and the baselines of the first run's configuration,
-are measured by the agent's reward on the same fresh draws of the held-out paths. Runs of one
-configuration are its seeds. All runs must have the same agent and the same held-out paths. The
-intervals are bootstraps over draws and seeds; a gain is a difference on the same draws.
-"""
 
-_EXAMPLES: Final = """\
-examples:
-  ccgym compare runs/genet-1 runs/genet-2 runs/genet_uniform-1 runs/genet_uniform-2
-      the curriculum against uniform training, two seeds each
-  ccgym compare runs/genet*-? --over genet_uniform --csv genet.csv
-      what each curriculum gains over uniform training, as a table
-"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym compare``."""
-    made = Parser(prog="ccgym compare", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
-    made.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories of `ccgym train`")
-    made.add_argument(
-        "--over", metavar="NAME", help="the configuration that others are compared with (default: the first run's)"
-    )
-    made.add_argument("--draws", type=int, default=256, metavar="N", help="fresh draws of the paths (default: 256)")
-    made.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym compare`` and return its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    return run(lambda: _compare(parser().parse_args(words)))
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    if arguments.draws < 2:
-        raise ConfigError("out-of-range", str(arguments.draws), where="--draws", expected="2 draws or more")
+def _trainings(arguments: argparse.Namespace) -> int:
     from ccgym.cli.progress import Progress
     from ccgym.training.comparison import COLUMNS, compare
     from ccgym.training.evaluation import ORACLE
@@ -85,3 +55,84 @@ def _cells(one: Compared) -> tuple[str, ...]:
 
 def _span(interval: Interval, sign: str = "") -> str:
     return f"{interval.mean:{sign}.1f} ({interval.low:{sign}.1f} … {interval.high:{sign}.1f})"
+
+
+def _backends(arguments: argparse.Namespace) -> int:
+    from ccgym.config.configurations import find_config
+    from ccgym.config.yaml_loader import load_yaml
+    from ccgym.experiments.gap_spec import GapSpec
+    from ccgym.experiments.load import FOLDERS
+
+    path = chosen_path(arguments)
+    says = load_yaml(find_config("gap", folders=FOLDERS)).data
+    keys = ("backends", "runs", "sim_runs", "duration", "host_jitter", "host_start")
+    data = {**says, "name": "gap", "path": path, **given(arguments, *keys)}
+    spec = spec_of(GapSpec, data)
+    asked = request(arguments, chosen_schemes(arguments, spec), [directory_name(path.name), "gap"], runs=None)
+    return run_and_show(spec, asked, arguments)
+
+
+_TRAININGS: Final = Command(
+    "trainings",
+    "compare trainings by the agent's reward on fresh draws",
+    _trainings,
+    description="""\
+Compare trainings. The best model of each run, and the baselines of the first run's configuration,
+are measured by the agent's reward on the same fresh draws of the held-out paths. Runs of one
+configuration are its seeds. All runs must have the same agent and the same held-out paths. The
+intervals are bootstraps over draws and seeds; a gain is a difference on the same draws.
+""",
+    examples="""\
+  ccgym compare trainings runs/genet-1 runs/genet-2 runs/genet_uniform-1 runs/genet_uniform-2
+      the curriculum against uniform training, two seeds each
+  ccgym compare trainings runs/genet*-? --over genet_uniform --csv genet.csv
+      what each curriculum gains over uniform training, as a table
+""",
+    options={
+        "RUN... as runs": "run directories of `ccgym train`",
+        "--over NAME": "the configuration that others are compared with (default: the first run's)",
+        "--draws N in 2.. = 256": "fresh draws of the paths",
+        "--csv FILE": "write the table there, too",
+    },
+    reads={"runs": Path},
+)
+
+_BACKENDS: Final = Command(
+    "backends",
+    "how far simulated results are from those of real packets",
+    _backends,
+    description="""\
+Run the same schemes with the same seeds in the simulator, over our emulated path and over
+mahimahi, and show throughput, 95th-percentile delay and loss side by side, with time series
+overlaid. Started again, it continues where it stopped.
+""",
+    examples="""\
+  ccgym compare backends --trace 77.72mbps --schemes bbr,cubic,tcp:bbr,tcp:cubic
+      ours and the kernel's, on all backends that work here; into results/77.72mbps-gap
+  ccgym compare backends --trace 12mbps --schemes aurora --backends sim,emulated --runs 1 --runtime 10
+      does the pretrained policy do over real packets what it does in the simulator?
+  ccgym compare backends --trace 3.04mbps-poisson --schemes eagle --host-jitter 0.1ms --host-start 1ms \\
+      --sim-runs 20
+      the same where fractions of a millisecond decide what a policy does
+""",
+    options={
+        "# path (one of the two)": "",
+        **PATH,
+        "# what to run": "",
+        "--schemes A,B": "schemes, as in `ccgym evaluate` (default: bbr,cubic)",
+        "--backends A,B": "what to compare (default: those of sim, emulated and mahimahi that work here)",
+        "--runs N": "runs per scheme and backend (default: 3)",
+        "--runtime TIME as duration": "length of a run: seconds, or with a unit (default: 30)",
+        **SEED,
+        **REPEAT_LIMITED,
+        "--host-jitter TIME": "simulated acknowledgements reach the sender later by up to this, at random, as on any "
+        "host: shows what is chance where fractions of a millisecond decide; 0.1ms is typical (default: 0ms)",
+        "--host-start TIME": "simulated flows begin up to this late, at random; with real packets 0.2 to 0.6ms is "
+        "typical (default: 0ms)",
+        "--sim-runs N": "runs in the simulator (default: as --runs)",
+        **output("the gap", "results/NAME-gap"),
+    },
+    reads={"schemes": str, "duration": str, "host_jitter": str, "host_start": str},
+)
+
+COMMAND: Final = Command("compare", commands=(_TRAININGS, _BACKENDS))

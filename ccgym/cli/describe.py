@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import copy
+import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, add_overrides, print_table, say
-from ccgym.errors import ConfigError
+from ccgym.cli.command import Command
+from ccgym.cli.common import print_table, say, say_json
+from ccgym.cli.options import AS_JSON, CONFIG, SET
+from ccgym.errors import ConfigError, NotFoundError, did_you_mean, shown
 from ccgym.units import format_time
 
 if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+
     from ccgym.config.agent import AgentConfig
     from ccgym.envs.settings import EnvironmentConfig
 
 _EXAMPLES: Final = """\
-examples:
   ccgym describe configs/aurora.yaml
   ccgym describe aurora --full                           each number of the history by itself
   ccgym describe aurora --set agent.observation.history=5
   ccgym describe aurora --json
   ccgym describe --signals                               everything that an agent can be made of
+  ccgym describe --schema                                the kinds of YAML files
+  ccgym describe --schema config > config.schema.json
+  # yaml-language-server: $schema=config.schema.json     as first line of a YAML file, for most editors
 """
 
 _FIRST: Final = ("name", "unit", "low", "high", "formula")
@@ -30,47 +38,123 @@ _SECTIONS: Final = ("algorithm", "training", "evaluation", "deployment")
 """Sections that are shown as they are written."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``describe``."""
-    parser = commands.add_parser(
-        "describe",
-        help="say what an agent sees, does and is rewarded for",
-        description="Describe a configuration: every observation and action with name, unit, range and formula, the\n"
-        "reward's terms with weights and units, when the agent decides, and the paths that are drawn.",
-        epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("config", nargs="?", help="a YAML file, or a name, as with `ccgym train`")
-    add_overrides(parser)
-    parser.add_argument("--full", action="store_true", help="a line for each number of the observation")
-    parser.add_argument("--signals", action="store_true", help="list all signals, maps and terms instead")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.set_defaults(run=_describe)
-
-
-def _describe(args: argparse.Namespace) -> int:
-    from ccgym.config.agent import vocabulary
-
-    if args.signals:
-        words = vocabulary()
-        if args.json:
-            say(json.dumps(words, indent=1, ensure_ascii=False))
+def _describe(arguments: argparse.Namespace) -> int:
+    if arguments.schema is not None:
+        if arguments.schema:
+            say_json(json_schema(arguments.schema))
         else:
-            _print_vocabulary(words)
+            for kind, (_, meaning) in KINDS.items():
+                say(f"{kind:<{max(map(len, KINDS))}}  {meaning}")
         return 0
-    if args.config is None:
+    if arguments.signals:
+        from ccgym.config.agent import vocabulary
+
+        (say_json if arguments.json else _print_vocabulary)(vocabulary())
+        return 0
+    if arguments.config is None:
         raise ConfigError(
             "argument-missing",
             "no configuration",
-            expected="a YAML file, a name like aurora, or --signals",
-            where="config",
+            expected="a YAML file, a name like aurora, --signals or --schema",
+            where="CONFIG",
         )
-    description = describe(args.config, args.overrides)
-    if args.json:
-        say(json.dumps(description, indent=1, ensure_ascii=False))
+    description = describe(arguments.config, arguments.overrides)
+    if arguments.json:
+        say_json(description)
     else:
-        _print(description, args.full)
+        _print(description, arguments.full)
     return 0
+
+
+# --- JSON Schema of YAML files, so that editors complete and check them ---
+
+KINDS: Final = {
+    "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
+    "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
+    "experiment": (
+        "ccgym.experiments.spec:ExperimentSpec",
+        "configs/experiments/*.yaml: paths, contenders, metrics, criteria",
+    ),
+    "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
+    "path": ("ccgym.config.path:NetworkPath", "one path: what lies between sender and receiver"),
+    "program": (
+        "ccgym.schemes.programs.declaration:Declaration",
+        "schemes/programs/*.yaml: a sender and a receiver of others",
+    ),
+    "paths": ("ccgym.config.catalog_file:CatalogFile", "traces/paths.yaml: traces and paths with names"),
+}
+"""Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
+
+EXTENDABLE: Final = ("config", "ablation")
+"""Kinds whose files may extend another."""
+
+
+def json_schema(kind: str) -> JsonSchemaValue:
+    """JSON Schema of a kind of YAML file.
+
+    A file that extends another may leave out anything, and may change a list by the names of its items.
+
+    Raises:
+        NotFoundError: There is no such kind.
+    """
+    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Lenient(GenerateJsonSchema):
+        """What only Python can check may be anything."""
+
+        def emit_warning(self, kind: Any, detail: str) -> None:
+            """Defaults that JSON cannot hold are left out."""
+
+        def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
+            return {}
+
+    if kind not in KINDS:
+        raise NotFoundError(
+            "unknown-kind",
+            f"unknown kind {shown(kind)}",
+            expected=f"one of {', '.join(KINDS)}",
+            hint=did_you_mean(kind, KINDS),
+        )
+    module, _, name = KINDS[kind][0].partition(":")
+    model = getattr(importlib.import_module(module), name)
+    whole = TypeAdapter(model).json_schema(schema_generator=Lenient)
+    if kind not in EXTENDABLE:
+        return whole
+    definitions = whole.pop("$defs", {})
+    partial = relaxed(whole)
+    partial["properties"] = {"extends": {"type": "string", "description": "The file that this one changes."},
+                             **partial["properties"]}  # fmt: skip
+    changed = {f"{key}.changed": relaxed(part) for key, part in definitions.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "if": {"required": ["extends"]},
+        "then": partial,
+        "else": whole,
+        "$defs": {**definitions, **changed},
+    }
+
+
+def relaxed(schema: Any) -> Any:
+    """A schema of changes: nothing is required, and a mapping of names may stand for a list."""
+    schema = copy.deepcopy(schema)
+    if isinstance(schema, list):
+        return [relaxed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not isinstance(schema.get("required"), dict):
+        schema.pop("required", None)
+    schema = {key: relaxed(part) for key, part in schema.items()}
+    if isinstance(schema.get("$ref"), str):
+        schema["$ref"] += ".changed"
+    if isinstance(schema.get("discriminator"), dict):
+        del schema["discriminator"]
+    if schema.get("type") == "array":
+        return {"anyOf": [schema, {"type": "object"}]}
+    return schema
+
+
+# --- A configuration as data ---
 
 
 def describe(config: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -156,40 +240,36 @@ def _environment(environment: EnvironmentConfig) -> dict[str, Any]:
 def _print(description: Mapping[str, Any], full: bool) -> None:
     agent = description["agent"]
     say(f"{description['name']}: {description['source']}")
-    say(f"  decides   {agent['clock']}")
-    say(f"  starts    {agent['startup']}")
-    say(f"  guard     {agent['guard']}")
+    facts = {"decides": agent["clock"], "starts": agent["startup"], "guard": agent["guard"], "expert": agent["expert"]}
     if agent["native"].get("ecn"):
-        say("  ecn       its packets are sent ECN-capable: ECT(0)")
-    if agent["expert"] is not None:
-        say(f"  expert    {agent['expert']}")
-    _print_observation(agent["observation"], full)
-    _print_action(agent)
+        facts["ecn"] = "its packets are sent ECN-capable: ECT(0)"
+    for name, fact in facts.items():
+        if fact is not None:
+            say(f"  {name:<9} {fact}")
+    numbers = ("index", "name", "unit", "low", "high", "formula")
+    rows = agent["observation"]
+    intervals = 1 + max(row["age"] for row in rows)
+    seen = f" of {intervals} intervals, oldest first" if intervals > 1 else ""
+    if not full:
+        same = {row["slot"]: _places([one["index"] for one in rows if one["slot"] == row["slot"]]) for row in rows}
+        rows = [{**row, "index": same[row["slot"]]} for row in rows if row["age"] == 0]
+    _print_rows(f"observation: {len(agent['observation'])} numbers{seen}", numbers, rows)
+    _print_rows(_action_title(agent), numbers, agent["action"])
     _print_reward(agent)
     if description["environment"] is not None:
         _print_environment(description["environment"])
     for section in _SECTIONS:
         if section in description:
-            say()
-            say(section)
+            say(f"\n{section}")
             print_table(("setting", "value"), list(_flat(description[section])))
 
 
-def _print_observation(rows: Sequence[Mapping[str, Any]], full: bool) -> None:
-    say()
-    intervals = 1 + max(row["age"] for row in rows)
-    seen = f" of {intervals} intervals, oldest first" if intervals > 1 else ""
-    say(f"observation: {len(rows)} numbers{seen}")
-    header = ("index", "name", "unit", "low", "high", "formula")
-    if full:
-        print_table(header, [(str(row["index"]), *_cells(row)) for row in rows])
-        return
-    newest = [row for row in rows if row["age"] == 0]
-    lines = []
-    for row in newest:
-        same = [one["index"] for one in rows if one["slot"] == row["slot"]]
-        lines.append((_places(same), *_cells(row)))
-    print_table(header, lines)
+def _print_rows(title: str, header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with a title, of the keys that stand in the header."""
+    say(f"\n{title}")
+    if rows:
+        plain = [{**row, "unit": ""} if row.get("unit") == "1" else row for row in rows]
+        print_table(header, [tuple(_text(row.get(key)) for key in header) for row in plain])
 
 
 def _places(indices: Sequence[int]) -> str:
@@ -199,89 +279,54 @@ def _places(indices: Sequence[int]) -> str:
     return f"{indices[0]}, {indices[1]}, … {indices[-1]} (×{len(indices)})"
 
 
-def _print_action(agent: Mapping[str, Any]) -> None:
+def _action_title(agent: Mapping[str, Any]) -> str:
     from ccgym.envs.settings import DISCRETE_MAPS
 
-    say()
-    rows = agent["action"]
+    count = len(agent["action"])
     if agent["native"]["action"]["map"]["kind"] in DISCRETE_MAPS:
-        say(f"action: one of {len(rows)}; low and high bound what is steered")
-    else:
-        say(f"action: {len(rows)} number{'' if len(rows) == 1 else 's'}")
-    if rows:
-        print_table(
-            ("index", "name", "unit", "low", "high", "formula"), [(str(row["index"]), *_cells(row)) for row in rows]
-        )
+        return f"action: one of {count}; low and high bound what is steered"
+    return f"action: {count} number{'' if count == 1 else 's'}"
 
 
 def _print_reward(agent: Mapping[str, Any]) -> None:
-    say()
-    rows = agent["reward"]
-    if not rows:
-        say("reward: none")
-        return
     scale = agent["reward_scale"]
-    say(f"reward: {'' if scale == 1 else f'{scale:g} × '}sum of weight × term, per decision")
-    lines = []
     weights = [term["weight"] for term in agent["native"]["reward"]["terms"]]  # those of the rows hold the scale
-    for row, weight in zip(rows, weights, strict=True):
+    rows = []
+    for row, weight in zip(agent["reward"], weights, strict=True):
         phases = f"; in {', '.join(row['phases'])}" if row["phases"] else ""
         truth = "; needs the ground truth" if row["needs_truth"] else ""
-        lines.append((row["name"], _number(weight), _unit(row["unit"]), f"{row['formula']}{phases}{truth}"))
-    print_table(("name", "weight", "unit", "formula"), lines)
+        rows.append({**row, "weight": float(weight), "formula": f"{row['formula']}{phases}{truth}"})
+    whole = f"{'' if scale == 1 else f'{scale:g} × '}sum of weight × term, per decision" if rows else "none"
+    _print_rows(f"reward: {whole}", ("name", "weight", "unit", "formula"), rows)
 
 
 def _print_environment(environment: Mapping[str, Any]) -> None:
-    say()
-    paths = environment["paths"]
-    say(f"paths: {paths['summary']}")
-    for stage in paths.get("stages", ()):
-        say(f"  until {stage['until']:g} of the training: {stage['summary']}")
-    print_table(
-        ("number", "unit", "low", "high", "distribution"),
-        [
-            (row["name"], row["unit"], _number(row["low"]), _number(row["high"]), row["distribution"])
-            for row in paths["numbers"]
-        ],
-    )
-    say()
-    episode = environment["episode"]
+    paths, episode = environment["paths"], environment["episode"]
+    stages = [f"\n  until {one['until']:g} of the training: {one['summary']}" for one in paths.get("stages", ())]
+    rows = [{**row, "number": row["name"]} for row in paths["numbers"]]
+    _print_rows(f"paths: {paths['summary']}{''.join(stages)}", ("number", "unit", "low", "high", "distribution"), rows)
     limits = [f"{episode['steps']} decisions"] if episode["steps"] is not None else []
     limits += [f"{episode['duration']} of virtual time"] if episode["duration"] is not None else []
-    say(f"episode: {' or '.join(limits)}")
+    say(f"\nepisode: {' or '.join(limits)}")
     for name, flow in (("its flow", environment["learner"]), *(("other flow", one) for one in environment["flows"])):
         if flow:
             say(f"  {name}: {', '.join(f'{key} {_text(value)}' for key, value in flow.items())}")
 
 
 def _print_vocabulary(words: Mapping[str, Any]) -> None:
-    for place, (section, rows) in enumerate(words.items()):
-        if place:
-            say()
-        say(section)
+    for section, rows in words.items():
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            say(f"  {rows if isinstance(rows, str) else json.dumps(rows, ensure_ascii=False)}")
+            say(f"\n{section}\n  {rows if isinstance(rows, str) else json.dumps(rows, ensure_ascii=False)}")
             continue
         keys = dict.fromkeys(key for row in rows for key in row)
-        header = (*(key for key in _FIRST if key in keys), *(key for key in keys if key not in _FIRST))
-        print_table(header, [tuple(_text(row.get(key)) for key in header) for row in rows])
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["name"], _unit(row["unit"]), _number(row.get("low")), _number(row.get("high")), row["formula"]
-
-
-def _unit(unit: str) -> str:
-    return "" if unit == "1" else unit
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+        _print_rows(
+            section, (*(key for key in _FIRST if key in keys), *(key for key in keys if key not in _FIRST)), rows
+        )
 
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return _number(value)
+        return f"{value:.6g}"
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)
@@ -294,3 +339,20 @@ def _flat(section: object, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
     else:
         yield prefix, _text(section)
+
+
+COMMAND: Final = Command(
+    "describe",
+    run=_describe,
+    description="Describe a configuration: every observation and action with name, unit, range and formula, the\n"
+    "reward's terms with weights and units, when the agent decides, and the paths that are drawn.",
+    examples=_EXAMPLES,
+    options={
+        "[CONFIG]": CONFIG,
+        **SET,
+        "--full": "a line for each number of the observation",
+        "| --signals": "list all signals, maps and terms instead",
+        "| --schema [KIND]": "print JSON Schema of a kind of YAML file instead, or list the kinds",
+        **AS_JSON,
+    },
+)

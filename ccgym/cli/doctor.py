@@ -7,38 +7,20 @@ Exit status: 0, real packets work here, if with limits; 1, the emulated path can
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import PIPE_WIDTH, HelpFormatter, console, error_console, say
+from ccgym.cli.command import Command
+from ccgym.cli.common import console, error_console, say, say_json
+from ccgym.cli.options import AS_JSON
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
     from ccgym.emulation.doctor import Finding
 
-_DESCRIPTION: Final = """\
-Look at what real packets need: namespaces and devices (as root or without), the kernel's
-congestion controls, mahimahi's programs, those of others, the precision of timers, and what an emulated path
-carries here. Some seconds of measuring; nothing is changed.
-"""
-
 _LOOKS: Final = {"ok": ("ok", "green"), "warn": ("limited", "yellow"), "missing": ("missing", "bold red")}
 """Words and colors of the states."""
-
-
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``doctor``."""
-    made = commands.add_parser(
-        "doctor",
-        help="what this machine can do with real packets",
-        description=_DESCRIPTION,
-        formatter_class=HelpFormatter,
-    )
-    made.add_argument("--json", action="store_true", help="the findings as JSON")
-    made.add_argument("--quick", action="store_true", help="measure nothing")
-    made.set_defaults(run=_doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -49,7 +31,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         findings = [*examine(measure=not arguments.quick), *programs.findings()]
     works_here = obstacle("emulated", findings) is None
     if arguments.json:
-        say(json.dumps({"works": works_here, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
+        say_json({"works": works_here, "findings": [asdict(one) for one in findings]}, None)
     else:
         _show(findings, works_here)
     return 0 if works_here else 1
@@ -66,8 +48,23 @@ def _show(findings: Sequence[Finding], works_here: bool) -> None:
         if finding.remedy and finding.status != "ok":
             found.append(f"\n→ {finding.remedy}", style="dim")
         table.add_row(Text(word, style=color), finding.name, found)
-    console().print(table, width=None if console().is_terminal else PIPE_WIDTH)
+    console().print(table)
     if works_here:
         say(f"\nthe emulated path works here: {command('evaluate')} --backend emulated …")
     else:
         say("\nthe emulated path cannot work here until what is missing is there; simulations need none of it")
+
+
+COMMAND: Final = Command(
+    "doctor",
+    run=_doctor,
+    description="""\
+Look at what real packets need: namespaces and devices (as root or without), the kernel's
+congestion controls, mahimahi's programs, those of others, the precision of timers, and what an emulated path
+carries here. Some seconds of measuring; nothing is changed.
+""",
+    options={
+        **AS_JSON,
+        "--quick": "measure nothing",
+    },
+)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccgym.cli.common import PIPE_WIDTH, error_console
+from ccgym.cli.common import error_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,37 +15,27 @@ if TYPE_CHECKING:
     from ccgym.evaluation.scheme_summary import CellFailure
 
 
-def write_report(
-    results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True, jobs: int | None = None
-) -> None:
-    """Write tables, and figures and report unless ``figures`` is false.
+def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None) -> None:
+    """Write tables, and figures and report if ``figures``; show the table, what looks wrong, and where everything is.
 
     Args:
         results: What was measured.
         out: Its directory.
-        shown_on: Where progress is shown.
+        shown_on: Where people read.
         figures: Whether figures and report are wanted.
-        jobs: Processes to draw with; all processors by default.
+        jobs: Processes to draw with; None: all processors.
     """
-    from ccgym.report.evaluation_report import build_report, write_tables
-
-    write_tables(results, out)
-    if not figures or not results.cells:
-        return
     from ccgym.cli.progress import Progress
-
-    with Progress(shown_on) as progress:
-        build_report(results, out, jobs, progress)
-
-
-def show_results(results: ResultSet, out: Path, shown_on: Console, *, figures: bool = True) -> None:
-    """The table, what looks wrong, and where everything is."""
+    from ccgym.report.evaluation_report import build_report, write_tables
     from ccgym.report.evaluation_table import evaluation_table, has_published, repeatability
 
+    write_tables(results, out)
+    if figures and results.cells:
+        with Progress(shown_on) as progress:
+            build_report(results, out, jobs, progress)
     shown_on.print()
-    # A file or a pipe has no width; a table cut to 80 columns would lose digits.
     table = evaluation_table(results)
-    shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
+    shown_on.print(table)
     for line in table.notes:
         shown_on.print(line, style="yellow", soft_wrap=True)
     if has_published(results):
@@ -106,4 +96,4 @@ def _show_differences(results: ResultSet, shown_on: Console) -> None:
     if len(table.rows) > MOST_ON_SCREEN:
         shown_on.print(undecided_text(found, DIFFERENCES_CSV), soft_wrap=True)
     else:
-        shown_on.print(table, width=None if shown_on.is_terminal else PIPE_WIDTH)
+        shown_on.print(table)

@@ -1,4 +1,4 @@
-"""``ccgym export``: the policy of a training run, of Stable-Baselines3's own file or of any ONNX file, as a scheme.
+"""``ccgym train export``: the policy of a training run, of a model of Stable-Baselines3 or an ONNX file, as a scheme.
 
 Exit status: 0, the policy was exported; for the rest see :mod:`ccgym.cli.common`. A policy that would not do what the
 trained one does is an error, and nothing is written.
@@ -7,16 +7,15 @@ trained one does is an error, and nothing is written.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.cli.common import HelpFormatter, Parser, run, say
+from ccgym.cli.command import Command
+from ccgym.cli.common import say
 from ccgym.errors import ConfigError
 from ccgym.invocation import command
 
 if TYPE_CHECKING:
-    from ccgym.training.config import TrainConfig
     from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
@@ -26,65 +25,34 @@ NAME.json, its card. Before they are written, the exported policy is compared wi
 """
 
 _EXAMPLES: Final = """\
-examples:
-  ccgym export runs/aurora-1-1
+  ccgym train export runs/aurora-1-1
       the best model, into runs/aurora-1-1/export
   ccgym evaluate --trace 77.72mbps --schemes runs/aurora-1-1,bbr,cubic
       … which is then a scheme like any other
-  ccgym export runs/aurora-1-1 --model final -o mine.onnx
+  ccgym train export runs/aurora-1-1 --model final -o mine.onnx
       the model at the end of training, into mine.onnx and mine.json
-  ccgym export model.zip --config aurora.yaml --normalize vecnormalize.pkl
+  ccgym train export model.zip --config aurora.yaml --normalize vecnormalize.pkl
       what model.save("model.zip") wrote, of a model trained behind VecNormalize in the environment of aurora.yaml;
       SB3 unpickles what is in these files, so take them from trusted places only
-  ccgym export network.onnx --config mine.yaml
+  ccgym train export network.onnx --config mine.yaml
       what torch.onnx.export wrote, of a network that ccgym has no part in; mine.yaml says what its numbers mean:
       mine.onnx and mine.json
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym export``."""
-    made = Parser(prog="ccgym export", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=HelpFormatter)
-    made.add_argument(
-        "source",
-        metavar="RUN_DIR|MODEL.zip|NETWORK.onnx",
-        type=Path,
-        help="a run directory of `ccgym train`, a model of SB3, or a network from elsewhere",
-    )
-    made.add_argument(
-        "-o",
-        "--out",
-        metavar="OUT",
-        type=Path,
-        help="a .onnx file or a directory (default: RUN_DIR/export, the folder of the file)",
-    )
-    made.add_argument("--model", metavar="best|final", help="RUN_DIR: which model of the run (default: best)")
-    made.add_argument(
-        "--config",
-        metavar="CONFIG",
-        help="MODEL.zip, NETWORK.onnx: the configuration with its agent, and the environment where it is compared",
-    )
-    made.add_argument(
-        "--algorithm", metavar="NAME", help="MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)"
-    )
-    made.add_argument(
-        "--normalize", metavar="FILE", type=Path, help="MODEL.zip: what VecNormalize.save wrote, if there was one"
-    )
-    made.add_argument("--name", metavar="NAME", help="what to call it (default: the configuration's name)")
-    made.add_argument(
-        "--episodes", type=int, default=5, metavar="N", help="held-out episodes of the comparison (default: 5)"
-    )
-    return made
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym export`` and return its exit status."""
-    return run(lambda: _export(parser().parse_args(argv)))
+_OF_A_FILE: Final = ("a file, MODEL.zip or NETWORK.onnx", "leave it out: a run directory has its own")
+_OF_A_MODEL: Final = ("a file MODEL.zip of Stable-Baselines3", "leave it out: put what the network needs into its file")
+_OF_A_RUN: Final = ("a run directory", "leave it out: the file is the model")
+_UNFIT: Final = {
+    "": dict.fromkeys(("config", "algorithm", "normalize"), _OF_A_FILE),
+    ".onnx": {"algorithm": _OF_A_MODEL, "normalize": _OF_A_MODEL, "model": _OF_A_RUN},
+    ".zip": {"model": _OF_A_RUN},
+}
+"""By the suffix of the source: the options that have no meaning with it, what they belong to, and what to do."""
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    makers = {".zip": _export_sb3, ".onnx": _export_foreign}
-    made = makers.get(arguments.source.suffix, _export_run)(arguments)
+    made = _exported(arguments)
     card, parity = made.card, made.parity
     like, source = ("trained", "torch") if card.training else ("given", "the network")
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
@@ -99,67 +67,51 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _export_run(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_policy
-
-    for option in ("config", "algorithm", "normalize"):
-        if getattr(arguments, option) is not None:
-            raise ConfigError(
-                "options-conflict",
-                f"--{option} with the run directory {arguments.source}",
-                expected="a file, MODEL.zip or NETWORK.onnx",
-                hint="leave it out: a run directory has its own",
-            )
-    which = arguments.model or "best"
-    return export_policy(arguments.source, arguments.out, which=which, name=arguments.name, episodes=arguments.episodes)
-
-
-def _config_of(arguments: argparse.Namespace) -> TrainConfig:
-    """The configuration that ``--config`` names: a file, unlike a run directory, brings none."""
+def _exported(arguments: argparse.Namespace) -> Exported:
     from ccgym.training.config import TrainConfig
+    from ccgym.training.export import export_foreign, export_policy, export_sb3
 
+    source: Path = arguments.source
+    suffix = source.suffix if source.suffix in _UNFIT else ""
+    for option, (expected, hint) in _UNFIT[suffix].items():
+        if getattr(arguments, option) is not None:
+            raise ConfigError("options-conflict", f"--{option} with {source}", expected=expected, hint=hint)
+    same: dict[str, Any] = {"name": arguments.name, "episodes": arguments.episodes}
+    if not suffix:
+        return export_policy(source, arguments.out, which=arguments.model or "best", **same)
     if arguments.config is None:
         raise ConfigError(
             "option-needed",
-            f"{arguments.source} without a configuration",
+            f"{source} without a configuration",
             where="--config",
             expected="the configuration with its agent: clock, features, action",
-            hint=f"{command('export')} {arguments.source} --config aurora.yaml, for example",
+            hint=f"{command('train')} export {source} --config aurora.yaml, for example",
         )
-    if arguments.model is not None:
-        raise ConfigError(
-            "options-conflict",
-            f"--model with {arguments.source}",
-            expected="a run directory",
-            hint="leave it out: the file is the model",
-        )
-    return TrainConfig.load(arguments.config)
-
-
-def _export_foreign(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_foreign
-
-    for option in ("algorithm", "normalize"):
-        if getattr(arguments, option) is not None:
-            raise ConfigError(
-                "options-conflict",
-                f"--{option} with {arguments.source}",
-                expected="a file MODEL.zip of Stable-Baselines3",
-                hint="leave it out: put what the network needs into its file",
-            )
-    config = _config_of(arguments)
-    return export_foreign(arguments.source, config, arguments.out, name=arguments.name, episodes=arguments.episodes)
-
-
-def _export_sb3(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_sb3
-
+    config = TrainConfig.load(arguments.config)
+    if suffix == ".onnx":
+        return export_foreign(source, config, arguments.out, **same)
     return export_sb3(
-        arguments.source,
-        _config_of(arguments),
-        arguments.out,
-        algorithm=arguments.algorithm,
-        normalize=arguments.normalize,
-        name=arguments.name,
-        episodes=arguments.episodes,
+        source, config, arguments.out, algorithm=arguments.algorithm, normalize=arguments.normalize, **same
     )
+
+
+EXPORT: Final = Command(
+    "export",
+    "make a scheme of a policy",
+    _export,
+    description=_DESCRIPTION,
+    examples=_EXAMPLES,
+    options={
+        "RUN_DIR|MODEL.zip|NETWORK.onnx as source": "a run directory of `ccgym train`, a model of SB3, or a network "
+        "from elsewhere",
+        "-o, --out OUT": "a .onnx file or a directory (default: RUN_DIR/export, the folder of the file)",
+        "--model best|final": "RUN_DIR: which model of the run (default: best)",
+        "--config CONFIG": "MODEL.zip, NETWORK.onnx: the configuration with its agent, and the environment where it "
+        "is compared",
+        "--algorithm NAME": "MODEL.zip: ppo, a2c, sac or td3 (default: what the file says)",
+        "--normalize FILE": "MODEL.zip: what VecNormalize.save wrote, if there was one",
+        "--name NAME": "what to call it (default: the configuration's name)",
+        "--episodes N = 5": "held-out episodes of the comparison",
+    },
+    reads={"source": Path, "out": Path},
+)

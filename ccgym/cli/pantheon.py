@@ -1,7 +1,7 @@
 """``ccgym pantheon``: Pantheon's programs by their own words.
 
-``test`` becomes a command line of ``ccgym evaluate``, which is printed and run; ``plot``, ``report`` and
-``analyze`` are ``ccgym analyze`` on a directory in place. Options: StanfordSNR/pantheon @23e738c,
+``test`` becomes a command line of ``ccgym evaluate``, which is printed and run; ``plot``, ``report`` and ``analyze``
+are ``ccgym report analyze`` on a directory in place. Options: StanfordSNR/pantheon @23e738c,
 ``src/experiments/arg_parser.py`` and ``src/analysis/arg_parser.py``.
 """
 
@@ -9,155 +9,38 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from ccgym.cli.common import HelpFormatter, Parser, console, run
-from ccgym.cli.remote import OWN, PANTHEON, add_remote_options
+from ccgym.cli.command import Command, attributes
+from ccgym.cli.common import console
+from ccgym.cli.remote import NEXT_TO_REMOTE, OWN, PANTHEON
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.invocation import command
-
-DESCRIPTION: Final = """\
-Pantheon's programs by their own words: test.py, plot.py, report.py and analyze.py, with their
-options. docs/pantheon.md says what is different.
-"""
-
-EXAMPLES: Final = """\
-examples:
-  ccgym pantheon test local --schemes "cubic bbr" --run-times 3 -t 30 --data-dir data \\
-      --uplink-trace 77.72mbps.trace --downlink-trace 77.72mbps.trace \\
-      --prepend-mm-cmds "mm-delay 51 mm-loss uplink 0.0006" \\
-      --extra-mm-link-args "--uplink-queue=droptail --uplink-queue-args=packets=94"
-  ccgym pantheon test -c mixed.yml local --backend sim
-      flows of several schemes in one run, simulated
-  ccgym pantheon test remote me@far.example.org:ccgym --schemes "cubic bbr" --ntp-addr pool.ntp.org \\
-      --local-desc "AWS California 1" --remote-desc "Stanford cellular" --remote-if ppp0
-  ccgym pantheon analyze --data-dir data
-"""
 
 _EMULATED: Final = ("uplink_trace", "downlink_trace", "prepend_mm_cmds", "append_mm_cmds", "extra_mm_link_args")
 _KEYS: Final = (
     "runtime", "interval", "run_times", "start_run_id", "random_order", "data_dir", "pkill_cleanup", *_EMULATED,
-    *PANTHEON,
+    *attributes(PANTHEON),
 )  # fmt: skip
 """Options that a test's configuration file may give, too."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym pantheon``."""
-    made = Parser(
-        prog="ccgym pantheon",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
-    programs = made.add_subparsers(title="programs", dest="program", metavar="PROGRAM", required=True)
-    _add_test(programs)
-    for name, text in (
-        ("plot", "figures and statistics of a directory, in place"),
-        ("report", "the report of a directory, in place"),
-        ("analyze", "both"),
-    ):
-        one = programs.add_parser(name, help=text, formatter_class=HelpFormatter, allow_abbrev=False)
-        one.add_argument("--data-dir", type=Path, required=True, metavar="DIR", help="what test wrote")
-        one.add_argument("--schemes", metavar='"A B C"', help="the schemes to read (default: all)")
-        one.add_argument("--include-acklink", action="store_true", help="figures of the acknowledgements, too")
-        if name == "plot":
-            one.add_argument("--no-graphs", action="store_true", help="numbers only")
-    return made
+def _test(arguments: argparse.Namespace) -> int | None:
+    from ccgym.cli.main import execute
+
+    line = evaluate_words(arguments)
+    console().print(f"this is: {command('evaluate')} {shlex.join(line)}\n", soft_wrap=True)
+    return execute(["evaluate", *line])
 
 
-def _add_test(programs: Any) -> None:
-    test = programs.add_parser(
-        "test", help="run schemes over a path", formatter_class=HelpFormatter, allow_abbrev=False
-    )
-    test.add_argument("-c", "--config_file", "--config-file", dest="config_file", type=Path, metavar="FILE",
-                      help="flows of several schemes in one run, and options, as YAML")  # fmt: skip
-    modes = test.add_subparsers(title="modes", dest="mode", metavar="MODE", required=True)
-    local = modes.add_parser(
-        "local", help="over a path of mahimahi's shells", formatter_class=HelpFormatter, allow_abbrev=False
-    )
-    remote = modes.add_parser(
-        "remote", help="between this machine and another one", formatter_class=HelpFormatter, allow_abbrev=False
-    )
-    remote.add_argument("remote", metavar="HOST:DIR", help="the other machine, and the checkout of ccgym there")
-    for mode in (local, remote):
-        _add_flows(mode)
-    local.add_argument("--uplink-trace", metavar="TRACE", help="trace of the data direction (default: 12mbps.trace)")
-    local.add_argument("--downlink-trace", metavar="TRACE", help="trace of the way back (default: 12mbps.trace)")
-    local.add_argument("--prepend-mm-cmds", metavar='"COMMANDS"', help="shells outside mm-link")
-    local.add_argument("--append-mm-cmds", metavar='"COMMANDS"', help="shells inside mm-link")
-    local.add_argument("--extra-mm-link-args", metavar='"OPTIONS"', help="further options of mm-link")
-    add_remote_options(remote, PANTHEON)
-    ours = local.add_argument_group("ccgym's own")
-    ours.add_argument("--backend", default="emulated", metavar="sim|emulated|mahimahi",
-                      help="where packets travel (default: emulated, real packets over the emulated path; sim takes a "
-                      "second per run)")  # fmt: skip
-    between = remote.add_argument_group("ccgym's own")
-    add_remote_options(between, OWN)
-    for group in (ours, between):
-        group.add_argument("--seed", metavar="N", help="root of every random stream")
+def _analyze(arguments: argparse.Namespace) -> int:
+    """``ccgym report analyze`` in place."""
+    from ccgym.cli.report import analyze
 
-
-def _add_flows(mode: argparse.ArgumentParser) -> None:
-    """The options of both modes."""
-    mode.add_argument("-f", "--flows", type=int, metavar="N", help="flows of each scheme (default: 1)")
-    mode.add_argument("-t", "--runtime", metavar="SECONDS", help="length of a run (default: 30)")
-    mode.add_argument("--interval", metavar="SECONDS", help="time between the starts of flows (default: 0)")
-    which = mode.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="all schemes of Pantheon's report that ccgym has")
-    which.add_argument("--schemes", metavar='"A B C"', help="schemes, separated by blanks")
-    mode.add_argument("--run-times", type=int, metavar="N", help="runs of each scheme (default: 1)")
-    mode.add_argument("--start-run-id", type=int, metavar="N", help="number of the first run (default: 1); those "
-                      "before it are run, too, unless the directory has them")  # fmt: skip
-    mode.add_argument("--random-order", action="store_true", default=None, help="run the schemes in random order")
-    mode.add_argument("--data-dir", metavar="DIR", help="where to (default: as ccgym evaluate)")
-    mode.add_argument("--pkill-cleanup", action="store_true", default=None, help="refused")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym pantheon`` and return its exit status; see :mod:`ccgym.cli.common`."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    arguments: list[argparse.Namespace] = []
-
-    def read() -> int:
-        arguments.append(parser().parse_args(words))
-        return _analyze(arguments[0], words) if arguments[0].program != "test" else 0
-
-    status = run(read)
-    if status or arguments[0].program != "test":
-        return status
-    line: list[str] = []
-
-    def translate() -> int:
-        line.extend(evaluate_words(arguments[0]))
-        console().print(f"this is: {command('evaluate')} {shlex.join(line)}\n", soft_wrap=True, markup=False)
-        return 0
-
-    from ccgym.cli import evaluate
-
-    return run(translate) or evaluate.main(line)
-
-
-def _analyze(arguments: argparse.Namespace, words: Sequence[str]) -> int:
-    from ccgym.cli.analyze import analyzed, include_acklinks
-    from ccgym.cli.evaluation_output import show_results, write_report
-
-    directory: Path = arguments.data_dir
-    schemes = None if arguments.schemes is None else arguments.schemes.split()
-    line = shlex.join([*command("pantheon").split(), *words])
-    results, out = analyzed(directory, directory, console(), schemes=schemes, command=line)
-    if arguments.include_acklink:
-        results = include_acklinks(results, directory, out, console())
-    figures = not getattr(arguments, "no_graphs", False)
-    write_report(results, out, console(), figures=figures)
-    show_results(results, out, console(), figures=figures)
-    return 0
+    plain = {"config": None, "json": False, "jobs": None, "no_figures": False, "out": arguments.directory}
+    return analyze(argparse.Namespace(**{**plain, **vars(arguments)}))
 
 
 def evaluate_words(arguments: argparse.Namespace) -> list[str]:
@@ -167,8 +50,8 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
         ConfigError: An option, or the configuration file, asks for what there is not.
     """
     configured, flows = ({}, []) if arguments.config_file is None else _configuration(arguments.config_file)
-    typed = {key: getattr(arguments, key, None) for key in _KEYS}
-    given = {key: configured.get(key) if value is None else value for key, value in typed.items()}
+    typed = {key: getattr(arguments, key) for key in _KEYS}
+    given = {key: configured.get(key) if value in (None, False) else value for key, value in typed.items()}
     if given["pkill_cleanup"]:
         raise ConfigError(
             "unsupported",
@@ -193,18 +76,29 @@ def evaluate_words(arguments: argparse.Namespace) -> list[str]:
     if given["data_dir"] is not None:
         words += ["--out", str(given["data_dir"]), "--grow"]
     if arguments.seed is not None:
-        words += ["--seed", arguments.seed]
+        words += ["--seed", str(arguments.seed)]
     return words
 
 
 def _path(arguments: argparse.Namespace, given: Mapping[str, Any]) -> list[str]:
     """Over what packets travel."""
-    if arguments.mode == "local":
-        return ["--mahimahi", _chain(given), "--backend", arguments.backend]
-    chosen = {name: given[name] for name in PANTHEON} | {name: getattr(arguments, name) for name in OWN}
+    local = arguments.mode == "local"
+    if local != (arguments.remote is None):
+        found = f"local with {arguments.remote}" if local else "remote without HOST:DIR"
+        raise ConfigError("command-line", found, expected="test local, or test remote HOST:DIR")
+    for name in NEXT_TO_REMOTE if local else (*_EMULATED, "backend"):
+        if getattr(arguments, name) is not None:
+            raise ConfigError(
+                "options-conflict",
+                f"{arguments.places[name]} with test {arguments.mode}",
+                expected=f"it with test {'remote' if local else 'local'}",
+            )
+    if local:
+        return ["--mahimahi", _chain(given), "--backend", arguments.backend or "emulated"]
     words = ["--remote", arguments.remote]
-    for name, value in chosen.items():
-        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    for name in NEXT_TO_REMOTE:
+        value = given[name] if name in given else getattr(arguments, name)
+        words += [] if value is None else [arguments.places[name], str(value)]
     return words
 
 
@@ -253,6 +147,8 @@ def _schemes(arguments: argparse.Namespace, flows: Sequence[str], interval: Any)
 
 def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
     """Options and flows of a test's configuration file."""
+    import yaml
+
     expected = "'flows:' as a list of '- scheme: NAME', and options of test.py such as 'runtime: 30'"
     try:
         found = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -271,3 +167,75 @@ def _configuration(file: Path) -> tuple[Mapping[str, Any], list[str]]:
     if not flows:
         raise ConfigError("argument-missing", "no flow", where=str(file), expected=expected)
     return options, flows
+
+
+_READ: Final = {
+    "--data-dir DIR as directory required": "what test wrote",
+    '--schemes "A B C"': "the schemes to read (default: all)",
+    "--include-acklink": "figures of the acknowledgements, too",
+}
+
+COMMAND: Final = Command(
+    "pantheon",
+    description="""\
+Pantheon's programs by their own words: test.py, plot.py, report.py and analyze.py, with their
+options. docs/pantheon.md says what is different.
+""",
+    examples="""\
+  ccgym pantheon test local --schemes "cubic bbr" --run-times 3 -t 30 --data-dir data \\
+      --uplink-trace 77.72mbps.trace --downlink-trace 77.72mbps.trace \\
+      --prepend-mm-cmds "mm-delay 51 mm-loss uplink 0.0006" \\
+      --extra-mm-link-args "--uplink-queue=droptail --uplink-queue-args=packets=94"
+  ccgym pantheon test -c mixed.yml local --backend sim
+      flows of several schemes in one run, simulated
+  ccgym pantheon test remote me@far.example.org:ccgym --schemes "cubic bbr" --ntp-addr pool.ntp.org \\
+      --local-desc "AWS California 1" --remote-desc "Stanford cellular" --remote-if ppp0
+  ccgym pantheon analyze --data-dir data
+""",
+    commands=(
+        Command(
+            "test",
+            "run schemes over a path",
+            _test,
+            options={
+                "local|remote as mode": "local, over a path of mahimahi's shells, or remote, to another machine",
+                "[HOST:DIR] as remote": "of remote: the other machine, and the checkout of ccgym there",
+                "-c, --config-file, --config_file FILE": "flows of several schemes in one run, and options, as YAML",
+                "-f, --flows N": "flows of each scheme (default: 1)",
+                "-t, --runtime SECONDS": "length of a run (default: 30)",
+                "--interval SECONDS": "time between the starts of flows (default: 0)",
+                "| --all": "all schemes of Pantheon's report that ccgym has",
+                '| --schemes "A B C"': "schemes, separated by blanks",
+                "--run-times N": "runs of each scheme (default: 1)",
+                "--start-run-id N": "number of the first run (default: 1); those before it are run, too, unless the "
+                "directory has them",
+                "--random-order": "run the schemes in random order",
+                "--data-dir DIR": "where to (default: as ccgym evaluate)",
+                "--pkill-cleanup": "refused",
+                "# local": "",
+                "--uplink-trace TRACE": "trace of the data direction (default: 12mbps.trace)",
+                "--downlink-trace TRACE": "trace of the way back (default: 12mbps.trace)",
+                '--prepend-mm-cmds "COMMANDS"': "shells outside mm-link",
+                '--append-mm-cmds "COMMANDS"': "shells inside mm-link",
+                '--extra-mm-link-args "OPTIONS"': "further options of mm-link",
+                "# remote": "",
+                **PANTHEON,
+                "# ccgym's own": "",
+                "--backend sim|emulated|mahimahi": "of local: where packets travel (default: emulated, real packets "
+                "over the emulated path; sim takes a second per run)",
+                **OWN,
+                "--seed N": "root of every random stream",
+            },
+            reads={"data_dir": str, "backend": str},
+        ),
+        Command(
+            "plot",
+            "figures and statistics of a directory, in place",
+            _analyze,
+            {**_READ, "--no-graphs as no_figures": "numbers only"},
+            {"schemes": str.split},
+        ),
+        Command("report", "the report of a directory, in place", _analyze, _READ, {"schemes": str.split}),
+        Command("analyze", "both", _analyze, _READ, {"schemes": str.split}),
+    ),
+)

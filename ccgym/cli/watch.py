@@ -1,38 +1,23 @@
-"""``ccgym watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
+"""``ccgym report watch``: how far runs and trainings in another terminal are, made here or on a cluster."""
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
-from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ccgym.cli.common import HelpFormatter, Parser, console, run
+from ccgym.cli.command import Command
+from ccgym.cli.common import console, say
 from ccgym.cli.progress import clock_text
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import LOCK_FILE
 from ccgym.evaluation.progress_file import PROGRESS_FILE, RunProgress, State, alive
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-DESCRIPTION: Final = """\
-Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
-rate, the time left, failures. It ends when they do; control-C ends only the watching.
-"""
-
-EXAMPLES: Final = """\
-examples:
-  ccgym watch
-      the runs that began last, of all in results/
-  ccgym watch runs
-      the training that began last
-  ccgym watch results/weaknesses --once
-      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
-"""
+    from rich.console import RenderableType
 
 TURN_S: Final = 0.5
 """How often it looks."""
@@ -46,53 +31,23 @@ SHOWN_RUNS: Final = 12
 SHOWN_FAILURES: Final = 5
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line of ``ccgym watch``."""
-    made = Parser(
-        prog="ccgym watch",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument(
-        "directory",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="DIRECTORY",
-        help="a results directory, or one of such: then the one whose runs began last (default: results)",
-    )
-    made.add_argument("--once", action="store_true", help="say it once, on one line")
-    return made
+def _watch(arguments: argparse.Namespace) -> int:
+    from rich.live import Live
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``ccgym watch`` and return its exit status; see :mod:`ccgym.cli.common`."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    return run(lambda: _watch(parser().parse_args(words), console()))
-
-
-def _watch(arguments: argparse.Namespace, shown_on: Console) -> int:
     directory, now = newest(arguments.directory)
-    if arguments.once or not shown_on.is_terminal:
-        shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
-        said = time.monotonic()
-        while now.state == "running" and not arguments.once:
+    live = None if arguments.once or not console().is_terminal else Live(console=console(), refresh_per_second=4)
+    said = 0.0
+    with live or nullcontext():
+        while True:
+            if live is not None:
+                live.update(view(directory, now))
+            elif now.state != "running" or time.monotonic() - said >= SILENCE_S:
+                said = time.monotonic()
+                say(line(directory, now))
+            if now.state != "running" or arguments.once:
+                return 1 if now.state == "interrupted" else 0
             time.sleep(TURN_S)
             now = progress_of(directory) or now
-            if now.state != "running" or time.monotonic() - said >= SILENCE_S:
-                said = time.monotonic()
-                shown_on.print(line(directory, now), soft_wrap=True, markup=False, highlight=False)
-    else:
-        from rich.live import Live
-
-        with Live(view(directory, now), console=shown_on, refresh_per_second=4) as live:
-            while now.state == "running":
-                time.sleep(TURN_S)
-                now = progress_of(directory) or now
-                live.update(view(directory, now))
-    return 1 if now.state == "interrupted" else 0
 
 
 def newest(given: Path) -> tuple[Path, RunProgress]:
@@ -139,14 +94,10 @@ def _training(directory: Path) -> RunProgress | None:
 
     try:
         total = int(yaml.safe_load(config.read_text(encoding="utf-8"))["training"]["steps"])
-        rows = []
-        if table.is_file():
-            with table.open(encoding="utf-8", newline="") as text:
-                rows = list(csv.DictReader(text))
+        rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines())) if table.is_file() else []
         step = int(float(rows[-1]["step"])) if rows else 0
         pid = int(lock.read_text(encoding="utf-8"))
-        updated = (table if rows else config).stat().st_mtime
-        before = config.stat().st_mtime
+        updated, before = (table if rows else config).stat().st_mtime, config.stat().st_mtime
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ResultsError(
             "results-damaged", f"cannot be read: {error!r}", where=str(directory), expected="a run directory"
@@ -161,9 +112,16 @@ def _training(directory: Path) -> RunProgress | None:
 
 def line(directory: Path, now: RunProgress) -> str:
     """All of it on one line."""
-    parts = [f"{directory}: {now.kept + now.done} of {now.total} {_unit(now)}", _state(now)]
+    unit = "steps" if now.what == STEPS else "runs"
+    parts = [f"{directory}: {now.kept + now.done} of {now.total} {unit}"]
+    if now.state == "running":
+        parts.append(f"{len(now.running)} under way")
+    elif now.state == "ended":
+        parts.append("ended" if now.left == 0 else f"ended, {now.left} are left")
+    else:
+        parts.append("interrupted: the same command goes on")
     if now.rate is not None:
-        parts.append(_rate(now.rate, _unit(now)))
+        parts.append(f"{now.rate:.1f} {unit}/s" if now.rate >= 1 else f"{60 * now.rate:.1f} {unit}/min")
     if now.state == "running" and now.eta_s is not None:
         parts.append(f"{clock_text(now.eta_s)} left")
     if now.failed:
@@ -172,43 +130,38 @@ def line(directory: Path, now: RunProgress) -> str:
 
 
 def view(directory: Path, now: RunProgress) -> RenderableType:
-    """All of it for a terminal."""
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
+    """The line, what is under way, and the latest failures, for a terminal."""
     from rich.text import Text
 
-    bar = Table.grid(padding=(0, 1))
-    bar.add_row(
-        ProgressBar(max(1, now.total), now.kept + now.done, width=32), f"{now.kept + now.done}/{now.total}", _state(now)
-    )
-    facts = [f"{now.kept} were there already"] if now.kept else []
-    facts += [_rate(now.rate, _unit(now))] if now.rate is not None else []
-    facts += [f"{now.run_s / now.done:.2f} s each"] if now.run_s else []
-    facts += [f"{clock_text(now.eta_s)} left"] if now.state == "running" and now.eta_s is not None else []
-    lines: list[RenderableType] = [Text(str(directory), style="bold"), bar, Text(", ".join(facts), style="dim")]
+    lines = [line(directory, now)]
     begun = sorted(now.running.items(), key=lambda one: one[1])
-    for name, since in begun[:SHOWN_RUNS]:
-        lines.append(Text(f"  {max(0.0, time.time() - since):6.1f} s  {name}"))
+    lines += [f"  {max(0.0, time.time() - since):6.1f} s  {name}" for name, since in begun[:SHOWN_RUNS]]
     if len(begun) > SHOWN_RUNS:
-        lines.append(Text(f"           and {len(begun) - SHOWN_RUNS} more", style="dim"))
-    lines += [Text(f"failed: {one}", style="bold red") for one in now.failures[-SHOWN_FAILURES:]]
-    if now.failed > SHOWN_FAILURES:
-        lines.append(Text(f"{now.failed} failed in all", style="bold red"))
-    return Group(*lines)
+        lines.append(f"           and {len(begun) - SHOWN_RUNS} more")
+    shown = Text("\n".join(lines))
+    for failure in now.failures[-SHOWN_FAILURES:]:
+        shown.append(f"\nfailed: {failure}", style="bold red")
+    return shown
 
 
-def _state(now: RunProgress) -> str:
-    if now.state == "running":
-        return f"{len(now.running)} under way"
-    if now.state == "ended":
-        return "ended" if now.left == 0 else f"ended, {now.left} are left"
-    return "interrupted: the same command goes on"
-
-
-def _unit(now: RunProgress) -> str:
-    return "steps" if now.what == STEPS else "runs"
-
-
-def _rate(rate: float, unit: str) -> str:
-    return f"{rate:.1f} {unit}/s" if rate >= 1 else f"{60 * rate:.1f} {unit}/min"
+WATCH: Final = Command(
+    "watch",
+    "how far the runs in another terminal are",
+    _watch,
+    description="""\
+Show how far the runs of `ccgym evaluate` or a training in another terminal are: those under way, the
+rate, the time left, failures. It ends when they do; control-C ends only the watching.
+""",
+    examples="""\
+  ccgym report watch
+      the runs that began last, of all in results/
+  ccgym report watch runs
+      the training that began last
+  ccgym report watch results/weaknesses --once
+      a line, for scripts: it ends with status 0 while they run and when they ended, 1 where they were interrupted
+""",
+    options={
+        "[DIRECTORY] = results": "a results directory, or one of such: then the one whose runs began last",
+        "--once": "say it once, on one line",
+    },
+)

@@ -1,7 +1,7 @@
 """The best constant window of known paths: ``traces/best_windows.csv``, and how a path is found in it.
 
-``ccgym windows`` makes the table by :mod:`ccgym.evaluation.best_cwnd`, which says what is best. The expert of kind
-``best_window`` takes from it what a learner's window should be.
+``ccgym paths best-cwnd`` makes the table by :mod:`ccgym.evaluation.best_cwnd`, which says what is best. The expert of
+kind ``best_window`` takes from it what a learner's window should be.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def read_table(file: Path) -> dict[str, WindowRow]:
             f"columns {', '.join(reader.fieldnames or ())}",
             where=str(file),
             expected=", ".join(COLUMNS),
-            hint="`ccgym windows` writes it anew",
+            hint="`ccgym paths best-cwnd` writes it anew",
         )
     rows: dict[str, WindowRow] = {}
     for cells in reader:

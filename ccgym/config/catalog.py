@@ -238,8 +238,10 @@ def resolve_trace(reference: str) -> TraceSource:
     pairs = [f"{pair}.{end}" for pair in recorded.names for end in ("up", "down")]
     if base in recorded.names:
         raise _unknown(reference, f"{base}.up or {base}.down", "the path of both has that name")
-    hint = "traces are not made from names: `ccgym trace make constant --rate … -o FILE`"
-    raise _unknown(reference, "a name from `ccgym trace list`, or a file", did_you_mean(name, [*entries, *pairs], hint))
+    hint = "traces are not made from names: `ccgym paths make constant --rate … -o FILE`"
+    raise _unknown(
+        reference, "a name from `ccgym paths --traces`, or a file", did_you_mean(name, [*entries, *pairs], hint)
+    )
 
 
 def _unknown(reference: str, expected: str, hint: str = "") -> PathNotFoundError:

@@ -119,7 +119,7 @@ class SampledPath:
         return {**spec, "links": list(self.links)} if self.links else spec
 
     def path(self) -> NetworkPath:
-        """The path for everything else that takes one: evaluation, plots, ``ccgym path show``."""
+        """The path for everything else that takes one: evaluation, plots, ``ccgym paths show``."""
         if isinstance(self.origin, NetworkPath):
             return self.origin
         return NetworkPath(chain=self.origin, name=self.name or None)

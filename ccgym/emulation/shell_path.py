@@ -125,14 +125,14 @@ def from_name(name: str, logs: Mapping[Direction, str], command_line: str) -> Sh
 def from_json(
     file: Path, label: str, traces: Mapping[str, Path], logs: Mapping[Direction, str], command_line: str
 ) -> ShellPath:
-    """A path from a JSON file, as ``ccgym path show PATH --spec`` writes it, with files of its traces.
+    """A path from a JSON file, as ``ccgym paths show PATH --spec`` writes it, with files of its traces.
 
     Raises:
         ConfigError: It cannot be read, or is not a path.
     """
     where = f"reading the path {file}"
     expected = 'JSON {"uplink": […], "downlink": […], "traces": {name: file}}'
-    hint = "`ccgym path show PATH --spec` writes one"
+    hint = "`ccgym paths show PATH --spec` writes one"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -238,5 +238,5 @@ def _refused(found: str, address: str) -> PlatformError:
         found,
         where=f"--cluster {address}",
         expected=f"ccgym {code()} on every machine, as here: another one would come to other results",
-        hint="install the same wheel on all machines; `ccgym version` says what is there",
+        hint="install the same wheel on all machines; `ccgym --version` says what is there",
     )

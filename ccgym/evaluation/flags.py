@@ -137,7 +137,7 @@ def _path_flags(facts: PathFacts) -> Iterator[Flag]:
             subject=facts.name,
             message=f"the link could carry {capacity:.2f} Mbit/s; it is said to have {declared:g} Mbit/s",
             cause="the trace does not have the rate it is named for, or only a part of it was played",
-            command=f"ccgym trace show {facts.trace}",
+            command=f"ccgym paths show {facts.trace}",
         )
 
 
@@ -261,7 +261,7 @@ def _scheme_flags(
             f"{100 * utilization.mean:.1f} % of the capacity{_known(summary, facts, results)}"
             + ("" if cause is None else f"; {cause.told}"),
             cause="" if cause is None else cause.name,
-            command=f"ccgym trace show {facts.trace}"
+            command=f"ccgym paths show {facts.trace}"
             if _gap_matters(facts) and cause is None
             else _counterfactual(summary, facts, results, _varied(summary, facts) if cause is None else cause.varied),
         )
@@ -273,7 +273,7 @@ def _scheme_flags(
             message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's {facts.one_way_ms:g} ms",
             cause="a delay-based scheme does not build such queues: the link makes the delay"
             + (f", whose trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
-            command=f"ccgym trace show {facts.trace}" if facts.trace else _again(results, facts, key, 1),
+            command=f"ccgym paths show {facts.trace}" if facts.trace else _again(results, facts, key, 1),
         )
     if _gap_matters(facts) and facts.largest_gap_ms and abs(delay.mean / facts.largest_gap_ms - 1) <= NEAR:
         yield Flag(
@@ -282,7 +282,7 @@ def _scheme_flags(
             subject=label,
             message=f"p95 delay {delay.mean:.0f} ms is the trace's largest gap, {facts.largest_gap_ms:g} ms",
             cause="packets wait for the next burst of deliveries, whatever the scheme does",
-            command=f"ccgym trace show {facts.trace}",
+            command=f"ccgym paths show {facts.trace}",
         )
     backlog = all(lost_nothing(cell.record, facts.random_loss) for cell in summary.runs)
     if summary.loss is not None and summary.loss.mean > BACKLOG_LOSS and backlog:

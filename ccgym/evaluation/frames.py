@@ -91,7 +91,7 @@ def numbers_from_csv(file: Path, names: Sequence[str]) -> dict[str, npt.NDArray[
             "results-damaged",
             f"the series of a run cannot be read: {error}",
             where=str(file),
-            expected="what `ccgym evaluate` or `ccgym analyze` wrote",
+            expected="what `ccgym evaluate` or `ccgym report analyze` wrote",
             hint="delete the file and evaluate again: what is missing is run again",
         ) from error
 

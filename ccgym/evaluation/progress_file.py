@@ -1,4 +1,4 @@
-"""How far runs are, in a file of the results directory that other processes may read: ``ccgym watch`` does.
+"""How far runs are, in a file of the results directory that other processes may read: ``ccgym report watch`` does.
 
 ``.ccgym_progress.json`` is written when runs begin and end, at most every half second, and once more at the end.
 Nothing depends on it: a file that cannot be written is left out.

@@ -247,7 +247,7 @@ def _confirmed(
 
 
 def _real(spec: AdversarySpec, request: Request, find: Find, scheme: Contender) -> Real:
-    """Run a find with real packets, as ``ccgym gap`` does."""
+    """Run a find with real packets, as ``ccgym compare backends`` does."""
     path = find.network_path()
     gap = GapSpec(
         name=find.name, path=path, schemes=(scheme.text, ORACLE), backends=("sim", "emulated"), runs=1,

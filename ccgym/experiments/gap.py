@@ -285,7 +285,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
             f"backend {request.backend}",
             where="backend",
             expected=f"none: {spec.name} has a list of backends",
-            hint="leave it out, or use ccgym gap --backends",
+            hint="leave it out, or use ccgym compare backends --backends",
         )
     schemes = request.schemes or contenders(spec.schemes, "schemes")
     results: dict[str, ResultSet] = {}

@@ -231,7 +231,7 @@ class Commands:
         """Of an experiment: the command that it was made by, or one that makes the page from what is stored."""
         words = [word for word in shlex.split(results.provenance.get("command") or "") if word != "--no-figures"]
         if not words:
-            return cls(f"{command('analyze')} {shlex.quote(str(directory))}")
+            return cls(f"{command('report')} analyze {shlex.quote(str(directory))}")
         # Only simulated packets are the same ones again, run by run.
         alone = results.backend == SIMULATED and not _EVALUATE.isdisjoint(words)
         keys = [style.key for style in results.styles]

@@ -1,10 +1,10 @@
 """Exported policies: finding them, loading them, and naming them among the schemes.
 
 A policy is given by the name of a pretrained one (``aurora``), by the directory of a training run, which holds what
-``ccgym export`` made of it, or by a ``.onnx`` file with its card in the same folder. In any case it becomes the scheme
-``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over the
-network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx is
-needed: the native core evaluates the network.
+``ccgym train export`` made of it, or by a ``.onnx`` file with its card in the same folder. In any case it becomes the
+scheme ``learned`` with parameter ``policy``, whose value is *name@version*: the version is the beginning of a hash over
+the network and its flow agent, so that two policies of one name are never taken for each other. Neither torch nor onnx
+is needed: the native core evaluates the network.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
             f"the policy cannot be read: {error.strerror if isinstance(error, OSError) else error}",
             where=_join(where, str(file)),
             expected="an exported policy: a .onnx file with its card, a .json file, in the same folder",
-            hint="`ccgym export RUN_DIR` makes one of a training run",
+            hint="`ccgym train export RUN_DIR` makes one of a training run",
         ) from None
     card = read_card(file, where)
     found = hashlib.sha256(network).hexdigest()
@@ -231,7 +231,7 @@ def load(file: Path, *, given: str = "", source: str = "", where: str = "") -> L
             f"the file has SHA-256 {found[:16]}…, its card is of {card.onnx_sha256[:16]}…",
             where=_join(where, str(file)),
             expected="network and card of one export",
-            hint="copy both files, or export again: `ccgym export RUN_DIR`",
+            hint="copy both files, or export again: `ccgym train export RUN_DIR`",
         )
     key = f"{card.name}@{card.digest[:VERSION_DIGITS]}"
     known = _LOADED.get(key)
@@ -328,7 +328,7 @@ def read_card(file: Path, where: str = "") -> PolicyCard:
             f"{file.name} has no card",
             where=_join(where, str(card)),
             expected=f"{card.name}, its card, in the same folder; it says what the network's numbers mean",
-            hint="copy both files of the export, or export again: `ccgym export RUN_DIR`",
+            hint="copy both files of the export, or export again: `ccgym train export RUN_DIR`",
         ) from None
     except UnreadableError as error:
         raise ConfigError("card-invalid", f"the card cannot be read: {error}", where=_join(where, str(card))) from None
@@ -348,7 +348,7 @@ def _from_directory(directory: Path, text: str, where: str) -> LearnedPolicy:
             "no policy was exported from this run",
             where=_join(where, str(directory)),
             expected=f"{EXPORT_DIRECTORY}/NAME.onnx with its card",
-            hint=f"run `ccgym export {text}` first",
+            hint=f"run `ccgym train export {text}` first",
         )
     if len(files) > 1:
         raise ConfigError(
@@ -380,7 +380,7 @@ def _refuse_stale(directory: Path, policy: LearnedPolicy, text: str, where: str)
         f"{policy.file.name} was exported from an older {checkpoint.name}",
         where=_join(where, str(directory)),
         expected="the export of the checkpoint that is there now",
-        hint=f"run `ccgym export {text}` again; to evaluate the older one, name its file: {policy.file}",
+        hint=f"run `ccgym train export {text}` again; to evaluate the older one, name its file: {policy.file}",
     )
 
 

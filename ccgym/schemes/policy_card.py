@@ -32,7 +32,7 @@ Profile: TypeAlias = Literal["tcp", "udp", "ns3"]
 NOT_TRAINED_HERE: Final = "not trained by ccgym"
 """What is said of a policy whose network came from elsewhere."""
 
-_EXPORT_AGAIN: Final = "export the policy again: `ccgym export RUN_DIR`"
+_EXPORT_AGAIN: Final = "export the policy again: `ccgym train export RUN_DIR`"
 
 
 def _check_name(text: str) -> str:
@@ -119,7 +119,7 @@ class PolicyCard(_Strict):
     parity: Facts = Field(default_factory=dict)
     """How closely it agrees with the network as trained: episodes, decisions, largest difference, tolerance."""
     certificate: Facts = Field(default_factory=dict)
-    """What ``ccgym certificate --write`` found; empty where it was not asked."""
+    """What ``ccgym schemes certificate --write`` found; empty where it was not asked."""
     versions: Annotated[Mapping[str, Annotated[str, AfterValidator(_check_version)]], BeforeValidator(_or_empty)] = (
         Field(default_factory=dict)
     )

@@ -38,7 +38,7 @@ RATE_TOLERANCE: Final = 0.05
 """So is a mean rate that is further than this from the declared one, as a fraction of it."""
 
 _RATE_IN_NAME: Final = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)[ _-]?([kmg])(?:bps|bit)", re.IGNORECASE)
-_REMAKE: Final = "ccgym trace make constant --rate"
+_REMAKE: Final = "ccgym paths make constant --rate"
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _gap(times: np.typing.NDArray[np.int64], trace: TraceSummary, rtt: int | Non
         + (f" ({count} such gaps)" if count > 1 else "")
         + f", longer than {limit_text} that pass without remark",
         cause="an outage of a recorded or cellular trace; in others, times in the wrong unit or a missing part",
-        remedy="look at it with `ccgym trace show`; delays will contain the gap, whatever the scheme does",
+        remedy="look at it with `ccgym paths show`; delays will contain the gap, whatever the scheme does",
     )
 
 
@@ -213,7 +213,7 @@ def _burst(trace: TraceSummary) -> Finding | None:
         "burst",
         f"{burst} of {lines} lines ({burst / lines:.0%}) are at {trace.largest_burst_at_ms} ms",
         cause="seconds where milliseconds belong, or a coarse clock, put many packets on one instant",
-        remedy="look at it with `ccgym trace show`; `ccgym trace convert` spreads times in seconds",
+        remedy="look at it with `ccgym paths show`; `ccgym paths convert` spreads times in seconds",
     )
 
 

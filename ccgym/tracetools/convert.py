@@ -107,7 +107,7 @@ def _rows(text: str, columns: int, name: str) -> tuple[list[tuple[float, ...]], 
                 "trace-malformed",
                 shown(raw),
                 expected=f"{columns} number{'s' if columns > 1 else ''} of zero or more",
-                hint="see `ccgym trace convert --help` for the formats",
+                hint="see `ccgym paths convert --help` for the formats",
                 where=f"{name}:{number}",
             )
         if columns > 1 or len(fields) == 1:

@@ -172,7 +172,7 @@ def settings_of(policy: LearnedPolicy) -> Settings:
             "the card does not say how the policy was trained",
             where=str(card_file(policy.file)),
             expected="training.config, from which paths are drawn",
-            hint="export it from its run directory: `ccgym export RUN_DIR`",
+            hint="export it from its run directory: `ccgym train export RUN_DIR`",
         )
     # No more of it than is needed: an older version may have called the rest by other names.
     deployment = DeploymentConfig.model_validate(content.get("deployment") or {})

@@ -28,7 +28,7 @@ def test_every_folder_is_a_scheme() -> None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_folder_is_complete_and_loads(name: str) -> None:
     folder = ROOT / "agents" / name
-    assert {file.name for file in folder.iterdir()} >= FILES, f"`ccgym record {name}` writes {sorted(FILES)}"
+    assert {file.name for file in folder.iterdir()} >= FILES, f"`ccgym train seeds {name}` writes {sorted(FILES)}"
     policy = parse_scheme(name).policy
     assert policy is not None
     assert policy.card.name == name
@@ -43,7 +43,7 @@ def test_the_configuration_deploys_the_agent_that_was_recorded(name: str) -> Non
     policy = find(name)
     assert policy is not None
     assert config.deployment.applied_to(config.agent).native() == policy.card.agent, (
-        f"record it anew: ccgym record {name}"
+        f"record it anew: ccgym train seeds {name}"
     )
 
 
@@ -68,7 +68,7 @@ def test_the_certificate_is_of_this_policy(name: str) -> None:
     assert policy is not None
     found = certify(policy).as_dict()
     recorded = dict(policy.card.certificate)
-    assert recorded, f"`ccgym certificate {name} --write` makes one"
+    assert recorded, f"`ccgym schemes certificate {name} --write` makes one"
     properties = found.pop("properties"), recorded.pop("properties")
     assert found == recorded
     # Another library for matrices may round a few boxes the other way.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.analyze import main as analyze
 from ccgym.evaluation.metrics import run_metrics
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
@@ -19,6 +18,7 @@ from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.pantheon.raw_logs import merged, raw_flows
 from ccgym.evaluation.results import ResultSet
 from ccgym.report.pantheon_words import flow_table
+from tests.commands import analyze
 from tests.differential.pantheon_cases import statistics
 
 RECORDED = Path(__file__).parent / "recorded" / "pantheon_tunnel"

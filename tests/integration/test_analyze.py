@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.cli.analyze import main
-from ccgym.cli.pantheon import main as pantheon
 from ccgym.evaluation.pantheon.analysis import analyze
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.results import ResultSet
+from tests.commands import analyze as main
+from tests.commands import pantheon
 from tests.differential.pantheon_cases import CASES, PARAMETERS, statistics
 from tests.refusals import explained
 

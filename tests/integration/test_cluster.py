@@ -241,7 +241,10 @@ def test_killed_workers_and_drivers_change_nothing_but_time(
     before = ended()
     assert 0 < before < 24
     watched = subprocess.run(
-        [sys.executable, "-m", "ccgym", "watch", str(there), "--once"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "ccgym", "report", "watch", str(there), "--once"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert watched.returncode == 1
     assert "interrupted" in watched.stdout

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import ccgym
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as cli
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError
@@ -27,6 +26,7 @@ from ccgym.training.model import build_model
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.saved_model import load_model, write_model
+from tests.commands import evaluate
 from tests.integration.tiny_agent import DISCRETE, TINY
 from tests.refusals import explained, refused
 
@@ -83,7 +83,7 @@ def test_a_run_becomes_a_scheme(
     run_dir = made(variant)
     with refused(ConfigError, "policy-missing at -1"):
         parse_scheme(str(run_dir))
-    assert cli(["export", str(run_dir)]) == 0
+    assert cli(["train", "export", str(run_dir)]) == 0
     assert "as torch in float64, bit for bit; 5 trajectories with the same hash" in capsys.readouterr().out
 
     card = policies.read_card(run_dir / "export" / "tiny.onnx")
@@ -184,12 +184,12 @@ def test_parity_counts(made: Callable[..., Path]) -> None:
 def test_wrong_exports(
     arguments: list[str], words: str, made: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli(["export", str(made()), *arguments]) == 2
+    assert cli(["train", "export", str(made()), *arguments]) == 2
     explained(capsys.readouterr().err, words)
 
 
 def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli(["export", str(tmp_path)]) == 2
+    assert cli(["train", "export", str(tmp_path)]) == 2
     explained(capsys.readouterr().err, "run-missing")
 
 

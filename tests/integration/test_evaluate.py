@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
@@ -28,6 +27,7 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
+from tests.commands import evaluate as main
 from tests.refusals import refused
 
 TRACED = NetworkPath.from_mahimahi(

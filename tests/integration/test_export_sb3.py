@@ -95,7 +95,7 @@ def test_statistics_are_part_of_the_scheme(config: Path, tmp_path: Path, capsys:
     env = VecNormalize(environments(TrainConfig.load(config)))
     model = trained("sac", env, tmp_path / "mine.zip")
     env.save(str(tmp_path / "vecnormalize.pkl"))
-    words = ["export", str(tmp_path / "mine.zip"), "--config", str(config), "--episodes", "1"]
+    words = ["train", "export", str(tmp_path / "mine.zip"), "--config", str(config), "--episodes", "1"]
     assert cli([*words, "--normalize", str(tmp_path / "vecnormalize.pkl"), "-o", str(tmp_path / "normal.onnx")]) == 0
     assert cli([*words, "--algorithm", "sac", "-o", str(tmp_path / "plain.onnx")]) == 0
     assert "to use it:" in capsys.readouterr().out
@@ -113,7 +113,7 @@ def test_mistakes_are_explained(config: Path, tmp_path: Path, capsys: pytest.Cap
     trained("ppo", env, file)
 
     def refuses(what: str, *words: str) -> None:
-        assert cli(["export", *words]) == 2
+        assert cli(["train", "export", *words]) == 2
         explained(capsys.readouterr().err, what)
 
     given = "--config", str(config)

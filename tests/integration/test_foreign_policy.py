@@ -26,7 +26,7 @@ CARD = EXAMPLES / "foreign_policy.yaml"
 
 
 def exported(network: Path, *words: str) -> int:
-    return cli(["export", str(network), "--config", str(CARD), "--episodes", "1", *words])
+    return cli(["train", "export", str(network), "--config", str(CARD), "--episodes", "1", *words])
 
 
 def written(folder: Path, network: nn.Module, inputs: int = 2) -> Path:
@@ -126,7 +126,7 @@ def test_mistakes_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[st
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"PK")
     refuses("network-unreadable at bad.onnx", bad)
-    assert cli(["export", str(good)]) == 2
+    assert cli(["train", "export", str(good)]) == 2
     explained(capsys.readouterr().err, "option-needed at --config")
     assert {file.name for file in tmp_path.iterdir()} == {"network.onnx", "bad.onnx"}, "nothing was written"
 

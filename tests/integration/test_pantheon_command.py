@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.cli.evaluate import parser as evaluate_parser
-from ccgym.cli.pantheon import evaluate_words, main, parser
+from ccgym.cli.pantheon import evaluate_words
 from ccgym.errors import ConfigError
+from tests.commands import pantheon as main
+from tests.commands import parsed
 from tests.refusals import explained, refused
 
 PATH = (
@@ -21,34 +22,47 @@ PATH = (
 
 
 def words(line: str) -> list[str]:
-    return evaluate_words(parser().parse_args(shlex.split(line)))
+    return evaluate_words(parsed("pantheon", shlex.split(line)))
 
 
 def test_every_option_has_its_counterpart() -> None:
-    found = evaluate_parser().parse_args(
+    found = parsed(
+        "evaluate",
         words(
             f"test local --schemes 'cubic bbr' -f 3 -t 20 --interval 5 --run-times 4 --random-order "
             f"--data-dir d {PATH} "
             "--append-mm-cmds 'mm-onoff uplink 1 1' --seed 7"
-        )
+        ),
     )
     assert found.mahimahi == (
         "mm-delay 51 mm-loss uplink 0.0006 mm-link 77.72mbps.trace 77.72mbps.trace "
         "--uplink-queue=droptail --uplink-queue-args=packets=94 mm-onoff uplink 1 1"
     )
-    assert (found.schemes, found.flows, found.runs, found.runtime, found.interval) == ("cubic,bbr", 3, 4, "20", "5")
-    assert (found.out, found.grow, found.random_order, found.seed) == ("d", True, True, 7)
+    assert (found.schemes, found.flows, found.runs, found.runtime_ns, found.interval_ns) == (
+        "cubic,bbr",
+        3,
+        4,
+        20 * 10**9,
+        5 * 10**9,
+    )
+    assert (str(found.out), found.grow, found.random_order, found.seed) == ("d", True, True, 7)
     assert (found.logs, found.backend) == ("all", "emulated")
 
 
 def test_defaults_are_pantheons() -> None:
-    found = evaluate_parser().parse_args(words("test local --all"))
+    found = parsed("evaluate", words("test local --all"))
     assert found.mahimahi == "mm-link 12mbps.trace 12mbps.trace"
-    assert (found.schemes, found.flows, found.runs, found.runtime, found.interval) == ("pantheon", 1, 1, "30", "0")
+    assert (found.schemes, found.flows, found.runs, found.runtime_ns, found.interval_ns) == (
+        "pantheon",
+        1,
+        1,
+        30 * 10**9,
+        0,
+    )
 
 
 def test_runs_are_numbered_from_the_one_asked_for() -> None:
-    assert evaluate_parser().parse_args(words("test local --schemes bbr --start-run-id 4 --run-times 2")).runs == 5
+    assert parsed("evaluate", words("test local --schemes bbr --start-run-id 4 --run-times 2")).runs == 5
 
 
 def test_a_configuration_file_mixes_flows_and_the_command_line_wins(tmp_path: Path) -> None:
@@ -57,8 +71,8 @@ def test_a_configuration_file_mixes_flows_and_the_command_line_wins(tmp_path: Pa
         "test-name: mixed\nruntime: 20\nrun-times: 2\ninterval: 5\n"
         "flows:\n- scheme: bbr\n- scheme: cubic\n- scheme: bbr\n"
     )
-    found = evaluate_parser().parse_args(words(f"test -c {file} local -t 12"))
-    assert (found.schemes, found.runtime, found.runs) == ("bbr+cubic@5s+bbr@10s", "12", 2)
+    found = parsed("evaluate", words(f"test -c {file} local -t 12"))
+    assert (found.schemes, found.runtime_ns, found.runs) == ("bbr+cubic@5s+bbr@10s", 12 * 10**9, 2)
 
 
 @pytest.mark.parametrize(

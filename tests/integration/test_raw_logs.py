@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.cli.analyze import main
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ResultsError
 from ccgym.evaluation.pantheon.directory import PantheonDirectory
 from ccgym.evaluation.pantheon.logs import parse_log, read_log
 from ccgym.evaluation.pantheon.raw_logs import RawFlow, merged, raw_flows
 from ccgym.evaluation.results import ResultSet
+from tests.commands import analyze as main
+from tests.commands import evaluate
 from tests.refusals import refused
 
 

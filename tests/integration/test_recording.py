@@ -55,7 +55,7 @@ def recorded(
     config: TrainConfig, runs: Path, out: Path, seeds: tuple[int, ...] = (3, 1, 2), **settings: Any
 ) -> tuple[recording.Recording | None, list[str]]:
     said: list[str] = []
-    command = ["ccgym", "record", "small"]
+    command = ["ccgym", "train", "seeds", "small"]
     made = record(
         config, seeds, runs, out, say=said.append, display=lambda _: Silent(), command=command, episodes=8, **settings
     )
@@ -95,7 +95,7 @@ def test_the_median_seed_is_exported(place: Path) -> None:
     assert content["exported"] == {"seed": ranked[1]["seed"], "onnx_sha256": policy.card.onnx_sha256}
     assert policy.card.training["seed"] == ranked[1]["seed"]
     assert len({row["weights_sha256"] for row in content["seeds"]}) == 3
-    assert content["command"] == "ccgym record small"
+    assert content["command"] == "ccgym train seeds small"
     assert [one["seeds"] for one in content["machines"]] == [[1, 2, 3]]
     assert content["machines"][0]["machine"]["cores"] >= 1
 
@@ -226,26 +226,19 @@ def test_time_goes_on_when_a_run_is_resumed(tmp_path: Path) -> None:
 def test_the_command(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)
-    figure = tmp_path / "img" / "curve.png"
-    words = [
-        "record", str(file), "--seeds", "2,1", "--runs", str(place / "runs"), "--out", str(tmp_path / "out"),
-        "--figure", str(figure),
-    ]  # fmt: skip
+    out, figure = tmp_path / "out", tmp_path / "img" / "curve.png"
+    words = ["train", "seeds", str(file), "--seeds", "2,1", "--runs", str(place / "runs"), "--out", str(out)]
     assert main(words) == 0
+    content = json.loads((out / "seeds.json").read_text())
+    assert content["command"] == "ccgym train seeds small --seeds 1,2"
+    assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
+    assert main(["plot", "curves", str(out / "policy.onnx"), "-o", str(figure)]) == 0
     assert str(figure) in capsys.readouterr().out
     assert figure.read_bytes()[:4] == b"\x89PNG"
-    content = json.loads((tmp_path / "out" / "seeds.json").read_text())
-    assert content["command"] == "ccgym record small --seeds 1,2"
-    assert content["confirmation"]["episodes"] == recording.CONFIRMATION_EPISODES
-    assert main(["record", str(file), "--seeds", "one"]) == 2
+    assert main(["train", "seeds", str(file), "--seeds", "one"]) == 2
     explained(capsys.readouterr().err, "text-malformed at --seeds")
-
-
-def test_a_figure_of_searches_needs_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "small.yaml"
-    file.write_text(SMALL)
-    assert main(["record", str(file), "--seeds", "1", "--search-figure", "found.png"]) == 2
-    explained(capsys.readouterr().err, "paths-unsuitable at --search-figure")
+    assert main(["plot", "searches", str(place / "runs" / "small-1"), "-o", str(figure)]) == 2
+    explained(capsys.readouterr().err, "paths-unsuitable at RUN")
 
 
 def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,18 +261,8 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
     assert gain.mean == pytest.approx(confirmed[3] - (confirmed[1] + confirmed[2]) / 2)
     assert gain.low <= gain.mean <= gain.high
     table = tmp_path / "table.csv"
-    words = [
-        "compare",
-        *map(str, runs),
-        str(tmp_path / "other"),
-        "--over",
-        "other",
-        "--draws",
-        "4",
-        "--csv",
-        str(table),
-    ]
-    assert main(words) == 0
+    words = [*map(str, runs), str(tmp_path / "other"), "--over", "other", "--draws", "4", "--csv", str(table)]
+    assert main(["compare", "trainings", *words]) == 0
     said = capsys.readouterr()
     assert "over other (95 %)" in said.out
     assert "measuring: 20 in" in said.err, "four draws of three models and two baselines"
@@ -291,12 +274,12 @@ def test_trainings_are_compared(place: Path, tmp_path: Path, capsys: pytest.Capt
 
 def test_unlike_trainings_are_not_compared(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = place / "runs" / "small-1"
-    assert main(["compare", str(run), "--over", "smal"]) == 2
+    assert main(["compare", "trainings", str(run), "--over", "smal"]) == 2
     explained(capsys.readouterr().err, "unknown-name at --over")
     shutil.copytree(run, tmp_path / "other")
     config = tmp_path / "other" / "config.yaml"
     config.write_text(config.read_text().replace("delta: 0.025", "delta: 0.05"))
-    assert main(["compare", str(run), str(tmp_path / "other")]) == 2
+    assert main(["compare", "trainings", str(run), str(tmp_path / "other")]) == 2
     explained(capsys.readouterr().err, "runs-differ at other")
 
 

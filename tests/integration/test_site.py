@@ -1,4 +1,4 @@
-"""``ccgym site``: pages in a real browser, the database, and that a YAML file is all that an experiment takes."""
+"""``ccgym report site``: pages in a real browser, the database, and that a YAML file is all an experiment takes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as ccgym
-from ccgym.cli.site import main as site
 from ccgym.errors import ResultsError
 from ccgym.report.site import load_results
 from ccgym.report.site.pages import _values
 from tests.browser import Browser, program
+from tests.commands import evaluate, site
 from tests.refusals import explained
 
 EXPERIMENT = """
@@ -52,7 +51,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert evaluate([*league, "--out", str(directory / "prudentia")]) == 0
     words = ["--trace", "12mbps", "--schemes", "cubic", "--runtime", "2", "--runs", "1", "--no-figures"]
     assert evaluate([*words, "--out", str(directory / "slow link")]) == 0
-    assert ccgym(["gap", *words, "--backends", "sim", "--out", str(directory / "gap")]) == 0
+    assert ccgym(["compare", "backends", *words, "--backends", "sim", "--out", str(directory / "gap")]) == 0
     return directory
 
 

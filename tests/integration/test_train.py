@@ -20,8 +20,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ccgym.cli.train import main
+from ccgym.cli.main import main as cli
 from ccgym.training.checkpoint import read_checkpoint
+from tests.commands import export
+from tests.commands import train as main
 from tests.refusals import explained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -271,6 +273,7 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
             gaps = {row["gap"]: row["joined"] for row in rows if row["step"] == step}
             assert [joined for gap, joined in gaps.items() if float(gap) == max(map(float, gaps))] == ["1"]
             assert sorted(gaps.values()) == ["0", "0", "1"]
+        assert cli(["plot", "searches", str(whole), "-o", str(tmp_path / "found.png")]) == 0
         progress = tables(whole)["progress.csv"]
         assert [row["curriculum/level"] for row in progress][-1] == "3.0"
         assert [row["step"] for row in progress if row["curriculum/gap"]] == ["576", "960", "1344"]
@@ -293,34 +296,6 @@ def test_killed_in_the_middle_of_other_kinds(config: Path, tmp_path: Path, name:
 
 
 # --- The command line -------------------------------------------------------------------------------------------------
-
-
-def test_help_explains_itself_without_torch() -> None:
-    code = "import sys, ccgym.cli.train as t; print(t.parser().format_help()); assert 'torch' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    for word in ("--config", "--resume", "--set", "examples:", "tensorboard --logdir", "exit status"):
-        assert word in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], "exactly-one"),
-        (["--config", "aurora", "--resume", "x"], "exactly-one"),
-        (["--config", "aurorra"], "unknown-configuration at config"),
-        (["--config", "aurora", "--set", "algorithm.gama=1"], "unknown-key at algorithm.gama"),
-        (["--config", "aurora", "--set", "algorithm.batch_size=1000"], "not-divisible at algorithm"),
-        (["--config", "aurora", "--device", "cudda"], "unknown-device at --device"),
-        (["--config", "aurora", "--sed", "1"], "command-line"),
-        (["--resume", "runs/there-is-none"], "run-missing at runs/there-is-none"),
-    ],
-)
-def test_mistakes_are_explained(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    run_dir = [] if "--resume" in words else ["--run-dir", str(tmp_path / "run")]
-    assert main([*words, *run_dir]) == 2
-    explained(capsys.readouterr().err, expected)
 
 
 def test_a_resumed_run_is_the_same_run(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -394,7 +369,6 @@ def test_a_pickle_in_place_of_weights_is_refused(
     which: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``policy.pth`` of a run that somebody sends may hold anything; nothing of it runs."""
-    from ccgym.cli.export import main as export
 
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:

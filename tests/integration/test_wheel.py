@@ -37,13 +37,13 @@ SMALL = [
 QUICK = {
     "evaluate": ["--runs", "1", "--runtime", "1", "--jobs", "1", "--no-figures"],
     "train": SMALL,
-    "record": ["--seeds", "1", *SMALL],
-    "portrait": ["--runtime", "2"],
+    "train seeds": ["--seeds", "1", *SMALL],
+    "plot portrait": ["--runtime", "2"],
     "adversary": ["--evaluations", "20", "--finds", "1", "--runs", "1", "--runtime", "2", "--confirm", "0"],
 }
 """What is added to commands of the documentation so that they take seconds."""
 
-REAL = re.compile(r"^ccgym (doctor|shell|gap|sender|receiver)|--backend (emulated|mahimahi)")
+REAL = re.compile(r"^ccgym (doctor|shell|compare backends|sender|receiver)|--backend (emulated|mahimahi)")
 """Commands for real packets: tests of their own run them, where the machine allows it."""
 
 
@@ -109,7 +109,7 @@ def commands_of(page: str) -> list[list[str]]:
 
 def quick(words: list[str]) -> list[str]:
     """The same command, in seconds."""
-    more = [] if "--help" in words else QUICK.get(words[1], [])
+    more = [] if "--help" in words else QUICK.get(" ".join(words[1:3]), QUICK.get(words[1], []))
     if "--experiment" in words:
         more = ["--quick", "--schemes", "cubic", "--jobs", "1", "--no-figures"]
     elif words[1] == "evaluate" and "--schemes" not in words:
@@ -142,7 +142,7 @@ def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
 @pytest.mark.long
 def test_readme_from_top_to_bottom(installed: Installed) -> None:
     commands = commands_of("README.md")
-    assert {"evaluate", "portrait", "train"} <= {words[1] for words in commands}
+    assert {"evaluate", "plot", "train"} <= {words[1] for words in commands}
     # What README takes for granted: the run that `make train` leaves.
     installed.run("ccgym", "train", "--config", "aurora", *SMALL)
     assert (installed.folder / "runs" / "aurora-1-1" / "export" / "aurora.onnx").is_file()
@@ -162,7 +162,7 @@ def test_configurations_that_come_along_are_found(name: str, installed: Installe
 
 
 def test_record_and_the_report(installed: Installed) -> None:
-    installed.run("ccgym", "record", "aurora", "--seeds", "1", "--out", "mine", *SMALL)
+    installed.run("ccgym", "train", "seeds", "aurora", "--seeds", "1", "--out", "mine", *SMALL)
     assert (installed.folder / "mine" / "policy.onnx").is_file()
     words = ["evaluate", "--trace", "12mbps", "--schemes", "mine,cubic", "--runs", "1", "--runtime", "1"]
     said = installed.run("python", "-m", "ccgym", *words, "--out", "out").stdout
@@ -178,8 +178,8 @@ def test_environments(installed: Installed) -> None:
 
 
 def test_nothing_names_what_is_not_there(installed: Installed) -> None:
-    for command in ("evaluate", "train", "export", "record", "gap", "doctor"):
-        said = installed.run("ccgym", command, "--help").stdout
+    for command in ("evaluate", "train", "train export", "train seeds", "compare backends", "doctor"):
+        said = installed.run("ccgym", *command.split(), "--help").stdout
         assert said.startswith(f"usage: ccgym {command} ")
         assert "evaluate.py" not in said
         assert "train.py" not in said

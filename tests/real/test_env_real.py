@@ -224,7 +224,7 @@ def test_two_learners_share_a_path() -> None:
 
 @pytest.mark.long
 def test_training_is_fine_tuned_on_it(tmp_path: Path) -> None:
-    from ccgym.cli.train import main
+    from tests.commands import train as main
 
     small = [
         "environment.path={rate: 12mbps, rtt: 20ms}", "environment.paths=null", "environment.episode={duration: 1s}",

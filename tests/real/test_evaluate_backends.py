@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from ccgym import emulation
-from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp, quic
 from ccgym.emulation.plan import Plan
@@ -28,6 +27,7 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.gap import run_gap
 from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
+from tests.commands import evaluate as main
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",

@@ -1,7 +1,8 @@
 """Every scheme sends over the emulated path with real packets, and delivers there what it does in the simulator.
 
-How far the two agree is measured with care by ``ccgym gap``; here runs are short, so the bounds are wide: they show a
-scheme that does not work over UDP endpoints at all. One at a time: some begin with more than a machine can send.
+How far the two agree is measured with care by ``ccgym compare backends``; here runs are short, so the bounds are wide:
+they show a scheme that does not work over UDP endpoints at all. One at a time: some begin with more than a machine can
+send.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.errors import RealPathError
 from ccgym.evaluation.backends import backend
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_record import RunRecord
+from tests.commands import evaluate as main
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-link 12mbps.trace 12mbps.trace --uplink-queue=droptail --uplink-queue-args=packets=40",

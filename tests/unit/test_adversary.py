@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from ccgym import _core
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main
 from ccgym.config.catalog import catalog
 from ccgym.config.curriculum import read_paths
@@ -47,7 +46,7 @@ from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
 from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
-from tests.refusals import explained
+from tests.commands import evaluate
 
 WEAK = "fixed_window:cwnd=8"
 """Uses a slow path, and hardly any of one with a larger product."""
@@ -310,35 +309,6 @@ def test_it_is_said_loudly_where_packets_cannot_be_real(tmp_path: Path, monkeypa
 
 
 # --- The command line ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nobody"], "unknown-scheme at SCHEME"),
-        (["oracle"], "scheme-unsuitable at SCHEME"),
-        (["tcp:cubic"], "scheme-unsuitable at SCHEME"),
-        (["cubic,cubic"], "duplicate at SCHEME"),
-        (["cubic", "--budget", "0s"], "out-of-range at --budget"),
-        (["cubic", "--budget", "1min", "--evaluations", "5"], "command-line"),
-        (["cubic", "--evaluations", "0"], "out-of-range at --evaluations"),
-        (["cubic", "--finds", "0"], "out-of-range at --finds"),
-        (["cubic", "--runs", "0"], "out-of-range at --runs"),
-        (["cubic", "--runtime", "0"], "out-of-range at --runtime"),
-        (["cubic", "--max-rate", "5gbps"], "out-of-range at --max-rate"),
-        (["cubic", "--max-rate", "5"], "unit-missing at --max-rate"),
-        (["cubic", "--confirm", "-1"], "out-of-range at --confirm"),
-        (["cubic", "--jobs", "0"], "out-of-range at --jobs"),
-        (["cubic", "--seed", "-1"], "out-of-range at --seed"),
-    ],
-)
-def test_wrong_arguments_end_in_one_error(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["adversary", *words]) == 2
-    explained(capsys.readouterr().err, said)
-    assert not list(tmp_path.glob("results/*/runs/*"))
 
 
 # --- The finds that come along ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ccgym import _core
-from ccgym.cli.evaluate import main
 from ccgym.cli.progress import clock_text
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
@@ -36,6 +35,7 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
 from ccgym.report.evaluation_report import page, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
+from tests.commands import evaluate as main
 from tests.refusals import explained, refused
 
 PATH = NetworkPath.from_mahimahi(
@@ -423,7 +423,7 @@ def test_nothing_ran(stand_in: StandIn, tmp_path: Path, capsys: pytest.CaptureFi
     assert "one run per scheme" not in shown.out
     assert "the same command" not in shown.out
     assert stand_in.plans == []
-    words = ["--suite", "calibrated", "--quick", "--backend", "emulated", "--schemes", "tcp:vegas", "--no-figures"]
+    words = ["--experiment", "calibrated", "--quick", "--backend", "emulated", "--schemes", "tcp:vegas", "--no-figures"]
     assert main([*words, "--out", str(tmp_path / "card")]) == 1
     assert "nothing ran: tcp_vegas is unavailable: no vegas here" in capsys.readouterr().out
 

@@ -33,7 +33,7 @@ CALIBRATED = tuple(NetworkPath.named(name).name for name in presets()["indigo_ca
 
 
 def command(words: list[str]) -> int:
-    return main(["windows", *words])
+    return main(["paths", "best-cwnd", *words])
 
 
 # --- The criterion ---------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_the_table_has_indigo_s_links_and_pantheon_s_emulators() -> None:
     assert len(best_windows()) == 42
     for name, row in best_windows().items():
         assert row.published == catalog().paths[name].expert_cwnd
-        assert best_cwnd.is_of(row, Search()), f"`ccgym windows` has to measure {name} again"
+        assert best_cwnd.is_of(row, Search()), f"`ccgym paths best-cwnd` has to measure {name} again"
         assert row.power_window <= row.window
     assert sum(row.published is not None for row in best_windows().values()) == 30
 
@@ -333,21 +333,6 @@ def test_the_command_writes_the_table_and_goes_on(
     assert "20" in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["no-such-path"], "unknown-path at PATH"),
-        (["77.72mbps", "--runs", "0"], "out-of-range at runs"),
-        (["77.72mbps", "--runtime", "soon"], "quantity-malformed at --runtime"),
-    ],
-)
-def test_the_command_explains_mistakes(
-    tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command([*words, "--out", str(tmp_path / "windows.csv")]) == 2
-    explained(capsys.readouterr().err, message)
-
-
 def test_a_place_that_cannot_be_written_is_noticed_before_the_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -372,7 +357,7 @@ def test_whatever_is_a_path_can_be_searched(
 def test_the_table_of_a_checkout_is_written_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "traces").mkdir()
     monkeypatch.chdir(tmp_path)
-    words = ["windows", "12mbps", "--runs", "1", "--runtime", "1s"]
+    words = ["paths", "best-cwnd", "12mbps", "--runs", "1", "--runtime", "1s"]
     assert main(words) == 0
     assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.csv")] == ["results/best_windows.csv"]
     assert main([*words, "--out", "traces/best_windows.csv"]) == 0

@@ -43,7 +43,7 @@ def test_greedy_flows_without_a_link_are_refused(scheme: str) -> None:
 
 
 def test_evaluate_refuses_before_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ccgym.cli.evaluate import main
+    from tests.commands import evaluate as main
 
     out = tmp_path / "out"
     assert main(["--mahimahi", "mm-delay 20", "--schemes", "cubic,fixed_rate", "--no-figures", "--out", str(out)]) == 2
@@ -189,7 +189,7 @@ batch.step(
 )
 """,
     "evaluate": """
-from ccgym.cli.evaluate import main
+from tests.commands import evaluate as main
 out = sys.argv[1] + "/out"
 sys.exit(main(["--mahimahi", "mm-delay 20 mm-link 12mbps 12mbps", "--schemes", "cubic,bbr", "--runs", "50",
                "--runtime", "80000", "--no-figures", "--logs", "none", "--out", out]))

@@ -13,7 +13,7 @@ from ccgym.experiments.catalogue import load_catalogue
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.spec import ExperimentSet
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 FOLDER = Path(__file__).parents[2] / "configs/experiments"
 CATALOGUE = load_catalogue()
@@ -63,16 +63,3 @@ def test_parts_leave_reports_and_a_table(tmp_path: Path, capsys: pytest.CaptureF
     assert (out / "c4" / "c4.md").is_file()
     assert (out / "prudentia" / "prudentia.json").is_file()
     capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["reno", "--only", "c5"], "unknown-name at --only"),
-        ([], "argument-missing at SCHEME"),
-        (["renoo"], "unknown-scheme at SCHEME"),
-    ],
-)
-def test_mistakes_are_explained(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["benchmark", *words]) == 2
-    explained(capsys.readouterr().err, expected)

@@ -176,7 +176,7 @@ def test_the_command_writes_the_card(tmp_path: Path, capsys: pytest.CaptureFixtu
     known = policy("aurora")
     for suffix, file in ((".onnx", known.file), (".json", known.file.with_name("card.json"))):
         shutil.copy(file, tmp_path / f"mine{suffix}")
-    arguments = ["certificate", str(tmp_path / "mine.onnx"), "--episodes", "2", "--boxes", "5"]
+    arguments = ["schemes", "certificate", str(tmp_path / "mine.onnx"), "--episodes", "2", "--boxes", "5"]
     assert main([*arguments, "--write"]) == 0
     text = capsys.readouterr().out
     assert "A proof covers every observation." in text
@@ -184,5 +184,5 @@ def test_the_command_writes_the_card(tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "mine.json").read_text())["certificate"] == printed
     assert load(tmp_path / "mine.onnx").digest == known.digest, "the same policy"
-    assert main(["certificate", "auroar"]) == 2
-    assert main(["certificate", "aurora", "--boxes", "0"]) == 2
+    assert main(["schemes", "certificate", "auroar"]) == 2
+    assert main(["schemes", "certificate", "aurora", "--boxes", "0"]) == 2

@@ -13,8 +13,9 @@ from ccgym.cli import endpoint, shell
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import job
-from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
-from tests.refusals import explained, refused
+from ccgym.errors import ConfigError
+from tests.commands import parsed
+from tests.refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def told(line: str) -> dict[str, Any]:
     """What the shell is told for these words."""
-    return shell.job(line.split())[0]
+    return shell.job(parsed("shell", line.split()))[0]
 
 
 # --- Paths ---------------------------------------------------------------------------------------------------------
@@ -126,65 +127,12 @@ def test_options_end_where_the_path_begins() -> None:
     }.items()  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "parts"),
-    [
-        ("", "argument-missing at ccgym shell"),
-        ("--", "argument-missing at ccgym shell"),
-        ("--path 77.27mbps", "unknown-path"),
-        ("--path", "command-line"),
-        ("--path=", "argument-missing at ccgym shell"),
-        ("--path 12mbps --spec x", "options-conflict at ccgym shell"),
-        ("--path 12mbps -- mm-delay 5", "options-conflict at ccgym shell"),
-        ("mm-link 12mbsp.trace 12mbps.trace", "unknown-trace"),
-        ("--sed 5 -- mm-delay 5", "command-line"),
-        ("--seed x -- mm-delay 5", "out-of-range at ccgym shell"),
-        ("--seed -1 -- mm-delay 5", "out-of-range at ccgym shell"),
-        ("--seed", "command-line"),
-        ("--seed 1 --seed 2 -- mm-delay 5", "duplicate at ccgym shell"),
-        ("--host --isolated -- mm-delay 5", "command-line"),
-        ("--outside-port 5 -- mm-delay 5", "option-needed at ccgym shell"),
-        ("--outside x --outside-port 65536 -- mm-delay 5", "out-of-range at ccgym shell"),
-        ("--trace x -- mm-delay 5", "text-malformed at ccgym shell"),
-        ("--uplink-log f -- mm-delay 5", "option-needed at ccgym shell"),
-        ("--summary=1 -- mm-delay 5", "command-line"),
-        ("--packet-memory 0 -- mm-delay 5", "out-of-range at ccgym shell"),
-        ("--spec none.json -- mm-delay 5", "options-conflict at ccgym shell"),
-        ("--spec /nonexistent.json", "file-unreadable at reading the path /nonexistent.json"),
-        ("-- mm-dealy 5", "mahimahi-unknown-word at mahimahi command, word 1"),
-    ],
-)
-def test_wrong_words_are_explained(line: str, parts: list[str]) -> None:
-    with refused((ConfigError, NotFoundError), parts):
-        told(line)
-
-
 def test_the_process_becomes_the_shell(became: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli(["shell", "mm-meter", "mm-delay", "5", "--", "true"])
     assert end.value.code == 7, "the status is that of the process that it becomes"
     assert became == [{"shell": told("mm-meter mm-delay 5 -- true")}]
     assert capsys.readouterr().err.startswith("note: mm-meter")
-
-
-def test_help(became: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["shell", "-h"], ["sender", "-h"], ["receiver", "--help"], ["shell", "--path", "x", "--help"]):
-        with pytest.raises(SystemExit) as end:
-            cli(words)
-        assert end.value.code == 0
-        text = capsys.readouterr().out
-        assert text.startswith(f"usage: ccgym {words[0]}")
-        assert max(len(line) for line in text.splitlines()) <= 120
-    assert "--path NAME|FILE" in text
-    assert became == []
-
-
-def test_a_shell_without_a_path(became: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli(["shell"]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    explained(shown.err, "argument-missing at ccgym shell")
-    assert became == []
 
 
 def test_what_this_process_adds_to_its_environment_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,18 +142,12 @@ def test_what_this_process_adds_to_its_environment_stays_here(monkeypatch: pytes
     assert start[b"PATH"], "what it was started with is there"
 
 
-def test_a_wrong_name_is_an_explained_mistake(became: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli(["shell", "--path", "nowhere", "--", "true"]) == 2
-    explained(capsys.readouterr().err, "unknown-path")
-    assert became == []
-
-
 # --- Endpoints -----------------------------------------------------------------------------------------------------
 
 
 def sender(line: str) -> dict[str, Any]:
     """What a sender to somewhere is told."""
-    return endpoint.sender_job(["--to", "10.0.0.2:5001", *line.split()])
+    return endpoint.sender_job(parsed("sender", ["--to", "10.0.0.2:5001", *line.split()]))
 
 
 def test_a_policy_becomes_files() -> None:
@@ -240,31 +182,11 @@ def test_what_a_sender_is_told() -> None:
 
 
 def test_what_a_receiver_is_told() -> None:
-    assert endpoint.receiver_job(["--listen", "10.0.0.2:5001", "--flows=3", "--report-every", "0"]) == {
+    given = parsed("receiver", ["--listen", "10.0.0.2:5001", "--flows=3", "--report-every", "0"])
+    assert endpoint.receiver_job(given) == {
         "listen": "10.0.0.2:5001", "flows": 3, "once": False, "duration": None, "idle": 30 * 10**9, "report_every": 0,
         "json": False,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ("--to 127.0.0.1:1", "command-line"),
-        ("--to 127.0.0.1:1 --scheme cubci", "unknown-scheme at --scheme"),
-        ("--to 127.0.0.1:1 --scheme tcp:bbr", "scheme-unsuitable at --scheme"),
-        ("--to 127.0.0.1 --scheme cubic", "text-malformed at --to"),
-        ("--to 127.0.0.1:1 --scheme cubic --bytes 0", "out-of-range at --bytes"),
-        ("--to 127.0.0.1:1 --scheme cubic --speed 3", "command-line"),
-        ("--to 127.0.0.1:1 --scheme cubic --duraton 3", "command-line"),
-        ("--to 127.0.0.1:1 --scheme cubic --report-every 3x", "unknown-unit at --report-every"),
-        ("--to 127.0.0.1:1 --scheme cubic --duration -1", "out-of-range at --duration"),
-        ("--to 127.0.0.1:1 --scheme cubic --profile sctp", "command-line"),
-        ("--to 127.0.0.1:1 --scheme cubic --bind here", "text-malformed at --bind"),
-    ],
-)
-def test_what_a_sender_refuses(line: str, part: str) -> None:
-    with refused((ConfigError, SchemeNotFoundError), part):
-        endpoint.sender_job(line.split())
 
 
 def test_endpoints_become_processes(became: list[dict[str, Any]]) -> None:

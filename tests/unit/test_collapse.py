@@ -6,10 +6,10 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
-from ccgym.cli.analyze import main
 from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.flags import flags
 from ccgym.evaluation.results import ResultSet
+from tests.commands import analyze as main
 from tests.unit import made_up_results
 
 PUBLISHED = Path(__file__).parent / "data" / "published_runs.csv"

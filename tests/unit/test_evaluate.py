@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import pytest
 
 import ccgym
 from ccgym.cli import evaluate as cli_evaluate
-from ccgym.cli.evaluate import main, parser
 from ccgym.cli.evaluation_output import size_text
 from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
@@ -40,6 +37,8 @@ from ccgym.schemes.policies import pretrained
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
+from tests.commands import evaluate as main
+from tests.commands import parsed
 from tests.refusals import explained, refused
 
 PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
@@ -321,41 +320,6 @@ def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ([], "exactly-one"),
-        (["--trace", "12mbps", "--mahimahi", "mm-delay 5"], "exactly-one"),
-        (["--trace", "77.27mbps"], "unknown-path at --trace"),
-        (["--trace", "no/such.trace"], "unknown-path at --trace"),
-        (["--mahimahi", "mm-delay 1.5"], "mahimahi-value at --mahimahi: mahimahi command, word 2 (mm-delay)"),
-        (["--mahimahi", "rm -rf /"], "mahimahi-unknown-word at --mahimahi: mahimahi command, word 1"),
-        (["--trace", "12mbps", "--schemes", "cubci"], "unknown-scheme at --schemes"),
-        (["--trace", "12mbps", "--runs", "0"], "out-of-range at --runs"),
-        (["--trace", "12mbps", "--runs", "five"], "command-line"),
-        (["--trace", "12mbps", "--runtime", "soon"], "quantity-malformed at --runtime"),
-        (["--trace", "12mbps", "--runtime", "-3"], "out-of-range at --runtime"),
-        (["--trace", "12mbps", "--runtime", "1e3x"], "unknown-unit at --runtime"),
-        (["--trace", "12mbps", "--flows", "4", "--interval", "10"], "start-after-end at --interval"),
-        (["--trace", "12mbps", "--logs", "frist"], "unknown-choice at --logs"),
-        (["--trace", "12mbps", "--jobs", "0"], "out-of-range at --jobs"),
-        (["--trace", "12mbps", "--schemes", "tcp:bbr"], "scheme-unsuitable at --schemes"),
-        (["--trace", "12mbps", "--schemes", "tcp:bbbr", "--backend", "emulated"], "unknown-scheme at --schemes"),
-        (["--trace", "12mbps", "--backend", "simm"], "unknown-backend at --backend"),
-        (["--trace", "12mbps", "--seed", "x"], "command-line"),
-        (["--trace", "12mbps", "--run", "5"], "command-line"),
-        (["--trace", "12mbps", "surplus"], "command-line"),
-    ],
-)
-def test_wrong_commands_end_with_one_clear_error(
-    words: list[str], found: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
-    explained(capfd.readouterr().err, found)
-    assert list(tmp_path.iterdir()) == [], "nothing was written"
-
-
-@pytest.mark.parametrize(
     ("lines", "what"),
     [
         (["1500"] * 4166, ""),  # the student report's trace, which the detector finds
@@ -380,24 +344,6 @@ def test_a_broken_trace_stops_the_evaluation(
     else:
         assert "[all-lines-equal]" in error
     assert not (tmp_path / "results").exists()
-
-
-def test_help_has_examples_and_every_option() -> None:
-    text = parser().format_help()
-    options = "trace mahimahi schemes runs runtime flows interval seed out jobs logs no-figures backend json"
-    for word in (*(f"--{option}" for option in options.split()), "examples:", "exit status"):
-        assert word in text
-    assert max(len(line) for line in text.splitlines()) <= 110
-
-
-def test_help_is_quick_and_loads_no_matplotlib() -> None:
-    code = (
-        "import sys; from ccgym.cli.evaluate import main\n"
-        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
-        "assert not {'matplotlib', 'torch', 'jinja2'} & set(sys.modules), 'too much was imported'"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
 
 
 # --- Flags ---------------------------------------------------------------------------------------------------------
@@ -611,7 +557,7 @@ def test_one_run_is_not_said_to_differ_where_nothing_is_random() -> None:
 
 def directory_of(*words: str) -> str:
     """The directory that an evaluation would take, which is then its own."""
-    arguments = parser().parse_args(["--trace", "12mbps", *words])
+    arguments = parsed("evaluate", ["--trace", "12mbps", *words])
     arguments.backend = cli_evaluate._backend(arguments)
     made = cli_evaluate._experiment(arguments, NetworkPath.from_any("12mbps"))
     out = cli_evaluate._directory(arguments, made)

@@ -13,13 +13,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 import ccgym
-from ccgym.cli.convert import main
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.evaluation.exchange import Recorded, write_run
 from ccgym.evaluation.exchange.recorded import LOST, Packets
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_record import RunRecord
+from tests.commands import convert as main
+from tests.commands import evaluate
 from tests.refusals import explained, refused
 
 PATH = ccgym.NetworkPath(rate="12mbps", rtt="20ms", queue="20p", loss=0.01)

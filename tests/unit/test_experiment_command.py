@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ccgym.cli.evaluate import main, parser
 from ccgym.errors import ResultsError
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.request import Request, claim_directory, default_directory, identity
-from tests.refusals import explained, refused
+from tests.commands import evaluate as main
+from tests.refusals import refused
 
 DATA = Path(__file__).with_name("data") / "experiments"
 
@@ -79,44 +79,6 @@ def test_a_new_experiment_is_one_yaml_file(
 # --- The command line ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--experiment", "calibrate"], "unknown-configuration at --experiment"),
-        (["--experiment", "nothing"], "unknown-configuration at --experiment"),
-        (["--experiment", "calibrated", "--trace", "77.72mbps"], "options-conflict"),
-        (["--experiment", "calibrated", "--mahimahi", "mm-delay 10"], "options-conflict"),
-        (["--experiment", "calibrated", "--flows", "2"], "options-conflict"),
-        (["--experiment", "calibrated", "--interval", "1"], "options-conflict"),
-        (["--experiment", "calibrated", "--logs", "all"], "options-conflict"),
-        (["--experiment", "calibrated", "--runs", "0"], "out-of-range at --runs"),
-        (["--experiment", "calibrated", "--seed", "-1"], "out-of-range at --seed"),
-        (["--experiment", "calibrated", "--jobs", "0"], "out-of-range at --jobs"),
-        (["--experiment", "calibrated", "--runtime", "soon"], "quantity-malformed at --runtime"),
-        (["--experiment", "calibrated", "--runtime", "0"], "out-of-range at --runtime"),
-        (["--experiment", "calibrated", "--schemes", "cubci"], "unknown-scheme at --schemes"),
-        (["--experiment", "calibrated", "--backend", "simulator"], "unknown-backend at --backend"),
-        (["--experimen", "calibrated"], "command-line"),
-        (["--trace", "77.72mbps", "--quick"], "option-needed"),
-        ([], "exactly-one"),
-    ],
-)
-def test_mistakes_of_the_caller(
-    words: list[str], expected: str, tiny: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    explained(error, expected)
-
-
-def test_help_explains_experiments(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args(["--help"])
-    text = capsys.readouterr().out
-    for words in ("--experiment", "--quick", "calibrated", "ccgym evaluate --experiment calibrated"):
-        assert words in text
-
-
 def test_a_scorecard_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(typed("--quick", "--runtime", "2")) == 0
     output = capsys.readouterr().out
@@ -171,23 +133,6 @@ def test_an_interruption_says_that_it_can_go_on(
     monkeypatch.setattr(module, "run_experiment", interrupt)
     assert main(typed("--no-figures")) == 130
     assert "the same command continues" in capsys.readouterr().out
-
-
-def test_the_former_name_of_the_option_still_works(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "--suite",
-        "calibrated",
-        "--schemes",
-        "cubic",
-        "--quick",
-        "--runtime",
-        "2",
-        "--no-figures",
-        "--out",
-        "here",
-    ]
-    assert main(words) == 0
-    assert Path("here/scorecard.json").exists()
 
 
 # --- Directories -----------------------------------------------------------------------------------------------------

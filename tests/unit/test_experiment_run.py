@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ConfigError, ResultsError, SimulationError
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
@@ -35,6 +34,7 @@ from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure
+from tests.commands import evaluate
 from tests.refusals import refused
 
 QUICK = load_experiment("weaknesses", quick=True)

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.analyze import main as analyze
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.errors import ResultsError
 from ccgym.evaluation.results import ResultSet
 from ccgym.report import explore
 from ccgym.report.evaluation_table import evaluation_table
 from ccgym.report.explore import PANELS, UPLOT, Commands, explore_values, page_data, run_table
 from ccgym.report.page import render
+from tests.commands import analyze, evaluate
 from tests.refusals import refused
 from tests.unit.made_up_results import cell, result_set, series, store
 
@@ -113,8 +112,8 @@ def test_damaged_series_are_an_error_with_the_file(tmp_path: Path) -> None:
             "ccgym evaluate --mahimahi 'mm-delay 20 mm-link a b' --runs=3 --seed 4 --json --no-figures",
             "ccgym evaluate --mahimahi 'mm-delay 20 mm-link a b' --seed 4 --schemes cubic --runs 2",
         ),
-        ("ccgym analyze data", "ccgym analyze data"),
-        ("", "ccgym analyze results/mine"),
+        ("ccgym report analyze data", "ccgym report analyze data"),
+        ("", "ccgym report analyze results/mine"),
     ],
 )
 def test_the_command_of_a_run(line: str, alone: str) -> None:
@@ -155,7 +154,7 @@ def test_commands_on_the_page_make_what_it_shows(tmp_path: Path, monkeypatch: py
     assert one.cells[1].record.trajectory_hash == wanted.record.trajectory_hash
     # Made through the Python API, a page says how it is made again.
     again = Commands.of(replace(results, provenance={**results.provenance, "command": ""}), Path("all")).whole
-    assert analyze([*again.split()[2:], "--no-figures"]) == 0
+    assert analyze([*again.split()[3:], "--no-figures"]) == 0
 
 
 def test_the_page_names_no_other_place(tmp_path: Path) -> None:

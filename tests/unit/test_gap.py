@@ -332,7 +332,18 @@ def test_files(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["gap", "--trace", "12mbps", "--schemes", "cubic", "--backends", "sim,emulated", "--runs", "1"]
+    words = [
+        "compare",
+        "backends",
+        "--trace",
+        "12mbps",
+        "--schemes",
+        "cubic",
+        "--backends",
+        "sim,emulated",
+        "--runs",
+        "1",
+    ]
     assert cli([*words, "--runtime", "1"]) == 0
     output = capsys.readouterr().out
     assert "beyond tolerance" in output
@@ -354,7 +365,7 @@ def test_the_gap_is_an_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_status_says_whether_what_was_asked_for_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reality: list[str]
 ) -> None:
-    words = ["gap", "--trace", "12mbps", "--runs", "1", "--runtime", "1", "--no-figures", "--schemes"]
+    words = ["compare", "backends", "--trace", "12mbps", "--runs", "1", "--runtime", "1", "--no-figures", "--schemes"]
     absent = {"mahimahi"}
 
     def refuse(name: str) -> None:
@@ -393,23 +404,3 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     assert code == 1
     assert "nothing ran on emulated: every run failed" in out
     assert "nothing ran on mahimahi: every run failed" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ([], "exactly-one"),
-        (["--trace", "12mbps", "--backends", "emulatd"], "unknown-backend at --backends"),
-        (["--trace", "12mbps", "--backends", ","], "argument-missing at --backends"),
-        (["--trace", "12mbps", "--schemes", "tcp:"], "argument-missing at --schemes"),
-        (["--trace", "12mbps", "--runs", "0"], "out-of-range at --runs"),
-        (["--trace", "12mbps", "--runtime", "long"], "quantity-malformed at --runtime"),
-    ],
-)
-def test_wrong_commands(
-    words: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli(["gap", *words]) == 2
-    explained(capsys.readouterr().err, found)
-    assert list(tmp_path.iterdir()) == []

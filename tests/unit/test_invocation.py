@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import json
 import os
@@ -14,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from ccgym import invocation
+from ccgym.cli.command import Command
 from ccgym.cli.common import STATUS_BROKEN_PIPE, STATUS_ERROR, missing_package, run
-from ccgym.cli.main import build_parser, main
+from ccgym.cli.main import load, main
 from tests.refusals import explained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,49 +31,64 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 TYPED = {
-    "program": ("ccgym evaluate", "ccgym train", "ccgym trace"),
-    "module": ("python -m ccgym evaluate", "python -m ccgym train", "python -m ccgym trace"),
-    "script": ("python evaluate.py", "python train.py", "ccgym trace"),
+    "program": ("ccgym evaluate", "ccgym train", "ccgym paths"),
+    "module": ("python -m ccgym evaluate", "python -m ccgym train", "python -m ccgym paths"),
+    "script": ("python evaluate.py", "python train.py", "ccgym paths"),
 }
 
 
 def test_commands_are_named_as_they_were_typed(way: str) -> None:
     evaluate, train, trace = TYPED[way]
     assert invocation.command("evaluate") == evaluate
-    text = "`ccgym evaluate --trace x` and ccgym train, ccgym trace show; ccgym understands /usr/bin/ccgym train"
+    text = "`ccgym evaluate --trace x` and ccgym train, ccgym paths show; ccgym understands /usr/bin/ccgym train"
     wanted = f"`{evaluate} --trace x` and {train}, {trace} show; ccgym understands /usr/bin/ccgym train"
     assert invocation.as_typed(text) == wanted
     assert invocation.as_typed(wanted) == wanted
 
 
-def test_every_command_is_known() -> None:
-    (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
-    assert sorted(commands.choices) == sorted(invocation.COMMANDS)
+@pytest.mark.parametrize("name", invocation.COMMANDS)
+def test_every_command_has_help_at_every_level(name: str) -> None:
+    """And every option is read as its word says; completion has all of them."""
+
+    def visit(command: Command, prog: str) -> None:
+        text = command.parser(prog).format_help()
+        assert text.startswith(f"usage: {prog}")
+        assert max(map(len, text.splitlines())) <= 120
+        assert command.run is not None or command.commands
+        for below in command.commands:
+            assert below.help
+            visit(below, f"{prog} {below.name}")
+
+    assert load(name).name == name
+    visit(load(name), f"ccgym {name}")
+
+
+def test_help_is_quick_and_loads_no_matplotlib() -> None:
+    code = (
+        "import sys; from ccgym.cli.main import load\n"
+        "for name in ('evaluate', 'train', 'plot', 'report'): load(name).parser(name).format_help()\n"
+        "assert not {'matplotlib', 'torch', 'jinja2', 'pydantic', 'numpy'} & set(sys.modules), 'too much was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_help_names_the_command(way: str) -> None:
-    from ccgym.cli.evaluate import parser as evaluate
-    from ccgym.cli.export import parser as export
-    from ccgym.cli.train import parser as train
-
     typed_evaluate, typed_train, _ = TYPED[way]
-    assert f"  {typed_evaluate} --trace 77.72mbps" in evaluate().format_help()
-    assert f"  {typed_train} --config aurora" in train().format_help()
-    assert f"  {typed_evaluate} --trace 77.72mbps --schemes runs/" in export().format_help()
+    evaluate, train = (load(name).parser(f"ccgym {name}").format_help() for name in ("evaluate", "train"))
+    assert f"  {typed_evaluate} --trace 77.72mbps" in evaluate
+    assert f"  {typed_train} --config aurora" in train
+    assert f"  {typed_evaluate} --trace 77.72mbps --schemes runs/" in train
+    assert evaluate.startswith(f"usage: {typed_evaluate} ")
     if way != "script":
-        for made in (evaluate(), train(), export()):
-            assert "evaluate.py" not in made.format_help()
-            assert "train.py" not in made.format_help()
-    usage = evaluate().format_help().splitlines()[0]
-    assert usage.startswith(f"usage: {TYPED[way][0]} ")
+        assert "evaluate.py" not in evaluate + train
+        assert "train.py" not in evaluate + train
 
 
 def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ccgym.cli.evaluate import main
-
     monkeypatch.chdir(tmp_path)
     words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "1", "--runtime", "1", "--no-figures", "--out", "o"]
-    assert main(words) == 0
+    assert main(["evaluate", *words]) == 0
     results = json.loads((tmp_path / "o" / "ccgym_results.json").read_text())
     assert results["provenance"]["command"] == f"{TYPED[way][0]} {' '.join(words)}"
 
@@ -81,16 +96,16 @@ def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.
 def test_flags_name_the_command(way: str) -> None:
     from ccgym.evaluation.flags import Flag, flag_dicts
 
-    flag = Flag(level="note", code="gap", subject="path", message="m", cause="c", command="ccgym trace show x")
+    flag = Flag(level="note", code="gap", subject="path", message="m", cause="c", command="ccgym paths show x")
     assert flag_dicts([flag])[0]["command"] == f"{TYPED[way][2]} show x"
 
 
-@pytest.mark.parametrize(("name", "main"), [("evaluate", "ccgym.cli.evaluate"), ("train", "ccgym.cli.train")])
-def test_each_way_is_noted(name: str, main: str) -> None:
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_each_way_is_noted(name: str) -> None:
     for words, typed in (
         ([f"{name}.py"], f"python {name}.py"),
         (["-m", "ccgym", name], f"python -m ccgym {name}"),
-        (["-c", f"import sys; from {main} import main; sys.exit(main())"], f"ccgym {name}"),
+        (["-m", "ccgym.cli.main", name], f"ccgym {name}"),
     ):
         done = subprocess.run([sys.executable, *words, "--nope"], capture_output=True, text=True, cwd=ROOT, check=False)
         assert done.returncode == STATUS_ERROR
@@ -139,7 +154,7 @@ def test_other_failures_of_imports_keep_their_traceback() -> None:
 # --- What every command does alike ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["describe", "--signals"], ["schemes", "--json"], ["trace", "list"]])
+@pytest.mark.parametrize("words", [["describe", "--signals"], ["schemes", "--json"], ["paths", "--traces"]])
 def test_a_reader_that_goes_away_has_its_own_status(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -176,21 +191,86 @@ def test_a_missing_file_of_ours_keeps_its_traceback() -> None:
 
 
 @pytest.mark.parametrize("flag", ["-v", "-vv", "--verbose"])
-@pytest.mark.parametrize("command", ["evaluate", "train"])
-def test_more_may_be_said_before_a_command(flag: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main([flag, command, "--help"])
-    assert caught.value.code == 0
-    assert main([flag, command, "--no-such-option"]) == 2
-    assert main([flag, "paths"]) == 0
-
-
-@pytest.mark.parametrize(("word", "near"), [("shema", "schema"), ("evalute", "evaluate"), ("tracee", "trace")])
-def test_a_command_that_does_not_exist_has_near_misses(
-    word: str, near: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["evaluate", "train", "compare backends", "pantheon test"])
+def test_more_may_be_said_before_and_behind_a_command(
+    flag: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([word]) == 2
-    assert repr(near) in capsys.readouterr().err
+    for words in ([flag, *command.split()], [*command.split(), flag]):
+        with pytest.raises(SystemExit) as caught:
+            main([*words, "--help"])
+        assert caught.value.code == 0
+        assert main([*words, "--no-such-option"]) == 2
+    assert main([flag, command.split()[0]]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert main([flag, "paths"]) == main(["paths", flag]) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("evalute", "evaluate"),
+        ("repport site", "report"),
+        ("--verson", "--version"),
+        ("train sedes aurora", "seeds"),
+        ("compare backend --trace 12mbps", "compare trainings backend"),
+        ("paths shwo 12mbps", "show"),
+        ("paths make poison", "poisson"),
+        ("evaluate --schmes cubic", "--schemes"),
+        ("pantheon test loca", "local"),
+        ("evaluate --trace 12mbps --logs al", "all"),
+    ],
+)
+def test_what_does_not_exist_has_near_misses(line: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    hint = capsys.readouterr().err.partition("hint: ")[2]
+    assert near in hint
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("gap --trace 12mbps", "compare backends --trace 12mbps"),
+        ("windows 12mbps", "paths best-cwnd 12mbps"),
+        ("record aurora --seeds 1,2", "train seeds aurora --seeds 1,2"),
+        ("record aurora --seeds 1 --figure a.png", "plot curves POLICY -o FILE"),
+        ("record genet --seeds 1 --search-figure a.png", "plot searches RUN… -o FILE"),
+        ("compare runs/a runs/b", "compare trainings runs/a runs/b"),
+        ("path show 12mbps", "paths show 12mbps"),
+        ("trace list", "paths --traces"),
+        ("trace make poisson", "paths make poisson"),
+        ("schemes cubic", "schemes show cubic"),
+        ("schema config", "describe --schema config"),
+        ("version", "--version"),
+        ("evaluate --runs 3 --suite calibrated", "evaluate --experiment"),
+        *((f"{name} x", f"report {name} x") for name in ("analyze", "convert", "site", "watch")),
+        *((f"{name} x", f"plot {name} x") for name in ("portrait", "tree")),
+        ("certificate aurora", "schemes certificate aurora"),
+        ("export runs/a", "train export runs/a"),
+    ],
+)
+def test_former_names_print_the_new_one(former: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(former.split()) == STATUS_ERROR
+    said = capsys.readouterr().err
+    explained(said, "command-line")
+    assert f"now: ccgym {now}\n" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--version"], ["Python 3"]),
+        (["--help"], ["examples:", "compare", "--completion"]),
+        *((["--completion", one], ["evaluate", "backends", "best-cwnd", "--host-jitter"]) for one in ("bash", "zsh")),
+    ],
+)
+def test_what_the_program_says_without_a_command(
+    words: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 0
+    said = capsys.readouterr().out
+    assert all(part in said for part in parts)
 
 
 WORDS = ["-m", "ccgym", "paths"]

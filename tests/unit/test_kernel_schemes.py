@@ -138,7 +138,7 @@ def test_they_are_listed_as_far_as_they_are_there(kernel_here: Path, capsys: pyt
     assert cli(["schemes", "--json"]) == 0
     listed: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in listed if row.get("kernel")] == list(rows)
-    assert cli(["schemes", "tcp:bbr"]) == 0
+    assert cli(["schemes", "show", "tcp:bbr"]) == 0
     assert "TCP BBR (kernel)" in capsys.readouterr().out
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import ccgym
-from ccgym.cli.evaluate import main as evaluate
 from ccgym.cli.main import main as cli
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, ResultsError, SchemeNotFoundError
@@ -28,6 +27,7 @@ from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes, descriptions
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.schemes.reading import parse_scheme, scheme_of
+from tests.commands import evaluate
 from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -363,9 +363,9 @@ def test_schemes_are_listed_with_the_pretrained_ones(pretrained: Path, capsys: p
     assert cli(["schemes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("steady") and "start_rate_mbps" in line for line in lines)
-    assert cli(["schemes", "steady"]) == 0
+    assert cli(["schemes", "show", "steady"]) == 0
     shown = capsys.readouterr().out
     assert "mlp, 2 features; over udp" in shown
     assert "start_cwnd" in shown
-    assert cli(["schemes", "steady", "--json"]) == 0
+    assert cli(["schemes", "show", "steady", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["card"]["name"] == "steady"

@@ -128,8 +128,9 @@ def test_reading_tools_loads_no_models() -> None:
     """A start of ``ccgym shell`` with tools and files takes no longer than it must."""
     script = (
         "import sys\n"
-        "from ccgym.cli import shell\n"
-        "shell.job(['--', 'mm-delay', '5', 'mm-loss', 'uplink', '0.1', '--', 'true'])\n"
+        "from ccgym.cli import main, shell\n"
+        "words = ['--', 'mm-delay', '5', 'mm-loss', 'uplink', '0.1', '--', 'true']\n"
+        "shell.job(main.load('shell').parse('ccgym shell', words))\n"
         "print([name for name in ('pydantic', 'numpy', 'yaml', 'rich', 'ccgym._core') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -19,6 +19,7 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
+from tests.commands import parsed
 from tests.refusals import refused
 
 PATH = ccgym.NetworkPath(rate="12mbps", rtt="40ms", queue="80p")
@@ -84,7 +85,7 @@ def test_results_of_another_table_are_not_taken_over(rules: Path, tmp_path: Path
 
 
 def test_real_packets_get_the_content(rules: Path) -> None:
-    job = sender_job(["--to", "127.0.0.1:5000", "--scheme", f"taova:table={rules}"])
+    job = sender_job(parsed("sender", ["--to", "127.0.0.1:5000", "--scheme", f"taova:table={rules}"]))
     assert job["flow"]["params"] == {"table": table(10).hex()}
     document = prepare(PATH, [scheme_of("taova", {"table": str(rules)})]).document
     assert json.loads(json.dumps(document))["flows"][0]["params"] == {"table": table(10).hex()}

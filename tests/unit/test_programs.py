@@ -172,7 +172,7 @@ def test_what_is_not_here_says_how_to_get_it(
     mine.write_text(json.dumps({**YAML, "version": ["/bin/sh", "-c", "exit 1"]}))
     assert choice.why_unavailable() == "there is no mine here (write it)"
     monkeypatch.setenv("PATH", str(mine.parent))
-    assert cli(["schemes", "program:iperf3"]) == 0
+    assert cli(["schemes", "show", "program:iperf3"]) == 0
     assert "unavailable: there is no iperf3 here (sudo apt-get install iperf3" in capsys.readouterr().out
     assert cli(["schemes", "--json"]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out) if row.get("program")]

@@ -21,6 +21,7 @@ from ccgym.evaluation.run import Run, contender, parse_contenders
 from ccgym.evaluation.simulate import Job
 from ccgym.schemes.groups import GROUPS, expanded
 from ccgym.schemes.reading import parse_scheme, read_scheme
+from tests.commands import parsed
 from tests.refusals import refused
 
 AIMD = f"{Path(__file__).resolve().parents[2]}/examples/aimd.py:AIMD"
@@ -217,7 +218,7 @@ def test_one_of_many_that_fails_ends_the_others(wrong: Path) -> None:
 
 def test_endpoints_and_environments_refuse_them() -> None:
     with refused(ConfigError, "scheme-unsuitable at --scheme"):
-        sender_job(["--to", "127.0.0.1:1", "--scheme", AIMD])
+        sender_job(parsed("sender", ["--to", "127.0.0.1:1", "--scheme", AIMD]))
     from ccgym.envs import LinkEnv
 
     with refused(ConfigError, "scheme-unsuitable at flows[0]"):

@@ -92,7 +92,7 @@ def test_without_the_program_it_is_unavailable(search_path: Path, capsys: pytest
     assert reason is not None
     assert "make setup" in reason
     assert Plan(spec={}).document(Path("result"))["quic"] is None
-    assert cli(["schemes", "quic:bbr"]) == 0
+    assert cli(["schemes", "show", "quic:bbr"]) == 0
     assert "unavailable" in capsys.readouterr().out
 
 

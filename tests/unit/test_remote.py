@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from ccgym import _core
-from ccgym.cli.evaluate import main, parser
 from ccgym.cli.pantheon import evaluate_words
-from ccgym.cli.pantheon import parser as pantheon_parser
 from ccgym.cli.remote import remote_path
 from ccgym.config.hosts import HostPath, Hosts, hosts_of
 from ccgym.config.path import NetworkPath
@@ -35,6 +33,8 @@ from ccgym.report import pantheon_words
 from ccgym.report.evaluation_report import page
 from ccgym.report.evaluation_table import clock_text
 from ccgym.report.pantheon_words import figure_title, repeated
+from tests.commands import evaluate as main
+from tests.commands import parsed
 from tests.refusals import explained, refused
 from tests.unit.test_remote_end import HELLO, there
 
@@ -114,7 +114,7 @@ def test_a_backend_for_each_kind_of_path(path: Any, name: str) -> None:
 
 
 def hosts(line: str) -> Hosts:
-    path = remote_path(parser().parse_args(shlex.split(line)))
+    path = remote_path(parsed("evaluate", shlex.split(line)))
     assert path is not None
     return path.hosts
 
@@ -129,39 +129,16 @@ def test_options_of_both_commands_name_the_same_machines() -> None:
     )
     assert hosts(f"--remote me@far:dir {options}") == expected
     line = shlex.split(f"test remote me@far:dir --schemes 'cubic bbr' -t 20 --run-times 3 {options}")
-    words = evaluate_words(pantheon_parser().parse_args(line))
+    words = evaluate_words(parsed("pantheon", line))
     assert hosts(shlex.join(words)) == expected
-    found = parser().parse_args(words)
-    assert (found.schemes, found.runtime, found.runs, found.logs, found.mahimahi) == ("cubic,bbr", "20", 3, "all", None)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("--trace 12mbps --ntp-addr x", "option-needed"),
-        ("--remote far --trace 12mbps", "options-conflict"),
-        ("--remote far --backend emulated", "options-conflict"),
-        ("--backend remote --trace 12mbps", "option-needed"),
-        ("--remote far --sender there", "unknown-choice at --sender"),
-        ("--remote far --tunnel-server local", "option-needed"),
-        ("--remote far --tunnel-port 70000", "out-of-range at --tunnel-port"),
-        ("--remote -oProxyCommand=x", "command-line"),
-        ("--remote ''", "text-malformed at --remote"),
-        ("--remote far --experiment calibrated", "options-conflict"),
-        ("--remote far --sweep rtt=1ms,2ms", "options-conflict"),
-        ("--remote far --remote-addr no.such.host.invalid --schemes cubic", "remote-unreachable at --remote-addr"),
-        ("--remote far --ssh /no/such/program --remote-addr 127.0.0.1 --schemes cubic", "program-unstartable at --ssh"),
-        ("--remote far --ssh false --schemes cubic", "remote-unreachable at --remote-addr"),
-    ],
-)
-def test_what_makes_no_sense_says_so(
-    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "require", lambda name: None)
-    assert main(shlex.split(line)) == 2
-    explained(capsys.readouterr().err, said)
-    assert list(tmp_path.iterdir()) == []
+    found = parsed("evaluate", words)
+    assert (found.schemes, found.runtime_ns, found.runs, found.logs, found.mahimahi) == (
+        "cubic,bbr",
+        20 * 10**9,
+        3,
+        "all",
+        None,
+    )
 
 
 # --- What comes out ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, 
 from ccgym.experiments.results import Confirmed, ExperimentResults
 from ccgym.experiments.run import Executed
 from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
-from tests.refusals import explained, refused
+from tests.refusals import refused
 
 FOUND = load_experiment("rfc9743", quick=True)
 assert isinstance(FOUND, spec.ExperimentSet)
@@ -244,16 +244,3 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     for part in ("TCP Cubic", 'data-type="image/svg+xml"', "MUST"):
         assert part in html
     assert "TCP Cubic" in (out / "rfc9743.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["cubic", "--only", "5.9"], "unknown-name at --only"),
-        (["cubic", "--confirm", "-1"], "out-of-range at --confirm"),
-        (["cubicc"], "unknown-scheme at SCHEME"),
-    ],
-)
-def test_mistakes_are_explained(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rfc9743", *words]) == 2
-    explained(capsys.readouterr().err, expected)

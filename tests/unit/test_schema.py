@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ccgym import _core
+from ccgym.cli.describe import KINDS, json_schema
 from ccgym.cli.main import main
-from ccgym.cli.schema import KINDS, json_schema
 from ccgym.config.declared import kinds_of
 from ccgym.config.models import AnyElement, AnyQueue
 from ccgym.errors import NotFoundError
@@ -17,12 +17,12 @@ from tests.refusals import refused
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_schema(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", kind]) == 0
+    assert main(["describe", "--schema", kind]) == 0
     assert json.loads(capsys.readouterr().out) == json_schema(kind)
 
 
 def test_kinds_are_listed_and_near_misses_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema"]) == 0
+    assert main(["describe", "--schema"]) == 0
     assert all(kind in capsys.readouterr().out for kind in ["config"])
     with refused(NotFoundError, "unknown-kind"):
         json_schema("pth")

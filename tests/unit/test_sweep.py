@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.cli.evaluate import main
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation import engine
@@ -33,6 +32,7 @@ from ccgym.experiments.results import ranks
 from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
 from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
+from tests.commands import evaluate as main
 from tests.refusals import explained, refused
 
 SHELLS = "mm-delay $owd mm-link 12mbps.trace 12mbps.trace"
@@ -91,35 +91,6 @@ def test_an_experiment_with_other_values() -> None:
     assert changed.experiments[0].name == source.experiments[0].name  # type: ignore[union-attr]
     with refused(ConfigError, "unknown-name at --sweep"):
         with_sweeps(source, {name[:-1]: [1]})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--trace", "12mbps", "--sweep", "rtt"], "text-malformed at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms,,30ms"], "text-malformed at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms,20ms"], "duplicate at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--sweep", "rtt=30ms"], "duplicate at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rrt=20ms"], "unknown-name at --sweep"),
-        (["--trace", "12mbps", "--sweep", "rtt=20mbps"], "unknown-unit at --sweep: path: rtt"),
-        (["--sweep", "rtt=20ms"], "exactly-one"),
-        (["--trace", "12mbps", "--sweep", "path=12mbps"], "exactly-one"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--logs", "all"], "options-conflict"),
-        (["--trace", "12mbps", "--sweep", "rtt=20ms", "--quick"], "options-conflict"),
-        (["--experiment", "calibrated", "--sweep", "rtt=20ms"], "options-conflict"),
-        (["--experiment", "calibrated", "--budget", "1min"], "options-conflict"),
-        (["--trace", "12mbps", "--budget", "0s"], "out-of-range at --budget"),
-        (["--trace", "12mbps", "--retries", "-1"], "out-of-range at --retries"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    explained(error, said)
-    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(

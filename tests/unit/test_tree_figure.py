@@ -13,7 +13,6 @@ from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
 from ccgym.report.style import house_style
 from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree
-from tests.refusals import explained
 from tests.unit.test_distill import exported, grown, policy_of
 
 SPLIT = {"feature": 0, "threshold": 0.25, "at_most": 1, "above": 2}
@@ -52,18 +51,6 @@ def test_what_is_not_drawn_is_summed_up() -> None:
     assert "+0\n75 %" in words
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["indigo"], "policy-unsuitable at POLICY"),
-        (["nothing_of_that_name"], "unknown-policy at POLICY"),
-    ],
-)
-def test_mistakes(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tree", *words, "-o", str(tmp_path / "tree.png")]) == 2
-    explained(capsys.readouterr().err, message)
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A tree on disk, with its card."""
@@ -75,10 +62,5 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_draws(file: Path, tmp_path: Path) -> None:
-    assert main(["tree", str(file), "-o", str(tmp_path / "deep" / "tree.png")]) == 0
+    assert main(["plot", "tree", str(file), "-o", str(tmp_path / "deep" / "tree.png")]) == 0
     assert (tmp_path / "deep" / "tree.png").stat().st_size > 10_000
-
-
-def test_five_rows_are_enough(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tree", str(file), "--levels", "9", "-o", str(tmp_path / "tree.png")]) == 2
-    explained(capsys.readouterr().err, "out-of-range at --levels")

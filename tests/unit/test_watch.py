@@ -1,4 +1,4 @@
-"""``ccgym watch``, and the file that it reads."""
+"""``ccgym report watch``, and the file that it reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ccgym.cli.watch import line, main, newest, progress_of, view
+from ccgym.cli.watch import line, newest, progress_of, view
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.directory import LOCK_FILE
@@ -21,6 +21,7 @@ from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.progress_file import PROGRESS_FILE, ProgressFile, RunProgress
 from ccgym.evaluation.run import contenders
 from ccgym.evaluation.runner import run_experiment
+from tests.commands import watch as main
 from tests.refusals import explained, refused
 
 
@@ -48,7 +49,7 @@ def test_runs_tell_how_far_they_are(tmp_path: Path) -> None:
         console = Console(file=io.StringIO(), width=100)
         console.print(view(tmp_path, now))
         shown = console.file.getvalue()  # type: ignore[attr-defined]
-        assert "4/5" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
+        assert "4 of 5 runs" in shown and "failed: b: it broke" in shown and "s  c" in shown  # noqa: PT018
     now = RunProgress.load(tmp_path)
     assert now is not None
     assert (now.state, now.running) == ("ended", {})

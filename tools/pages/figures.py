@@ -16,16 +16,16 @@ POLICIES = [name for names in PAGES.values() for name in names if name not in ("
 
 FIGURES = {
     **{f"schemes/{scheme['name']}": ("portrait", scheme["name"]) for scheme in contestants()},
-    **{f"{name}-curve": ("curve", name) for name in POLICIES},
+    **{f"{name}-curve": ("curves", name) for name in POLICIES},
     **{f"{name}-portrait": ("portrait", name) for name in ("eagle", "indigo")},
     "muses_dtree-tree": ("tree", "muses_dtree"),
     "genuine-programs": ("programs", ""),
     "windows": ("windows", ""),
 }
-"""What each shows: ``curve``, ``programs``, ``windows``, or a command of ccgym, and of which scheme."""
+"""What each shows: ``programs``, ``windows``, or what ``ccgym plot`` draws, and of which scheme."""
 
 TITLES = {
-    "curve": "Learning curves of {}",
+    "curves": "Learning curves of {}",
     "portrait": "{} on three calibrated paths",
     "programs": "Sending rate of each program, of ours emulated and of ours simulated, on eight paths",
     "tree": "The first questions of {}",
@@ -36,7 +36,9 @@ TITLES = {
 def figure(name: str, folder: str = "") -> list[str]:
     """A figure where it is drawn, and the command that draws it otherwise; ``folder`` leads up to docs."""
     kind, subject = FIGURES[name]
-    command = f"ccgym {kind} {subject}" if kind in ("portrait", "tree") else f"python tools/figures.py {name}"
+    command = (
+        f"ccgym plot {kind} {subject}" if kind in ("curves", "portrait", "tree") else f"python tools/figures.py {name}"
+    )
     if not (IMAGES / f"{name}.png").exists():
         return [f"Figure: {code(command)}."]
     return [f"![{TITLES[kind].format(LABELS.get(subject))}]({folder}img/{name}.png)", "", f"Drawn by {code(command)}."]

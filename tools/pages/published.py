@@ -10,7 +10,7 @@ from pages.data import kept_rows
 from pages.markdown import code, table
 
 QUANTITIES = {"throughput_mbps": (0.05, True), "delay_p95_ms": (2.0, False), "loss_percent": (1.0, False)}
-"""What counts as a difference, as in ``ccgym gap``: of throughput relative, of delay in ms, of loss in points."""
+"""What counts as a difference, as in ``ccgym compare backends``: throughput relative, delay in ms, loss in points."""
 
 
 def published_runs(run: str = "") -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""What `ccgym record` found of each agent, on the page of each."""
+"""What `ccgym train seeds` found of each agent, on the page of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.markdown import ROOT, code, decimals, percent, table
 
 
 def results(policy: str) -> list[str]:
-    """What `ccgym record POLICY` found: a row per seed, the baselines below."""
+    """What `ccgym train seeds POLICY` found: a row per seed, the baselines below."""
     file = ROOT / f"agents/{policy}/seeds.json"
     recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     held_out, fresh = recorded["held_out"], recorded["confirmation"]
@@ -38,7 +38,7 @@ def results(policy: str) -> list[str]:
 
 
 def comparison(file: str) -> list[str]:
-    """What `ccgym compare … --csv FILE` found."""
+    """What `ccgym compare trainings … --csv FILE` found."""
     with (ROOT / file).open(encoding="utf-8", newline="") as text:
         found = list(csv.DictReader(text))
 

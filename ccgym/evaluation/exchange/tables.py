@@ -31,7 +31,7 @@ def write_table(directory: Path, file: Path, table: str = "flows") -> int:
     """Write a table of a results directory, and return the number of its rows.
 
     Args:
-        directory: Of ``ccgym evaluate`` or ``ccgym analyze``; packets also of Pantheon's.
+        directory: Of ``ccgym evaluate`` or ``ccgym report analyze``; packets also of Pantheon's.
         file: A ``.parquet``, ``.arrow`` or ``.feather`` file.
         table: Which table.
 

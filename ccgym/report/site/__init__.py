@@ -1,4 +1,4 @@
-"""``ccgym site``: results of experiments as a static site that needs no network, and a database behind it.
+"""``ccgym report site``: results of experiments as a static site that needs no network, and a database behind it.
 
 ============  ==========================================================================================
 ``results``   reads results: of experiments, and those that have a report of their own

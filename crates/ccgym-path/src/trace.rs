@@ -154,7 +154,7 @@ fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     let hint = if raw.starts_with(b"\xef\xbb\xbf") {
         "remove the byte-order mark"
     } else if raw.ends_with(b"\r") && parse_integer(&raw[..raw.len() - 1]).is_some() {
-        "Windows line endings, which mahimahi refuses too: convert with `ccgym trace convert` or `dos2unix`"
+        "Windows line endings, which mahimahi refuses too: convert with `ccgym paths convert` or `dos2unix`"
     } else if text.is_empty() {
         "remove the blank line, which mahimahi refuses too"
     } else if text.starts_with(b"#") || text.starts_with(b"//") {
@@ -162,14 +162,14 @@ fn diagnose(raw: &[u8], line: usize) -> (&'static str, &'static str) {
     } else if text.split(|&b| matches!(b, b' ' | b'\t' | b',' | b';')).filter(|f| !f.is_empty()).count() > 1
         && text.split(|&b| matches!(b, b' ' | b'\t' | b',' | b';')).all(|f| f.is_empty() || numeric(f))
     {
-        "a second column: time and bytes? convert with `ccgym trace convert`"
+        "a second column: time and bytes? convert with `ccgym paths convert`"
     } else if text.starts_with(b"-") && numeric(text) {
         "times count from 0 at the trace's start: shift them"
     } else if numeric(text) {
         if parse_integer(text).is_some() {
             "remove the spaces"
         } else {
-            "decimals: seconds or fractions of a millisecond? convert with `ccgym trace convert`"
+            "decimals: seconds or fractions of a millisecond? convert with `ccgym paths convert`"
         }
     } else if line == 1 && text.iter().any(u8::is_ascii_alphabetic) {
         "a header line? remove it"

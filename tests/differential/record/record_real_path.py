@@ -34,7 +34,18 @@ def evaluate(backend: str, schemes: str, *more: str) -> list[str]:
 
 
 def gap(path: str) -> list[str]:
-    return ["-m", "ccgym.cli.main", "gap", "--trace", path, "--schemes", "bbr,cubic", "--backends", "sim,emulated"]
+    return [
+        "-m",
+        "ccgym.cli.main",
+        "compare",
+        "backends",
+        "--trace",
+        path,
+        "--schemes",
+        "bbr,cubic",
+        "--backends",
+        "sim,emulated",
+    ]
 
 
 EXPERIMENTS = {

@@ -257,7 +257,7 @@ pub fn load_traces(files: &BTreeMap<String, PathBuf>) -> Result<BTreeMap<String,
 pub fn load_policies(files: &BTreeMap<String, PolicyFiles>) -> Result<Resources> {
     let mut resources = Resources::default();
     for (name, PolicyFiles { onnx, card }) in files {
-        let explain = |error: Error| error.expected("a network and its card, as `ccgym export` writes them");
+        let explain = |error: Error| error.expected("a network and its card, as `ccgym train export` writes them");
         let bytes = fs::read(onnx).context(|| format!("reading {}", onnx.display())).map_err(explain)?;
         let text = fs::read_to_string(card).context(|| format!("reading {}", card.display())).map_err(explain)?;
         let policy =
