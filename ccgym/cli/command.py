@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
 from ccgym.errors import ConfigError, did_you_mean, located, shown
-from ccgym.invocation import as_typed
+from ccgym.invocation import COMMANDS, as_typed
 from ccgym.units import parse_positive_time, parse_rate, parse_time
 
 Read: TypeAlias = Callable[[str], Any]
@@ -123,10 +123,11 @@ class Command:
         return self._fill(Parser(**self._keywords(prog)))
 
     def _keywords(self, prog: str) -> dict[str, Any]:
+        line = self.help or COMMANDS[self.name][1]
         return {
             "prog": prog,
             "usage": self.usage.format(*[prog] * self.usage.count("{}")) or None,
-            "description": self.description or f"{self.help[:1].upper()}{self.help[1:]}.",
+            "description": self.description or f"{line[0].upper()}{line[1:]}.",
             "epilog": f"examples:\n{self.examples}" if self.examples else None,
             "formatter_class": HelpFormatter,
             "allow_abbrev": False,
