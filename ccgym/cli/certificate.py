@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _certificate(args: argparse.Namespace) -> int:
-    from ccgym.training.certificate import WORDS, certify, write_to_card
+    from ccgym.contrib.certificate import WORDS, certify, write_to_card
 
     for option in ("episodes", "boxes"):
         if getattr(args, option) < 1:

@@ -4,11 +4,12 @@
 ``config``             the YAML file: agent, environment, algorithm, run, evaluation
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
 ``environments``       the environments that a configuration means
-``rollouts``           those to learn in, which can be captured and brought back
-``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
-``model``              the learner from a configuration; seeds, threads, device
+``training_env``       those to learn in, which can be captured and brought back
+``ppo``                PPO: rollouts in the native core, advantages, the loss and its gradient
+``gaussian_policy``    the networks that PPO's loss is differentiated by hand for
+``algorithms``         DAgger, distillation, the cross-entropy method, and the settings of all
+``model``              the learner from a configuration; threads, device, hashes of weights
 ``normalizer``         running statistics of features and rewards
-``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
 ``earlier_self``       the policy as it was some time ago, to steer other flows
 ``evaluation``         a policy or a baseline on the held-out paths
@@ -25,13 +26,10 @@
 ``sb3_model``          a model that Stable-Baselines3 saved
 ``foreign_network``    a network that was made outside ccgym, as an ONNX file
 ``export``             the policy as ONNX with its card
-``exportable``         what an export needs of a policy, of whatever kind
 ``tree_policy``        a policy that is a tree
 ``torch_policy``       the trained policy, as trained and in float64
 ``onnx_graph``         its network as an ONNX graph
 ``parity``             whether the export does what the trained policy does
-``bounds``             bounds on the answers of an exported network over a box of inputs
-``certificate``        properties of an export that hold everywhere in such boxes
 ``confirmation``       policies and baselines on fresh draws
 ``recording``          several seeds, confirmed on fresh draws; the median one exported
 ``population``         seeds and settings that are varied, on a Ray cluster

@@ -34,12 +34,12 @@ from ccgym.training.evaluation import (
     evaluation_seed,
     measure_schemes,
 )
-from ccgym.training.exportable import exportable, onnx_file
 from ccgym.training.gaps import Measured, numbers, pool, search
 from ccgym.training.logs import Table
 from ccgym.training.run_directory import environment
-from ccgym.training.saved_model import TrainedModel, write_model
+from ccgym.training.saved_model import write_model
 from ccgym.training.streams import stream_seed
+from ccgym.training.torch_policy import exportable
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -325,8 +325,8 @@ def _policy_now(trainer: Trainer) -> EarlierPolicy:
     config = trainer.config
     name = f"{config.name.lower()[:40]}-{trainer.step}"
     statistics = normalizers.observation_statistics(trainer.normalizer)
-    policy = exportable(TrainedModel(config, trainer.model, statistics, {}))
-    network = onnx_file(policy, name)
+    policy = exportable(trainer.model.policy, statistics)
+    network = policy.onnx(name)
     agent = config.agent.native()
     agent.pop("expert", None)
     learner = config.environment.flows_that_learn[0]
@@ -372,7 +372,7 @@ class RecordsCallback(Callback):
     def on_update(self, trainer: Trainer, *, last: bool) -> None:
         self._record_system(trainer)
         self._move_curriculum(trainer)
-        missed = trainer.rollouts.missed_deadlines()
+        missed = trainer.rollouts.missed_deadlines
         if missed is not None:
             trainer.model.logger.record("environment/missed_deadlines", missed - self._missed)
             self._missed = missed
@@ -390,10 +390,10 @@ class RecordsCallback(Callback):
             logger.record("sys/rss_mib", memory)
 
     def _move_curriculum(self, trainer: Trainer) -> None:
-        if trainer.rollouts.curriculum_levels():
+        curriculum = trainer.rollouts.curriculum
+        if curriculum is not None:
             trainer.rollouts.set_progress(min(1.0, trainer.step / trainer.config.training.steps))
-            for name, value in trainer.rollouts.curriculum_levels().items():
-                trainer.model.logger.record(f"curriculum/{name}", value)
+            trainer.model.logger.record("curriculum/level", curriculum.level())
 
 
 def resident_mib() -> float | None:

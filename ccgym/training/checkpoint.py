@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from ccgym.errors import ResultsError
@@ -140,3 +141,27 @@ def _damaged(directory: Path, reason: str) -> ResultsError:
     return ResultsError(
         "checkpoint-damaged", reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it"
     )
+
+
+def plain(value: Any) -> Any:
+    """Arrays as tensors and numpy's numbers as Python's, at any depth: what ``torch.load`` reads safely."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: plain(inside) for key, inside in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inside) for inside in value]
+    return value
+
+
+def with_arrays(value: Any) -> Any:
+    """The inverse of :func:`plain` for arrays, which may be written to."""
+    if isinstance(value, torch.Tensor):
+        return value.numpy().copy()
+    if isinstance(value, Mapping):
+        return {key: with_arrays(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [with_arrays(inside) for inside in value]
+    return value

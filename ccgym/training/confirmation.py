@@ -13,9 +13,9 @@ from ccgym.evaluation.engine import Observer
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import EvaluationResult, evaluate, measure_scheme
-from ccgym.training.exportable import Exportable, exportable
 from ccgym.training.saved_model import load_model
 from ccgym.training.streams import stream_seed
+from ccgym.training.torch_policy import Exportable, exportable
 
 CONFIRMATION_EPISODES: Final = 256
 """How many fresh draws there are."""
@@ -70,7 +70,8 @@ def confirm(
     }  # fmt: skip
     found = {}
     for name, place in runs.items():
-        env, policy = environments.evaluation(AT_ONCE), _AsExported(exportable(load_model(place, "best")))
+        trained, env = load_model(place, "best"), environments.evaluation(AT_ONCE)
+        policy = _AsExported(exportable(trained.model.policy, trained.statistics))
         found[name] = evaluate(env, policy, draws, episodes, per_decision=wanted.per_decision, done=told(place.name))
         env.close()
     return schemes, found

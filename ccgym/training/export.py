@@ -27,12 +27,11 @@ from ccgym.schemes.groups import descriptions
 from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import PolicyStyle, TrainConfig
-from ccgym.training.exportable import Exportable, exportable, onnx_file
 from ccgym.training.logs import read_rows, wall_clock
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
 from ccgym.training.saved_model import MODEL, load_model
-from ccgym.training.torch_policy import Normalizer, TorchPolicy
+from ccgym.training.torch_policy import Exportable, exportable
 
 MODELS: Final = ("best", "final")
 """Models of a run that can be exported."""
@@ -84,7 +83,7 @@ def export_policy(
     trained = load_model(run_dir, which)
     target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
     training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
-    policy = exportable(trained)
+    policy = exportable(trained.model.policy, trained.statistics)
     return _export(policy, trained.config, target, training, where=run_dir, episodes=episodes)
 
 
@@ -119,8 +118,7 @@ def export_sb3(
 
     plain = load_sb3(model, config, algorithm=algorithm, normalize=normalize)
     target = _target(model.parent, out, name, model.stem.lower())
-    statistics = plain.statistics
-    policy = TorchPolicy(plain.model.policy, None if statistics is None else Normalizer.of(statistics))
+    policy = exportable(plain.model.policy, plain.statistics)
     described = yaml.safe_load(config.as_yaml())
     training = {
         # Those that say how `ccgym train` would have trained it are left out.
@@ -183,7 +181,7 @@ def _export(
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
-    network = onnx_file(policy, name)
+    network = policy.onnx(name)
     style = policy_style(config, name)
     card = PolicyCard(
         name=name,

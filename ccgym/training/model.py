@@ -7,21 +7,30 @@ deterministic algorithms and a fixed number of threads, on which sums of floats 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import os
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
+from stable_baselines3 import A2C
 from stable_baselines3.common.utils import set_random_seed
 
 from ccgym.errors import ConfigError, shown
-from ccgym.training.algorithms import build
-from ccgym.training.algorithms.config import AlgorithmBase, NetworkAlgorithm
-from ccgym.training.rollouts import plain, with_arrays
+from ccgym.training.algorithms.base import policy_arguments, schedule
+from ccgym.training.algorithms.config import A2cConfig, AlgorithmBase, NetworkAlgorithm, PpoConfig
+from ccgym.training.algorithms.cross_entropy import CrossEntropyLearner
+from ccgym.training.algorithms.dagger import DaggerLearner
+from ccgym.training.algorithms.distill import DistillLearner
+from ccgym.training.checkpoint import plain, with_arrays
+from ccgym.training.ppo import NativePPO
+from ccgym.training.privileged_critic import PrivilegedCriticPolicy
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
@@ -82,17 +91,59 @@ def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
     return wanted
 
 
+LEARNERS: Final[Mapping[str, Any]] = {
+    "ppo": NativePPO,
+    "recurrent_ppo": RecurrentPPO,
+    "a2c": A2C,
+    "dagger": DaggerLearner,
+    "distill": DistillLearner,
+    "cross_entropy": CrossEntropyLearner,
+}
+"""What learns, by ``algorithm.name``."""
+
+
 def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -> OnPolicyAlgorithm:
     """Build the learner. Seeds Python's, numpy's and torch's global generators; the environments are left alone.
 
     Args:
-        algorithm: Its hyper-parameters.
+        algorithm: The section ``algorithm``.
         env: What it will learn in.
         seed: Root seed; initial weights come from its stream ``model``.
-        device: As :func:`choose_device` says.
+        device: Where its networks are: ``cpu``, ``cuda`` …
+
+    Raises:
+        ConfigError: The algorithm cannot learn such actions.
     """
     set_random_seed(stream_seed(seed, "model"))
-    return build(algorithm, env, device)
+    kind = LEARNERS[algorithm.name]
+    made: OnPolicyAlgorithm
+    if not isinstance(algorithm, (PpoConfig, A2cConfig)):
+        made = kind(algorithm, env, device)
+        return made
+    # The settings have SB3's names.
+    known = inspect.signature(kind).parameters.keys() & type(algorithm).model_fields.keys()
+    settings: dict[str, Any] = {name: schedule(getattr(algorithm, name)) for name in known}
+    arguments = policy_arguments(algorithm, ortho_init=algorithm.ortho_init, eps=algorithm.adam_epsilon)
+    parts = algorithm.gradient_threads if isinstance(algorithm, PpoConfig) and device == "cpu" else 1
+    if parts > 1:
+        arguments["optimizer_kwargs"]["fused"] = True
+    if isinstance(algorithm, A2cConfig) and algorithm.use_rms_prop:
+        # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
+        del arguments["optimizer_kwargs"]
+    policy: Any = PrivilegedCriticPolicy if algorithm.privileged else "MlpPolicy"
+    with warnings.catch_warnings():
+        # A GPU was asked for.
+        warnings.filterwarnings("ignore", message="You are trying to run (PPO|A2C) on the GPU")
+        made = kind(
+            policy if algorithm.memory is None else "MlpLstmPolicy",
+            env,
+            policy_kwargs={**arguments, "log_std_init": algorithm.log_std_init},
+            device=device,
+            **settings,
+        )
+    if isinstance(made, NativePPO):
+        made.gradient_threads = parts
+    return made
 
 
 def model_bytes(model: OnPolicyAlgorithm) -> bytes:

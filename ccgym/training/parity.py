@@ -24,8 +24,7 @@ from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import CcgymError, SimulationError, explained
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.training.exportable import Exportable
-from ccgym.training.torch_policy import Floats
+from ccgym.training.torch_policy import Exportable, Floats
 from ccgym.units import NS_PER_S
 
 TOLERANCE: Final = 1e-5

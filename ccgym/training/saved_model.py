@@ -88,7 +88,7 @@ def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
     card = read_card(run, which)
     try:
         with generators_kept():
-            env = Environments(config).bare()
+            env = Environments(config).training()
             model = build_model(config.algorithm, env, config.training.seed, "cpu")
             model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
             env.close()

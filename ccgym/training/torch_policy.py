@@ -13,12 +13,13 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
+from onnx import TensorProto
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
@@ -28,7 +29,9 @@ from torch import nn
 
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.onnx_graph import OPSET, Graph, add_layer, add_lstm, content
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
+from ccgym.training.tree_policy import ExportedTree, TreePolicy
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 """What crosses the border of a network."""
@@ -61,6 +64,42 @@ class Normalizer:
         """Normalize, in float64."""
         centered = observations.astype(np.float64) - self.mean
         return np.clip(centered / self.deviation, -self.clip, self.clip)
+
+
+class Exportable(Protocol):
+    """The deterministic part of a trained policy, be it a network of torch, a tree, or a network of others."""
+
+    @property
+    def shape(self) -> NetworkShape:
+        """Sizes of inputs and outputs."""
+
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        """Minimum and maximum of the action; None if it is discrete, or if the network does not limit it."""
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""
+
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """The same as in training."""
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal policies give equal bytes."""
+
+
+def exportable(policy: BasePolicy, statistics: Mapping[str, Any] | None) -> Exportable:
+    """The policy of a model of SB3.
+
+    Args:
+        policy: SB3's policy.
+        statistics: How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`.
+
+    Raises:
+        ConfigError: It has parts that cannot be exported.
+    """
+    if isinstance(policy, TreePolicy):
+        return ExportedTree(policy)
+    return TorchPolicy(policy, None if statistics is None else Normalizer.of(statistics))
 
 
 class TorchPolicy:
@@ -159,6 +198,23 @@ class TorchPolicy:
         if self.bounds is not None:
             values = np.clip(values, *self.bounds)
         return values.astype(np.float32), after
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal policies give equal bytes."""
+        graph = Graph()
+        value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
+        if self.normalizer is not None:
+            value = graph.add("Sub", value, graph.constant(self.normalizer.mean))
+            value = graph.add("Div", value, graph.constant(self.normalizer.deviation))
+            value = graph.between(value, -self.normalizer.clip, self.normalizer.clip)
+        if self.lstm is not None:
+            value = add_lstm(graph, value, self.lstm)
+        for layer in self.layers:
+            value = add_layer(graph, value, layer)
+        if self.bounds is not None:
+            value = graph.between(value, *self.bounds)
+        graph.add("Cast", value, to=TensorProto.FLOAT, output="action")
+        return content(graph.finished(name, self.shape, [("", OPSET)]), full_check=True)
 
     def _unpack(self, state: Floats | None, count: int, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
         """The state as torch's LSTM has it: h and c, (layers, flows, units) each."""

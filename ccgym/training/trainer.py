@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -38,7 +38,14 @@ from ccgym.training.callbacks import (
     EvaluationCallback,
     RecordsCallback,
 )
-from ccgym.training.checkpoint import MODEL, Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
+from ccgym.training.checkpoint import (
+    MODEL,
+    Checkpoint,
+    latest_checkpoint,
+    plain,
+    remove_leftovers,
+    write_checkpoint,
+)
 from ccgym.training.config import RESUMABLE, TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
@@ -56,7 +63,6 @@ from ccgym.training.model import (
     weights_hash,
     what_is_damaged,
 )
-from ccgym.training.rollouts import plain
 from ccgym.training.run_directory import RunDirectory, open_run
 from ccgym.training.saved_model import read_card, start_from, write_model
 from ccgym.training.stopping import StopRequest
@@ -416,14 +422,24 @@ class Trainer:
         model._current_progress_remaining = state["progress_remaining"]
         assert model.ep_info_buffer is not None
         model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
-        exact = self.rollouts.restore(state["environments"])
+        seen: Any = self.rollouts.restore(state["environments"])
         normalizers.restore(self.normalizer, state["normalizer"])
-        model._last_obs = state["observations"].numpy().copy()
+        model._last_obs = known = state["observations"].numpy().copy()
         model._last_episode_starts = state["starts"].numpy().copy()
         set_recurrent_state(model, state["recurrent"])
         set_extra_state(model, state.get("learner", {}))
-        if not exact:
+        if seen is not None and self.normalizer is not None:
+            seen = self.normalizer.normalize_obs(seen)
+        if seen is None:
             self.display.notice("episodes on real paths do not come back; new ones begin")
+        elif not np.array_equal(seen, known):
+            raise ResultsError(
+                "resume-changed",
+                "the environments no longer do what they did when the checkpoint was written",
+                where=str(self.run.path),
+                expected="the same simulator, configuration and traces",
+                hint="resume with the version of ccgym in versions.json, or start a new run",
+            )
         # Last: nothing after this may draw.
         restore_generators(state["generators"])
 

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from ccgym.errors import ConfigError
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.onnx_graph import ML_OPSET, OPSET, Graph, content
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
@@ -159,6 +160,34 @@ class ExportedTree:
         return scores, None
 
     decide_as_trained = decide
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal trees give equal bytes."""
+        tree, shape = self.tree, self.shape
+        graph = Graph()
+        count, leaf = len(tree.feature), (tree.feature < 0).numpy()
+        leaves = np.flatnonzero(leaf)
+        graph.add_many(
+            "TreeEnsembleClassifier",
+            "observation",
+            outputs=["label", "action"],
+            domain="ai.onnx.ml",
+            nodes_treeids=[0] * count,
+            nodes_nodeids=list(range(count)),
+            nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+            nodes_featureids=tree.feature.clamp(min=0).tolist(),
+            nodes_values=tree.threshold.tolist(),
+            nodes_hitrates=tree.decisions.float().tolist(),
+            nodes_truenodeids=tree.at_most.tolist(),
+            nodes_falsenodeids=tree.above.tolist(),
+            class_treeids=[0] * len(leaves),
+            class_nodeids=leaves.tolist(),
+            class_ids=tree.action[leaves].tolist(),
+            class_weights=tree.share[leaves].clamp(min=1e-6).tolist(),
+            classlabels_int64s=list(range(shape.action_size)),
+            post_transform="NONE",
+        )
+        return content(graph.finished(name, shape, [("", OPSET), ("ai.onnx.ml", ML_OPSET)]))
 
 
 def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:

@@ -25,9 +25,9 @@ from ccgym.training.algorithms.config import Layers, Linear, Lstm, Normalize, Pp
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
 from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
 from ccgym.training.evaluation import Baselines, EvaluationResult
-from ccgym.training.rollouts import RolloutEnv
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
+from ccgym.training.training_env import Resumable
 from tests.refusals import refused
 
 # --- A toy task ------------------------------------------------------------------------------------------------------
@@ -38,6 +38,7 @@ class Track(VecEnv):
 
     render_mode = None
     learners = 1
+    missed_deadlines = None
 
     def __init__(self, count: int, on_step: Callable[[], None] = lambda: None, follow: float | None = None) -> None:
         box = spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -113,14 +114,20 @@ class Track(VecEnv):
         return [False] * self.num_envs
 
 
+class TrainingTrack(Resumable, Track):
+    """The same, to learn in."""
+
+
 class ToyEnvironments:
     """What :class:`ccgym.training.environments.Environments` is for real configurations."""
 
     def __init__(self, config: TrainConfig, on_step: Callable[[], None] = lambda: None, curriculum: Any = None) -> None:
         self._config, self._on_step, self._curriculum = config, on_step, curriculum
 
-    def training(self) -> RolloutEnv:
-        return RolloutEnv(Track(self._config.algorithm.n_envs, self._on_step), self._curriculum)
+    def training(self) -> TrainingTrack:
+        env = TrainingTrack(self._config.algorithm.n_envs, self._on_step)
+        env.curriculum = self._curriculum
+        return env
 
     def evaluation(self) -> VecEnv:
         return Track(self._config.evaluation.episodes)
@@ -536,14 +543,16 @@ class Levels:
 
 
 def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
-    class Moving(Track):
+    class Moving(TrainingTrack):
         def set_progress(self, progress: float) -> None:
             super().set_progress(progress)
             curriculum.at = progress
 
     class Environments(ToyEnvironments):
-        def training(self) -> RolloutEnv:
-            return RolloutEnv(Moving(4, self._on_step), curriculum)
+        def training(self) -> TrainingTrack:
+            env = Moving(4, self._on_step)
+            env.curriculum = curriculum
+            return env
 
     curriculum: Any = Levels()
     config = toy_config()
@@ -564,10 +573,9 @@ def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
 
 
 def test_environments_that_changed_are_noticed(tmp_path: Path) -> None:
-    env = RolloutEnv(Track(2))
-    env.seed(1)
-    env.reset()
-    state = env.capture()
-    state["environments"]["arrays"]["obs"][0, 0] += 1
+    run(tmp_path, toy_config(steps=128))
+    checkpoint = read_checkpoint(tmp_path / "checkpoints" / "step_128")
+    checkpoint.state["environments"]["environments"]["arrays"]["obs"][0, 0] += 1
+    write_checkpoint(tmp_path / "checkpoints", checkpoint, keep=1)
     with refused(ResultsError, "resume-changed"):
-        env.restore(state)
+        run(tmp_path, toy_config(), resume=True)

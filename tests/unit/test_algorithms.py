@@ -11,7 +11,6 @@ import torch
 
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
 from ccgym.training.algorithms.base import schedule
 from ccgym.training.algorithms.config import Cosine
 from ccgym.training.config import TrainConfig
@@ -83,11 +82,13 @@ def test_baselines_of_an_agent_with_ecn_mark_as_ever(scheme: str) -> None:
 
 def test_a2c_is_what_its_configuration_says() -> None:
     settings = {"name": "a2c", "n_envs": 2, "n_steps": 5, "gamma": 0.9, "ent_coef": 0.02, "net_arch": [7], "vf_coef": 2}
-    model: Any = build(read_algorithm(settings), still(), "cpu")
+    model: Any = build_model(read_algorithm(settings), still(), 1, "cpu")
     assert (model.gamma, model.ent_coef, model.vf_coef, model.n_steps) == (0.9, 0.02, 2, 5)
     assert isinstance(model.policy.optimizer, torch.optim.RMSprop)
     assert [layer.out_features for layer in model.policy.mlp_extractor.policy_net[::2]] == [7]
-    adam: Any = build(read_algorithm({**settings, "use_rms_prop": False, "adam_epsilon": 1e-4}), still(), "cpu")
+    adam: Any = build_model(
+        read_algorithm({**settings, "use_rms_prop": False, "adam_epsilon": 1e-4}), still(), 1, "cpu"
+    )
     assert isinstance(adam.policy.optimizer, torch.optim.Adam)
     assert adam.policy.optimizer.defaults["eps"] == 1e-4
 

@@ -14,10 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
 from ccgym.training.algorithms.config import Imitation
-from ccgym.training.algorithms.cross_entropy import _cross_entropy, choose_elites
-from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.algorithms.cross_entropy import CrossEntropyLearner, _cross_entropy, choose_elites
 from tests.refusals import refused
 from tests.unit.test_training_config import read_algorithm
 
@@ -54,7 +52,7 @@ def test_settings_are_checked() -> None:
         read_algorithm({"name": "cross_entropy", "n_envs": 20, "group_size": 8})
     env = SB3LinkVecEnv(4, "link", episode_steps=5)
     with refused(ConfigError, "agent-unsuitable at agent.action.map"):
-        build(read_algorithm({"name": "cross_entropy", "n_envs": 4, "group_size": 2}), env, "cpu")
+        CrossEntropyLearner(read_algorithm({"name": "cross_entropy", "n_envs": 4, "group_size": 2}), env, "cpu")
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -69,7 +67,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
     config = {"name": "cross_entropy", "n_envs": env.num_envs, **settings}
-    model: Any = build(read_algorithm(config), env, "cpu")
+    model: Any = CrossEntropyLearner(read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     return model
@@ -77,7 +75,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
 
 def test_a_group_shares_path_and_seed() -> None:
     inner = SB3LinkVecEnv(12, "eagle", episode_steps=6)
-    model = learner_in(RolloutEnv(inner), n_steps=6, group_size=4)
+    model = learner_in(inner, n_steps=6, group_size=4)
     seen = []
     for _ in range(2):
         model._begin(model.env)

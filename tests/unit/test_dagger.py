@@ -14,11 +14,11 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
 from ccgym.training.algorithms.config import DaggerConfig
 from ccgym.training.algorithms.dagger import fit_sequences
 from ccgym.training.algorithms.imitation import Episode, EpisodeBuffer, softened
 from ccgym.training.algorithms.supervised import SequenceActor, action_scores
+from ccgym.training.model import LEARNERS
 from tests.refusals import refused
 from tests.unit.test_training_config import read_algorithm
 
@@ -253,7 +253,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
     config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, **settings}
     if config["name"] == "dagger":
         config = {"n_epochs": 5, "learning_rate": 0.05, **config}
-    model: Any = build(read_algorithm(config), env, "cpu")
+    model: Any = LEARNERS[config["name"]](read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)

@@ -14,11 +14,10 @@ import torch
 from gymnasium import spaces
 from sklearn.tree import DecisionTreeClassifier
 
+from ccgym.contrib.bounds import Network, box
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.training.bounds import Network, box
-from ccgym.training.exportable import onnx_file
 from ccgym.training.tree_policy import ExportedTree, TreePolicy, rounded_down
 from tests.refusals import refused
 from tests.unit.test_dagger import Labeled, a_round, learner_in
@@ -51,7 +50,7 @@ def policy_of(tree: DecisionTreeClassifier | None = None) -> TreePolicy:
 
 
 def exported(policy: TreePolicy, **changes: Any) -> policies.LearnedPolicy:
-    network = onnx_file(ExportedTree(policy), "tree")
+    network = ExportedTree(policy).onnx("tree")
     card = PolicyCard(
         name="tree", label="Tree", color="olive", marker="^", summary="A tree.", reference="none", agent=AGENT,
         policy=ExportedTree(policy).shape, onnx_sha256=hashlib.sha256(network).hexdigest(), **changes,
@@ -90,7 +89,7 @@ def test_onnx_runtime_reads_the_file_too() -> None:
     """It is a file of the standard, not one of ours alone."""
     onnxruntime = pytest.importorskip("onnxruntime")
     tree, seen = grown(3)
-    file = onnx_file(ExportedTree(policy_of(tree)), "tree")
+    file = ExportedTree(policy_of(tree)).onnx("tree")
     onnx.checker.check_model(onnx.load(io.BytesIO(file)), full_check=True)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["action"], {"observation": seen})
@@ -100,7 +99,7 @@ def test_onnx_runtime_reads_the_file_too() -> None:
 def test_what_a_tree_can_choose_over_a_box_is_exact() -> None:
     tree, seen = grown(7)
     policy = policy_of(tree)
-    network = Network(onnx_file(ExportedTree(policy), "tree"))
+    network = Network(ExportedTree(policy).onnx("tree"))
     rng = np.random.default_rng(1)
     sizes = set()
     for row in seen[:40].astype(np.float64):
@@ -155,7 +154,7 @@ def test_weights_of_another_size_are_taken_over() -> None:
 
 def test_equal_trees_give_equal_files() -> None:
     tree, _ = grown(6)
-    one, other = (onnx_file(ExportedTree(policy_of(tree)), "a") for _ in range(2))
+    one, other = (ExportedTree(policy_of(tree)).onnx("a") for _ in range(2))
     assert one == other
 
 

@@ -20,7 +20,6 @@ from torch import nn
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import TOLERANCE, Parity, ParityError, Trajectories, actions_of, differences
 from ccgym.training.torch_policy import Normalizer, TorchPolicy
 from tests.refusals import refused
@@ -96,13 +95,13 @@ def card_of(policy: TorchPolicy, network: bytes, **changes: Any) -> PolicyCard:
 
 
 def native(policy: TorchPolicy) -> Any:
-    network = build_onnx(policy, "test")
+    network = policy.onnx("test")
     return policies.from_parts(network, card_of(policy, network), Path("test.onnx")).native
 
 
 def test_the_committed_policy_is_what_is_built() -> None:
     """The policy that the tests of evaluation run, which need no torch."""
-    network = build_onnx(steady_policy(), "steady")
+    network = steady_policy().onnx("steady")
     card = card_of(steady_policy(), network)
     assert STEADY.read_bytes() == network
     assert STEADY.with_suffix(".json").read_text(encoding="utf-8") == card.to_json()
@@ -172,8 +171,8 @@ def test_a_feature_far_away_is_clipped_as_in_training() -> None:
 
 
 def test_equal_policies_give_equal_bytes() -> None:
-    assert build_onnx(torch_policy(), "a") == build_onnx(torch_policy(), "a")
-    assert build_onnx(torch_policy(), "a") != build_onnx(torch_policy(net_arch=[3]), "a")
+    assert torch_policy().onnx("a") == torch_policy().onnx("a")
+    assert torch_policy().onnx("a") != torch_policy(net_arch=[3]).onnx("a")
 
 
 def test_the_graph_runs_elsewhere() -> None:
@@ -181,7 +180,7 @@ def test_the_graph_runs_elsewhere() -> None:
     from onnx.reference import ReferenceEvaluator
 
     policy = POLICIES["two-layer lstm"]()
-    session = ReferenceEvaluator(build_onnx(policy, "test"))
+    session = ReferenceEvaluator(policy.onnx("test"))
     observations = np.random.default_rng(3).normal(size=(4, FEATURES)).astype(np.float32)
     state = np.zeros((4, policy.shape.state_size), dtype=np.float32)
     answers, after = session.run(None, {"observation": observations, "state": state})

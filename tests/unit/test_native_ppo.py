@@ -18,13 +18,12 @@ from torch import nn
 
 from ccgym import _core
 from ccgym.envs.sb3 import SB3LinkVecEnv
-from ccgym.training.algorithms.ppo import NativePPO, _rolling
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
+from ccgym.training.gaussian_policy import GaussianPolicy
 from ccgym.training.model import build_model, weights_hash
 from ccgym.training.normalizer import normalized_rewards
-from ccgym.training.plain_policy import PlainPolicy
-from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.ppo import NativePPO, rolling_env
 
 
 def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
@@ -89,11 +88,12 @@ def test_a_rollout_is_the_one_that_sb3_takes(critic: str, reward: str) -> None:
 
 def test_a_rollout_is_what_steps_with_its_actions_are() -> None:
     """To the bit: observations, rewards, ground truth, and what is said of the episodes that end."""
-    model, env = learner("algorithm.log_std_init=3")
-    plain, rolled = PlainPolicy.of(model.policy), env.venv._env._env
+    model, env = learner("algorithm.log_std_init=3", "algorithm.critic=same")
+    plain, rolled = GaussianPolicy.of(model.policy), env.venv
     assert plain is not None
-    _, stepwise = learner()
-    stepped = stepwise.venv._env._env
+    _, stepwise = learner("algorithm.critic=same")
+    stepped = stepwise.venv
+    rolled.keep_terminal_privileged = stepped.keep_terminal_privileged = True
     noise = np.random.default_rng(2).standard_normal((4, 60, 1), dtype=np.float32)
     rollout = rolled.rollout(plain.actor(), noise)
     box, ends = rolled.action_space, iter(rollout.ends)
@@ -133,8 +133,7 @@ def test_a_journal_of_a_rollout_brings_the_episodes_back() -> None:
     state = env.venv.capture()
     assert max(len(one["actions"]) for one in state["environments"]["episodes"]) == 60 - 2 * 25
     _, other = learner()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, model._last_obs)
+    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
 
 
 def test_rewards_are_normalized_to_the_bit() -> None:
@@ -156,11 +155,10 @@ def test_rewards_are_normalized_to_the_bit() -> None:
 @pytest.mark.parametrize("activation", ["tanh", "relu", "elu", "silu"])
 def test_the_native_policy_is_torch_s(activation: str) -> None:
     model, env = learner(f"algorithm.activation={activation}", "algorithm.log_std_init=-20")
-    plain = PlainPolicy.of(model.policy)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
-    inner = env.venv._env._env
-    rollout = inner.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
-    seen = torch.from_numpy(rollout.observations.reshape(12, -1))
+    rollout = env.venv.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
+    seen = torch.from_numpy(rollout.observations.reshape(12, -1)[:, : plain.inputs])
     with torch.no_grad():
         layers = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
         mean = nn.Sequential(*copy.deepcopy(layers)).double()(seen.double()).float().numpy()
@@ -180,19 +178,19 @@ def test_actions_are_clipped_for_the_flow_only() -> None:
 
 def test_other_policies_and_environments_are_left_to_sb3() -> None:
     model, env = learner()
-    assert PlainPolicy.of(model.policy) is not None
-    assert _rolling(env) is env.venv
+    assert GaussianPolicy.of(model.policy) is not None
+    assert rolling_env(env) is env.venv
     _, observed = learner("algorithm.critic=same", "algorithm.normalize={observation: true}")
     assert isinstance(observed, VecNormalize)
-    assert _rolling(observed) is None, "statistics move with every step"
+    assert rolling_env(observed) is None, "statistics move with every step"
     sde, _ = learner("algorithm.use_sde=true", "algorithm.critic=same")
-    assert PlainPolicy.of(sde.policy) is None
+    assert GaussianPolicy.of(sde.policy) is None
     policy = copy.deepcopy(model.policy)
     policy.mlp_extractor.policy_net[1] = nn.Softplus()
-    assert PlainPolicy.of(policy) is None
+    assert GaussianPolicy.of(policy) is None
     with_picture = SB3LinkVecEnv(1, "aurora", render_mode="ansi")
     assert not with_picture.rolls
-    assert _rolling(RolloutEnv(with_picture)) is None
+    assert rolling_env(with_picture) is None
     discrete = SB3LinkVecEnv(1, "indigo")
     assert isinstance(discrete.action_space, spaces.Discrete)
     assert not discrete.rolls

@@ -25,14 +25,14 @@ from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import jain
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.advantages import advantages
 from ccgym.training.config import TrainConfig
 from ccgym.training.earlier_self import EarlierPolicies
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.evaluation import evaluate
+from ccgym.training.gaussian_policy import GaussianPolicy
 from ccgym.training.model import build_model, weights_hash
 from ccgym.training.normalizer import normalized_rewards
-from ccgym.training.plain_policy import PlainPolicy
+from ccgym.training.ppo import advantages
 from tests.refusals import refused
 
 LEARNERS = "environment.learners=[{}, {extra_rtt: 150ms, start: {uniform: [0s, 4s]}}, {start: 1s, probability: 0.5}]"
@@ -146,7 +146,7 @@ def test_a_path_with_fewer_learners_is_full_of_their_samples() -> None:
     env.seed(1)
     env.reset()
     model, _ = learner()
-    plain = PlainPolicy.of(model.policy)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
     noise = np.random.default_rng(1).standard_normal((8, 92, 1), dtype=np.float32)
     rollout = env.rollout(plain.actor(), noise)
@@ -288,13 +288,12 @@ def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
             model.train()
         hashes.add(weights_hash(model))
     assert len(hashes) == 1
-    state, rollouts = env.venv.capture(), env.venv
+    state = env.venv.capture()
     decisions = [one["decisions"] for one in state["environments"]["episodes"]]
     assert {len(one) for one in decisions} == {2, 3}
     _, other = learner()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, rollouts._observations)
-    plain = PlainPolicy.of(model.policy)
+    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
     noise = np.random.default_rng(5).standard_normal((4, 122, 1), dtype=np.float32)
     ours, theirs = (one.rollout(plain.actor(), noise) for one in (env.venv, other.venv))
@@ -308,12 +307,11 @@ def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
 @pytest.mark.parametrize("critic", ["same", "privileged"])
 def test_what_has_only_begun_is_restored_as_well(critic: str) -> None:
     changes = f"algorithm.critic={critic}", "algorithm.normalize.observation=false"
-    _, env = learner(*changes)
+    model, env = learner(*changes)
     state = env.venv.capture()
     _, other = learner(*changes)
     other.venv.reset()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, env.venv._observations)
+    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
 
 
 # --- Evaluation -------------------------------------------------------------------------------------------------------
