@@ -15,8 +15,8 @@ from ccgym.errors import ConfigError
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
+    from ccgym.contrib.comparison import Compared
     from ccgym.evaluation.bootstrap import Interval
-    from ccgym.training.comparison import Compared
 
 _DESCRIPTION: Final = """\
 Compare trainings. The best model of each run, and the baselines of the first run's configuration,
@@ -56,7 +56,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.draws < 2:
         raise ConfigError("out-of-range", str(arguments.draws), where="--draws", expected="2 draws or more")
     from ccgym.cli.progress import Progress
-    from ccgym.training.comparison import COLUMNS, compare
+    from ccgym.contrib.comparison import COLUMNS, compare
     from ccgym.training.evaluation import ORACLE
 
     with Progress(error_console()) as progress:

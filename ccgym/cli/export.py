@@ -9,15 +9,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ccgym.cli.common import HelpFormatter, Parser, run, say
-from ccgym.errors import ConfigError
 from ccgym.invocation import command
-
-if TYPE_CHECKING:
-    from ccgym.training.config import TrainConfig
-    from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
 Export the policy of a training run, a model that Stable-Baselines3 saved after training in ccgym's environments
@@ -83,8 +78,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    makers = {".zip": _export_sb3, ".onnx": _export_foreign}
-    made = makers.get(arguments.source.suffix, _export_run)(arguments)
+    from ccgym.contrib.others import export_any
+    from ccgym.training.config import TrainConfig
+
+    made = export_any(
+        arguments.source,
+        arguments.out,
+        config=None if arguments.config is None else TrainConfig.load(arguments.config),
+        which=arguments.model,
+        algorithm=arguments.algorithm,
+        normalize=arguments.normalize,
+        name=arguments.name,
+        episodes=arguments.episodes,
+    )
     card, parity = made.card, made.parity
     like, source = ("trained", "torch") if card.training else ("given", "the network")
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
@@ -97,69 +103,3 @@ def _export(arguments: argparse.Namespace) -> int:
     say(f"card      {made.card_file}")
     say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
     return 0
-
-
-def _export_run(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_policy
-
-    for option in ("config", "algorithm", "normalize"):
-        if getattr(arguments, option) is not None:
-            raise ConfigError(
-                "options-conflict",
-                f"--{option} with the run directory {arguments.source}",
-                expected="a file, MODEL.zip or NETWORK.onnx",
-                hint="leave it out: a run directory has its own",
-            )
-    which = arguments.model or "best"
-    return export_policy(arguments.source, arguments.out, which=which, name=arguments.name, episodes=arguments.episodes)
-
-
-def _config_of(arguments: argparse.Namespace) -> TrainConfig:
-    """The configuration that ``--config`` names: a file, unlike a run directory, brings none."""
-    from ccgym.training.config import TrainConfig
-
-    if arguments.config is None:
-        raise ConfigError(
-            "option-needed",
-            f"{arguments.source} without a configuration",
-            where="--config",
-            expected="the configuration with its agent: clock, features, action",
-            hint=f"{command('export')} {arguments.source} --config aurora.yaml, for example",
-        )
-    if arguments.model is not None:
-        raise ConfigError(
-            "options-conflict",
-            f"--model with {arguments.source}",
-            expected="a run directory",
-            hint="leave it out: the file is the model",
-        )
-    return TrainConfig.load(arguments.config)
-
-
-def _export_foreign(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_foreign
-
-    for option in ("algorithm", "normalize"):
-        if getattr(arguments, option) is not None:
-            raise ConfigError(
-                "options-conflict",
-                f"--{option} with {arguments.source}",
-                expected="a file MODEL.zip of Stable-Baselines3",
-                hint="leave it out: put what the network needs into its file",
-            )
-    config = _config_of(arguments)
-    return export_foreign(arguments.source, config, arguments.out, name=arguments.name, episodes=arguments.episodes)
-
-
-def _export_sb3(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.export import export_sb3
-
-    return export_sb3(
-        arguments.source,
-        _config_of(arguments),
-        arguments.out,
-        algorithm=arguments.algorithm,
-        normalize=arguments.normalize,
-        name=arguments.name,
-        episodes=arguments.episodes,
-    )

@@ -19,7 +19,7 @@ from ccgym.errors import ConfigError, PlatformError, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ccgym.training.recording import Recording
+    from ccgym.contrib.recording import Recording
 
 _DESCRIPTION: Final = """\
 Record a learned scheme. Every seed is trained into RUNS/NAME-SEED (a finished run is taken as it
@@ -80,9 +80,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _record(arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments.seeds)
     from ccgym.config.grown import GapSearch
+    from ccgym.contrib.recording import record
     from ccgym.training.config import TrainConfig
     from ccgym.training.progress import ProgressDisplay
-    from ccgym.training.recording import record
 
     config = TrainConfig.load(arguments.config, arguments.overrides)
     if arguments.search_figure is not None and not isinstance(config.environment.paths, GapSearch):

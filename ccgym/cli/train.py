@@ -213,7 +213,7 @@ def _train_on_cluster(arguments: argparse.Namespace) -> int:
                 f"--{name.replace('_', '-')} together with --cluster",
                 expected="--config with --seeds: what was begun in their directories is resumed",
             )
-    from ccgym.training.population import members, train_all
+    from ccgym.contrib.population import members, train_all
 
     try:
         seeds = [1] if arguments.seeds is None else [int(word) for word in arguments.seeds.split(",")]

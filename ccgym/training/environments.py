@@ -16,9 +16,8 @@ from ccgym.schemes.origins import refuse
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
-from ccgym.training.earlier_self import EarlierPolicies
 from ccgym.training.privileged_critic import PrivilegedEnv
-from ccgym.training.training_env import TrainingEnv
+from ccgym.training.training_env import PastPolicies, TrainingEnv
 
 
 class Environments:
@@ -34,7 +33,7 @@ class Environments:
         kind = PrivilegedEnv if self._config.algorithm.privileged else TrainingEnv
         env = kind(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
         env.curriculum = settings.curriculum if self._config.has_curriculum else None
-        env.earlier = None if earlier is None else EarlierPolicies(earlier.every, earlier.keep)
+        env.earlier = None if earlier is None else PastPolicies(earlier.every, earlier.keep)
         return env
 
     def evaluation(self, at_once: int | None = None) -> VecEnv:
@@ -60,10 +59,6 @@ class Environments:
         if scheme is not None:
             settings = replace(settings, agent=passive_agent(settings.agent, scheme, "environment.paths"))
         return SB3LinkVecEnv(count, settings, threads=self._threads)
-
-    def check_scheme(self, scheme: str, where: str) -> None:
-        """Raise :class:`ConfigError` unless a scheme can decide in these environments."""
-        passive_agent(self._config.agent, scheme, where)
 
     def drawn(self) -> VecEnv:
         """The first of the held-out paths alone, of which pictures can be had."""

@@ -1,5 +1,5 @@
 """Exported policies as ONNX graphs, put together node by node: networks of torch, trees, and networks of others
-(:mod:`ccgym.training.foreign_network`).
+(:mod:`ccgym.contrib.foreign_network`).
 
 **A network.**
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from ccgym.schemes.policy_card import NetworkShape
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+"""What crosses the border of a network."""
 
 OPSET: Final = 13
 """Version of ONNX's operations: old enough for every runtime."""

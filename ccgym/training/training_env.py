@@ -1,17 +1,29 @@
-"""The environments that are learned from: they can be captured in the middle of their episodes, and brought back."""
+"""The environments that are learned from: they can be captured in the middle of their episodes, and brought back.
+
+Flows of the episodes to come may be steered by the policy as it was some time ago. A policy that is kept is exported in
+memory: the flows that it steers are those of any exported policy. What the episodes under way and to come need is part
+of checkpoints, network by network.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ccgym.envs.sb3 import SB3LinkVecEnv
+from ccgym.schemes import policies
+from ccgym.schemes.policies import LearnedPolicy
+from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training.checkpoint import plain, with_arrays
 
 if TYPE_CHECKING:
     from ccgym.config.curriculum import Curriculum
-    from ccgym.training.earlier_self import EarlierPolicies, EarlierPolicy
 
     class _Base(SB3LinkVecEnv): ...
 
@@ -42,7 +54,7 @@ class Resumable(_Base):
     """Whether nothing runs: :meth:`reset` must come before the next step."""
     curriculum: Curriculum | None = None
     """The one that it follows, if it does."""
-    earlier: EarlierPolicies | None = None
+    earlier: PastPolicies | None = None
     """Where the policies of earlier selves are kept, if it has such flows."""
     _progress = 0.0
 
@@ -65,7 +77,7 @@ class Resumable(_Base):
         self._progress = progress
         super().set_progress(progress)
 
-    def add_earlier(self, new: EarlierPolicy) -> None:
+    def add_past(self, new: PastPolicy) -> None:
         """Let flows of earlier selves in the episodes to come draw this policy, too."""
         assert self.earlier is not None
         self.earlier.add(new, self.uses)
@@ -100,3 +112,66 @@ class Resumable(_Base):
 
 class TrainingEnv(Resumable, SB3LinkVecEnv):
     """The environments of ``ccgym train``."""
+
+
+@dataclass(frozen=True)
+class PastPolicy:
+    """A policy as it was."""
+
+    step: int
+    """Decisions that it had learned from."""
+    network: bytes
+    """Content of an ``.onnx`` file."""
+    card: str
+    """The card's text."""
+
+    @cached_property
+    def policy(self) -> LearnedPolicy:
+        """The same, loaded."""
+        card = PolicyCard.model_validate_json(self.card)
+        return policies.from_parts(self.network, card, Path(f"{card.name}.onnx"))
+
+
+class PastPolicies:
+    """The latest policies that were kept, and older ones of episodes under way.
+
+    Args:
+        every: Steps between two that are kept.
+        keep: How many the flows of an episode draw from.
+    """
+
+    def __init__(self, every: int, keep: int) -> None:
+        self._every, self._keep = every, keep
+        self._known: list[PastPolicy] = []
+
+    def is_due(self, step: int) -> bool:
+        """Whether the policy of that step is to be kept."""
+        latest = self._known[-1].step if self._known else 0
+        return step // self._every > latest // self._every
+
+    @property
+    def drawn(self) -> list[str]:
+        """Keys of those that flows draw from, oldest first."""
+        return [one.policy.key for one in self._known[-self._keep :]]
+
+    @property
+    def policies(self) -> dict[str, LearnedPolicy]:
+        """All, by key."""
+        return {one.policy.key: one.policy for one in self._known}
+
+    def add(self, new: PastPolicy, in_use: Callable[[str], bool]) -> None:
+        """Add the newest one, and forget those that are neither drawn nor, by their keys, in use."""
+        self._known.append(new)
+        old, latest = self._known[: -self._keep], self._known[-self._keep :]
+        self._known = [one for one in old if in_use(one.policy.key)] + latest
+
+    def state(self) -> list[dict[str, Any]]:
+        """For a checkpoint."""
+        return [
+            {"step": one.step, "network": np.frombuffer(one.network, dtype=np.uint8), "card": one.card}
+            for one in self._known
+        ]
+
+    def restore(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Be as it was when :meth:`state` was asked."""
+        self._known = [PastPolicy(one["step"], one["network"].tobytes(), one["card"]) for one in state]

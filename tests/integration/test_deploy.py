@@ -21,10 +21,9 @@ from ccgym.schemes.reading import parse_scheme
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.export import export_policy
-from ccgym.training.model import build_model
+from ccgym.training.model import build_model, load_model, write_model
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import load_model, write_model
 from ccgym.training.torch_policy import Exportable, TorchPolicy, exportable
 from tests.integration.tiny_agent import DISCRETE, TINY
 from tests.refusals import explained, refused

@@ -170,11 +170,6 @@ def test_a_feature_far_away_is_clipped_as_in_training() -> None:
     np.testing.assert_allclose(exact, policy.decide(limit.astype(np.float32))[0], atol=1e-3)
 
 
-def test_equal_policies_give_equal_bytes() -> None:
-    assert torch_policy().onnx("a") == torch_policy().onnx("a")
-    assert torch_policy().onnx("a") != torch_policy(net_arch=[3]).onnx("a")
-
-
 def test_the_graph_runs_elsewhere() -> None:
     """The same answers from the reference evaluator of the format's authors."""
     from onnx.reference import ReferenceEvaluator
@@ -187,13 +182,6 @@ def test_the_graph_runs_elsewhere() -> None:
     expected, expected_after = policy.decide(observations)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(after, expected_after, rtol=1e-6)
-
-
-def test_sizes() -> None:
-    shape = POLICIES["two-layer lstm"]().shape
-    assert (shape.kind, shape.observation_size, shape.state_size, shape.action_size) == ("lstm", 2, 32, 3)
-    shape = POLICIES["tanh"]().shape
-    assert (shape.kind, shape.observation_size, shape.state_size, shape.action_size) == ("mlp", 2, 0, 1)
 
 
 # --- What cannot be exported ---------------------------------------------------------------------------------------

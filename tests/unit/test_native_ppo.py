@@ -33,14 +33,20 @@ def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
         ["algorithm.n_envs=4", "algorithm.n_steps=60", "algorithm.batch_size=120", "algorithm.n_epochs=2",
          "environment.episode.steps=25", *settings],
     )  # fmt: skip
-    env = normalized(Environments(config).training(), config.algorithm)
-    model: Any = build_model(config.algorithm, env, 1, "cpu")
+    model, env = begun(config)
     if kind is PPO:
         model.__class__ = PPO
+    return model, env
+
+
+def begun(config: TrainConfig) -> tuple[Any, Any]:
+    """The learner of a configuration and its environments, their episodes begun."""
+    env: Any = normalized(Environments(config).training(), config.algorithm)
+    model: Any = build_model(config.algorithm, env, 1, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     env.seed(3)
-    model._last_obs, model._last_episode_starts = env.reset(), np.ones(4, dtype=bool)
+    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
     return model, env
 
 
@@ -116,26 +122,6 @@ def test_a_rollout_is_what_steps_with_its_actions_are() -> None:
     np.testing.assert_array_equal(rollout.last_observations, stepped._batch.obs)
 
 
-def test_threads_of_the_simulator_change_nothing() -> None:
-    hashes = set()
-    for count in (1, 3):
-        model, env = learner(f"training.simulator_threads={count}")
-        for _ in range(2):
-            collect(model, env)
-            model.train()
-        hashes.add(weights_hash(model))
-    assert len(hashes) == 1
-
-
-def test_a_journal_of_a_rollout_brings_the_episodes_back() -> None:
-    model, env = learner()
-    collect(model, env)
-    state = env.venv.capture()
-    assert max(len(one["actions"]) for one in state["environments"]["episodes"]) == 60 - 2 * 25
-    _, other = learner()
-    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
-
-
 def test_rewards_are_normalized_to_the_bit() -> None:
     rng = np.random.default_rng(1)
     rewards = rng.normal(size=(5, 40)).astype(np.float32)
@@ -183,8 +169,6 @@ def test_other_policies_and_environments_are_left_to_sb3() -> None:
     _, observed = learner("algorithm.critic=same", "algorithm.normalize={observation: true}")
     assert isinstance(observed, VecNormalize)
     assert rolling_env(observed) is None, "statistics move with every step"
-    sde, _ = learner("algorithm.use_sde=true", "algorithm.critic=same")
-    assert GaussianPolicy.of(sde.policy) is None
     policy = copy.deepcopy(model.policy)
     policy.mlp_extractor.policy_net[1] = nn.Softplus()
     assert GaussianPolicy.of(policy) is None
@@ -197,14 +181,14 @@ def test_other_policies_and_environments_are_left_to_sb3() -> None:
 
 
 def test_other_policies_learn_what_sb3_s_would() -> None:
-    for setting in ("algorithm.use_sde=true", "algorithm.normalize={observation: true}"):
-        hashes = []
-        for kind in (NativePPO, PPO):
-            model, env = learner("algorithm.critic=same", "algorithm.gradient_threads=1", setting, kind=kind)
-            collect(model, env)
-            model.train()
-            hashes.append(weights_hash(model))
-        assert hashes[0] == hashes[1]
+    settings = "algorithm.critic=same", "algorithm.gradient_threads=1", "algorithm.normalize={observation: true}"
+    hashes = set()
+    for kind in (NativePPO, PPO):
+        model, env = learner(*settings, kind=kind)
+        collect(model, env)
+        model.train()
+        hashes.add(weights_hash(model))
+    assert len(hashes) == 1
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:

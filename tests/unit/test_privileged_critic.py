@@ -48,6 +48,7 @@ def test_what_is_unlimited_or_unknown_is_zero() -> None:
     names = ("link_rate_bps", "base_rtt_s", "backlog_packets", "queue_limit_packets", "loss", "flows")
     truth = {name: np.zeros(2) for name in (*names, "pacing_rate_bps", "cwnd_packets")}
     truth["queue_limit_packets"][:] = truth["cwnd_packets"][:] = np.inf
+    truth["backlog_packets"][:] = np.nan
     assert not privileged_features(truth).any()
 
 

@@ -11,7 +11,6 @@ from matplotlib.text import Text
 from ccgym.cli.main import main
 from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
 from ccgym.report.style import house_style
-from ccgym.training.tree_policy import ExportedTree
 from tests.refusals import explained
 from tests.unit.test_distill import exported, grown, policy_of
 
@@ -68,7 +67,7 @@ def file(tmp_path: Path) -> Path:
     """A tree on disk, with its card."""
     policy = exported(policy_of(grown(1)[0]))
     file = tmp_path / "mine.onnx"
-    file.write_bytes(ExportedTree(policy_of(grown(1)[0])).onnx("tree"))
+    file.write_bytes(policy_of(grown(1)[0]).onnx("tree"))
     file.with_suffix(".json").write_text(policy.card.to_json(), encoding="utf-8")
     return file
 

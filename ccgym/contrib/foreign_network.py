@@ -24,10 +24,9 @@ from onnx.reference import ReferenceEvaluator
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import NetworkShape
-from ccgym.training.onnx_graph import Graph
-from ccgym.training.torch_policy import Floats
+from ccgym.training.onnx_graph import Floats, Graph
 
-IR_VERSION: Final = 10
+MAX_IR_VERSION: Final = 10
 """Newest version of ONNX's file format that the native core takes."""
 
 
@@ -192,7 +191,7 @@ def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
         floating = np.issubdtype(constants[name].dtype, np.floating)
         graph.constant(constants[name], np.float64 if floating else np.int64, name)
     opsets = [(one.domain, one.version) for one in model.opset_import]
-    made = graph.finished(model.graph.name or "policy", shape, opsets, min(model.ir_version, IR_VERSION))
+    made = graph.finished(model.graph.name or "policy", shape, opsets, min(model.ir_version, MAX_IR_VERSION))
     widened: bytes = made.SerializeToString(deterministic=True)
     return widened
 
