@@ -20,13 +20,13 @@ from ccgym.cli.options import PATH, REPEAT_LIMITED, SEED, chosen_path, directory
 from ccgym.files import atomic_write
 
 if TYPE_CHECKING:
+    from ccgym.contrib.comparison import Compared
     from ccgym.evaluation.bootstrap import Interval
-    from ccgym.training.comparison import Compared
 
 
 def _trainings(arguments: argparse.Namespace) -> int:
     from ccgym.cli.progress import Progress
-    from ccgym.training.comparison import COLUMNS, compare
+    from ccgym.contrib.comparison import COLUMNS, compare
     from ccgym.training.evaluation import ORACLE
 
     with Progress(error_console()) as progress:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from ccgym.cli.command import Command
 from ccgym.cli.common import say
-from ccgym.errors import ConfigError
 from ccgym.invocation import command
-
-if TYPE_CHECKING:
-    from ccgym.training.export import Exported
 
 _DESCRIPTION: Final = """\
 Export the policy of a training run, a model that Stable-Baselines3 saved after training in ccgym's environments
@@ -40,19 +36,20 @@ _EXAMPLES: Final = """\
 """
 
 
-_OF_A_FILE: Final = ("a file, MODEL.zip or NETWORK.onnx", "leave it out: a run directory has its own")
-_OF_A_MODEL: Final = ("a file MODEL.zip of Stable-Baselines3", "leave it out: put what the network needs into its file")
-_OF_A_RUN: Final = ("a run directory", "leave it out: the file is the model")
-_UNFIT: Final = {
-    "": dict.fromkeys(("config", "algorithm", "normalize"), _OF_A_FILE),
-    ".onnx": {"algorithm": _OF_A_MODEL, "normalize": _OF_A_MODEL, "model": _OF_A_RUN},
-    ".zip": {"model": _OF_A_RUN},
-}
-"""By the suffix of the source: the options that have no meaning with it, what they belong to, and what to do."""
-
-
 def _export(arguments: argparse.Namespace) -> int:
-    made = _exported(arguments)
+    from ccgym.contrib.others import export_any
+    from ccgym.training.config import TrainConfig
+
+    made = export_any(
+        arguments.source,
+        arguments.out,
+        config=None if arguments.config is None else TrainConfig.load(arguments.config),
+        which=arguments.model,
+        algorithm=arguments.algorithm,
+        normalize=arguments.normalize,
+        name=arguments.name,
+        episodes=arguments.episodes,
+    )
     card, parity = made.card, made.parity
     like, source = ("trained", "torch") if card.training else ("given", "the network")
     say(f"{card.name}: {card.label}, {card.policy.kind}, {made.onnx.stat().st_size:,} bytes")
@@ -65,34 +62,6 @@ def _export(arguments: argparse.Namespace) -> int:
     say(f"card      {made.card_file}")
     say(f"to use it: {command('evaluate')} --trace 77.72mbps --schemes {made.onnx},bbr,cubic")
     return 0
-
-
-def _exported(arguments: argparse.Namespace) -> Exported:
-    from ccgym.training.config import TrainConfig
-    from ccgym.training.export import export_foreign, export_policy, export_sb3
-
-    source: Path = arguments.source
-    suffix = source.suffix if source.suffix in _UNFIT else ""
-    for option, (expected, hint) in _UNFIT[suffix].items():
-        if getattr(arguments, option) is not None:
-            raise ConfigError("options-conflict", f"--{option} with {source}", expected=expected, hint=hint)
-    same: dict[str, Any] = {"name": arguments.name, "episodes": arguments.episodes}
-    if not suffix:
-        return export_policy(source, arguments.out, which=arguments.model or "best", **same)
-    if arguments.config is None:
-        raise ConfigError(
-            "option-needed",
-            f"{source} without a configuration",
-            where="--config",
-            expected="the configuration with its agent: clock, features, action",
-            hint=f"{command('train')} export {source} --config aurora.yaml, for example",
-        )
-    config = TrainConfig.load(arguments.config)
-    if suffix == ".onnx":
-        return export_foreign(source, config, arguments.out, **same)
-    return export_sb3(
-        source, config, arguments.out, algorithm=arguments.algorithm, normalize=arguments.normalize, **same
-    )
 
 
 EXPORT: Final = Command(

@@ -127,7 +127,7 @@ def _range(parameter: dict[str, object]) -> str:
 
 
 def _certificate(arguments: argparse.Namespace) -> int:
-    from ccgym.training.certificate import WORDS, certify, write_to_card
+    from ccgym.contrib.certificate import WORDS, certify, write_to_card
 
     policy = chosen_policy(arguments.policy)
     found = certify(

@@ -109,7 +109,7 @@ def _about(config: TrainConfig) -> list[str]:
 
 def _train_on_cluster(arguments: argparse.Namespace) -> int:
     """Train every seed with every setting of the grid on a cluster, and show what came out."""
-    from ccgym.training.population import members, train_all
+    from ccgym.contrib.population import members, train_all
 
     grid: dict[str, list[str]] = {}
     for text in arguments.grid:

@@ -32,9 +32,9 @@ _EXAMPLES: Final = """\
 
 
 def _train_seeds(arguments: argparse.Namespace) -> int:
+    from ccgym.contrib.recording import record
     from ccgym.training.config import TrainConfig
     from ccgym.training.progress import ProgressDisplay
-    from ccgym.training.recording import record
 
     config = TrainConfig.load(arguments.config, arguments.overrides)
     made = record(

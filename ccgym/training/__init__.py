@@ -4,38 +4,26 @@
 ``config``             the YAML file: agent, environment, algorithm, run, evaluation
 ``trainer``            the loop: rollout, update, evaluation, checkpoint
 ``environments``       the environments that a configuration means
-``rollouts``           those to learn in, which can be captured and brought back
-``algorithms``         PPO, A2C, DAgger, the cross-entropy method: settings and learners
-``model``              the learner from a configuration; seeds, threads, device
+``training_env``       those to learn in, which can be captured and brought back; flows of earlier selves
+``ppo``                PPO: rollouts in the native core, advantages, the loss and its gradient
+``gaussian_policy``    the networks that PPO's loss is differentiated by hand for
+``algorithms``         DAgger, distillation, the cross-entropy method, and the settings of all
+``model``              the learner from a configuration, and models on disk; threads, device, hashes
 ``normalizer``         running statistics of features and rewards
-``plain_policy``       a policy that can be evaluated outside of torch, taken apart
 ``privileged_critic``  a value function that sees the ground truth about the path
-``earlier_self``       the policy as it was some time ago, to steer other flows
-``evaluation``         a policy or a baseline on the held-out paths
+``evaluation``         a policy or a baseline on the held-out paths, and on fresh draws
 ``callbacks``          what happens between updates: records, evaluations, pictures
-``bayesian``           Bayesian optimization
-``gaps``               how much more a scheme earns than another or than the policy, for curricula that grow by it
+``gaps``               curricula that grow by how much more a scheme earns than another or than the policy
 ``checkpoint``         everything that a run continues from, whole or not at all
 ``run_directory``      everything about a run on disk, and its lock
-``saved_model``        the best and the final model; starting from the best one of another run
 ``logs``               progress tables and TensorBoard's events, which continue when a run is resumed
-``progress``           what is shown on the terminal
-``stopping``           SIGINT and SIGTERM as requests to stop
+``progress``           what is shown on the terminal; SIGINT and SIGTERM as requests to stop
 ``streams``            seeds by name, and the state of all generators
-``sb3_model``          a model that Stable-Baselines3 saved
-``foreign_network``    a network that was made outside ccgym, as an ONNX file
-``export``             the policy as ONNX with its card
-``exportable``         what an export needs of a policy, of whatever kind
+``export``             the policy of a run as ONNX with its card
 ``tree_policy``        a policy that is a tree
 ``torch_policy``       the trained policy, as trained and in float64
-``onnx_graph``         its network as an ONNX graph
+``onnx_graph``         ONNX graphs, put together node by node
 ``parity``             whether the export does what the trained policy does
-``bounds``             bounds on the answers of an exported network over a box of inputs
-``certificate``        properties of an export that hold everywhere in such boxes
-``confirmation``       policies and baselines on fresh draws
-``recording``          several seeds, confirmed on fresh draws; the median one exported
-``population``         seeds and settings that are varied, on a Ray cluster
-``comparison``         trainings compared on fresh draws, with intervals
 =====================  =====================================================================================
 
 Names are loaded when first used: ``import ccgym.training`` does not load torch.
@@ -52,7 +40,7 @@ from ccgym.lazy import lazy
 if TYPE_CHECKING:
     from ccgym.training.config import TrainConfig
     from ccgym.training.export import export_policy
-    from ccgym.training.saved_model import TrainedModel, load_model
+    from ccgym.training.model import TrainedModel, load_model
     from ccgym.training.trainer import Outcome, Trainer, train
 
 __all__ = ["Outcome", "TrainConfig", "TrainedModel", "Trainer", "export_policy", "load_model", "train"]
@@ -60,10 +48,10 @@ __all__ = ["Outcome", "TrainConfig", "TrainedModel", "Trainer", "export_policy",
 _LAZY: Final = {
     "Outcome": "ccgym.training.trainer",
     "TrainConfig": "ccgym.training.config",
-    "TrainedModel": "ccgym.training.saved_model",
+    "TrainedModel": "ccgym.training.model",
     "Trainer": "ccgym.training.trainer",
     "export_policy": "ccgym.training.export",
-    "load_model": "ccgym.training.saved_model",
+    "load_model": "ccgym.training.model",
     "train": "ccgym.training.trainer",
 }
 

@@ -11,35 +11,31 @@ import io
 import json
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
 from typing_extensions import override
 
-from ccgym.config.grown import Binned, GapBins, GapSearch, GrowingPlan, Searched
 from ccgym.errors import ResultsError
 from ccgym.files import atomic_write
 from ccgym.schemes.policy_card import PolicyCard
 from ccgym.training import normalizer as normalizers
-from ccgym.training.earlier_self import EarlierPolicy
+from ccgym.training.checkpoint import plain, with_arrays
 from ccgym.training.evaluation import (
-    Actor,
     Baselines,
-    DeterministicPolicy,
     EvaluationResult,
+    deterministic,
     evaluate,
     evaluation_seed,
     measure_schemes,
 )
-from ccgym.training.exportable import exportable, onnx_file
-from ccgym.training.gaps import Measured, numbers, pool, search
 from ccgym.training.logs import Table
+from ccgym.training.model import write_model
 from ccgym.training.run_directory import environment
-from ccgym.training.saved_model import TrainedModel, write_model
-from ccgym.training.streams import stream_seed
+from ccgym.training.torch_policy import exportable
+from ccgym.training.training_env import PastPolicy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -78,24 +74,22 @@ class EvaluationCallback(Callback):
     is installed, the first held-out path is run again after each evaluation, and drawn.
     """
 
+    _env: VecEnv
+    _drawn: VecEnv | None = None
+
     def __init__(self) -> None:
         self.baselines = Baselines()
         self.best: tuple[int, float] | None = None
         """Step and mean episode reward of the best evaluation."""
         self.evaluated_at = -1
         """Step of the last evaluation."""
-        self._steps: list[int] = []
-        self._rewards: list[torch.Tensor] = []
-        self._lengths: list[torch.Tensor] = []
-        self._env: VecEnv | None = None
-        self._drawn: VecEnv | None = None
+        self._all: dict[str, list[Any]] = {"steps": [], "rewards": [], "lengths": []}
+        """Of every evaluation: its step, and the reward and length of each episode."""
 
     @property
     def has_begun(self) -> bool:
         """Whether the policy was evaluated as it was before any learning: the first checkpoint is from before that."""
         return self.evaluated_at >= 0
-
-    # --- When ---------------------------------------------------------------------------------------------------------
 
     @override
     def on_start(self, trainer: Trainer) -> None:
@@ -119,8 +113,6 @@ class EvaluationCallback(Callback):
         if trainer.step // every > self.evaluated_at // every or last:
             self._evaluate(trainer)
 
-    # --- Baselines ----------------------------------------------------------------------------------------------------
-
     def _known_baselines(self, trainer: Trainer) -> Baselines | None:
         """Those of the same run, measured before it was resumed."""
         file = trainer.run.baselines
@@ -134,22 +126,15 @@ class EvaluationCallback(Callback):
 
     def _measure_baselines(self, trainer: Trainer) -> Baselines:
         wanted = trainer.config.evaluation
-        measured = Baselines.of(
-            measure_schemes(
-                trainer.environments, wanted.baselines, self._seed, wanted.episodes, per_decision=wanted.per_decision
-            )
-        )
+        mean = {"per_decision": wanted.per_decision}
+        schemes = measure_schemes(trainer.environments, wanted.baselines, self._seed, wanted.episodes, **mean)
+        measured = Baselines.of(schemes)
         atomic_write(trainer.run.baselines, json.dumps(asdict(measured), indent=1) + "\n")
         return measured
 
-    # --- The policy ---------------------------------------------------------------------------------------------------
-
     def _evaluate(self, trainer: Trainer) -> None:
-        assert self._env is not None
-        wanted = trainer.config.evaluation
-        result = evaluate(
-            self._env, DeterministicPolicy(trainer.model), self._seed, wanted.episodes, per_decision=wanted.per_decision
-        )
+        wanted, policy = trainer.config.evaluation, deterministic(trainer.model)
+        result = evaluate(self._env, policy, self._seed, wanted.episodes, per_decision=wanted.per_decision)
         step, reward = trainer.step, result.mean_reward
         fraction = self.baselines.fraction_of_oracle(reward)
         self.evaluated_at = step
@@ -167,7 +152,7 @@ class EvaluationCallback(Callback):
             write_model(trainer.run.best, trainer.model, trainer.normalizer, facts)
         trainer.display.evaluation(step, result, best=is_best)
         if self._drawn is not None:
-            evaluate(self._drawn, DeterministicPolicy(trainer.model), self._seed)
+            evaluate(self._drawn, deterministic(trainer.model), self._seed)
             picture, *_ = self._drawn.get_images()
             trainer.events.add_image(PICTURE, picture, step, dataformats="HWC")
 
@@ -187,22 +172,16 @@ class EvaluationCallback(Callback):
             trainer.model.logger.record(name, value)
         trainer.model.logger.record("sys/decision_ms", self._decision_ms(trainer))
         self._table.add(trainer.step, row)
-        self._steps.append(trainer.step)
-        self._rewards.append(torch.from_numpy(result.rewards.copy()))
-        self._lengths.append(torch.from_numpy(result.lengths.copy()))
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            timesteps=np.array(self._steps),
-            results=np.stack([rewards.numpy() for rewards in self._rewards]),
-            ep_lengths=np.stack([lengths.numpy() for lengths in self._lengths]),
-        )
+        for name, one in (("steps", trainer.step), ("rewards", result.rewards), ("lengths", result.lengths)):
+            self._all[name].append(one)
+        buffer, names = io.BytesIO(), ("timesteps", "results", "ep_lengths")  # as SB3 calls them
+        arrays = {name: np.stack(values) for name, values in zip(names, self._all.values(), strict=True)}
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
         atomic_write(trainer.run.evaluations_npz, buffer.getvalue())
 
     def _decision_ms(self, trainer: Trainer) -> float:
         """Median time of one decision for one flow, in this process and through torch."""
-        assert self._env is not None
-        policy = DeterministicPolicy(trainer.model)
+        policy = deterministic(trainer.model)
         space = self._env.observation_space
         observation = np.zeros((1, *(space.shape or ())), dtype=space.dtype)
         start = np.ones(1, dtype=np.bool_)
@@ -213,103 +192,19 @@ class EvaluationCallback(Callback):
             times.append(time.perf_counter() - began)
         return 1e3 * float(np.median(times))
 
-    # --- Checkpoints --------------------------------------------------------------------------------------------------
-
     def state(self) -> dict[str, Any]:
-        """The best so far, and what ``evaluations.npz`` holds."""
-        return {
-            "best": self.best,
-            "evaluated_at": self.evaluated_at,
-            "steps": self._steps,
-            "rewards": self._rewards,
-            "lengths": self._lengths,
-        }
+        """For a checkpoint: the best so far, and what ``evaluations.npz`` holds."""
+        state: dict[str, Any] = plain({"best": self.best, "evaluated_at": self.evaluated_at, **self._all})
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from there."""
         self.best = None if state["best"] is None else (int(state["best"][0]), float(state["best"][1]))
         self.evaluated_at = state["evaluated_at"]
-        self._steps, self._rewards, self._lengths = list(state["steps"]), list(state["rewards"]), list(state["lengths"])
+        self._all = {name: with_arrays(list(state[name])) for name in self._all}
 
 
-# --- Curricula that are told ------------------------------------------------------------------------------------------
-
-
-class CurriculumCallback(Callback):
-    """Measures what a curriculum of :mod:`ccgym.config.grown` grows by, and tells it.
-
-    ``curriculum.csv`` has a row per point that was measured: its numbers, both rewards, the gap, and whether it joined
-    the mixture. TensorBoard gets the gap and the numbers of each point that joined. All draws come from streams of the
-    root seed, so a resumed run finds the same points.
-    """
-
-    def __init__(self) -> None:
-        self._table: Table | None = None
-
-    @override
-    def on_start(self, trainer: Trainer) -> None:
-        """Check the schemes, and fill the bins of a plan in bins."""
-        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
-        if not isinstance(plan, GrowingPlan):
-            return
-        self._table = Table(trainer.run.curriculum, trainer.step if trainer.resumed else None)
-        keys = ("baseline",) if isinstance(plan, GapSearch) else ("better", "worse")
-        for key in keys:
-            trainer.environments.check_scheme(getattr(plan, key), f"environment.paths.{key}")
-        if isinstance(plan, GapBins) and isinstance(curriculum, Binned) and not curriculum.bins:
-            trainer.display.notice(f"measuring {plan.better} and {plan.worse} at {plan.pool} points")
-            measured = pool(plan, trainer.environments, self._seed(trainer))
-            curriculum.fill([one.point for one in measured], [one.gap for one in measured])
-            for one in measured:
-                self._add(trainer, plan, one, joined=True)
-            trainer.rollouts.set_progress(0.0)
-            trainer.begin_episodes()
-
-    @override
-    def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        """Search if it is time."""
-        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
-        if not isinstance(plan, GapSearch) or not isinstance(curriculum, Searched) or last:
-            return
-        if trainer.step // plan.every <= len(curriculum.points):
-            return
-        began = time.perf_counter()
-        measured, best = search(plan, trainer.environments, lambda env: self._policy(trainer, env), self._seed(trainer))
-        curriculum.points.append(best.point)
-        for one in measured:
-            self._add(trainer, plan, one, joined=one is best)
-        found = numbers(plan.space, best.point)
-        row = {"gap": best.gap, "gap_median": float(np.median([one.gap for one in measured]))}
-        for name, value in {**row, **found}.items():
-            trainer.model.logger.record(f"curriculum/{name}", value)
-        trainer.model.logger.record("time/search_s", time.perf_counter() - began)
-        parts = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
-        trainer.display.notice(f"step {trainer.step:,}: gap {best.gap:.1f} to {plan.baseline} at {parts}")
-
-    def _seed(self, trainer: Trainer) -> int:
-        return stream_seed(trainer.config.training.seed, f"curriculum {trainer.step}")
-
-    def _policy(self, trainer: Trainer, env: VecEnv) -> tuple[VecEnv, Actor]:
-        return normalizers.frozen(env, trainer.normalizer), DeterministicPolicy(trainer.model)
-
-    def _add(self, trainer: Trainer, plan: GapSearch | GapBins, one: Measured, *, joined: bool) -> None:
-        first, second = (plan.baseline, "policy") if isinstance(plan, GapSearch) else (plan.better, plan.worse)
-        row = {
-            "guided": int(one.guided),
-            **numbers(plan.space, one.point),
-            f"reward_{first}": one.first,
-            f"reward_{second}": one.second,
-            "gap": one.gap,
-            "joined": int(joined),
-        }
-        assert self._table is not None
-        self._table.add(trainer.step, row)
-
-
-# --- Earlier selves ---------------------------------------------------------------------------------------------------
-
-
-class EarlierSelfCallback(Callback):
+class PastPoliciesCallback(Callback):
     """Keeps the policy every so many steps, where the configuration has flows of earlier selves."""
 
     @override
@@ -317,33 +212,52 @@ class EarlierSelfCallback(Callback):
         earlier = trainer.rollouts.earlier
         if earlier is None or not earlier.is_due(trainer.step):
             return
-        trainer.rollouts.add_earlier(_policy_now(trainer))
+        config, learner = trainer.config, trainer.config.environment.flows_that_learn[0]
+        name = f"{config.name.lower()[:40]}-{trainer.step}"
+        policy = exportable(trainer.model.policy, normalizers.observation_statistics(trainer.normalizer))
+        network = policy.onnx(name)
+        # The agent of the training, not that of a deployment.
+        agent = config.agent.native()
+        agent.pop("expert", None)
+        card = PolicyCard(
+            name=name,
+            label=name,
+            color="gray",
+            marker=".",
+            summary=f"An earlier self of {config.name}.",
+            reference="trained by ccgym",
+            agent=agent,
+            policy=policy.shape,
+            onnx_sha256=hashlib.sha256(network).hexdigest(),
+            profile=learner.profile,
+            ack_every=learner.ack_every,
+        )
+        trainer.rollouts.add_past(PastPolicy(trainer.step, network, card.to_json()))
 
 
-def _policy_now(trainer: Trainer) -> EarlierPolicy:
-    """The policy that is trained, with the agent of the training, not that of a deployment."""
-    config = trainer.config
-    name = f"{config.name.lower()[:40]}-{trainer.step}"
-    statistics = normalizers.observation_statistics(trainer.normalizer)
-    policy = exportable(TrainedModel(config, trainer.model, statistics, {}))
-    network = onnx_file(policy, name)
-    agent = config.agent.native()
-    agent.pop("expert", None)
-    learner = config.environment.flows_that_learn[0]
-    card = PolicyCard(
-        name=name,
-        label=name,
-        color="gray",
-        marker=".",
-        summary=f"An earlier self of {config.name}.",
-        reference="trained by ccgym",
-        agent=agent,
-        policy=policy.shape,
-        onnx_sha256=hashlib.sha256(network).hexdigest(),
-        profile=learner.profile,
-        ack_every=learner.ack_every,
-    )
-    return EarlierPolicy(trainer.step, network, card.to_json())
+@dataclass
+class Spent:
+    """Where the time of an update went, or that of a whole training."""
+
+    steps: int = 0
+    """Decisions taken."""
+    total_s: float = 0.0
+    """Wall time of rollouts and learning."""
+    environment_s: float = 0.0
+    """Of that, inside the environments."""
+    learning_s: float = 0.0
+    """Of that, in gradient steps."""
+
+    def shares(self) -> dict[str, float]:
+        """Fractions of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
+        total = max(self.total_s, 1e-9)
+        environment, learner = self.environment_s / total, self.learning_s / total
+        return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
+
+    def add(self, other: Spent) -> None:
+        """Count another update."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------
@@ -355,10 +269,8 @@ class RecordsCallback(Callback):
     It also moves the curriculum on: the training environments draw their next episodes accordingly.
     """
 
-    def __init__(self) -> None:
-        self._cpu_s = 0.0
-        self._wall_s = 0.0
-        self._missed = 0
+    _cpu_s = _wall_s = 0.0
+    _missed = 0
 
     @override
     def on_start(self, trainer: Trainer) -> None:
@@ -370,15 +282,7 @@ class RecordsCallback(Callback):
 
     @override
     def on_update(self, trainer: Trainer, *, last: bool) -> None:
-        self._record_system(trainer)
-        self._move_curriculum(trainer)
-        missed = trainer.rollouts.missed_deadlines()
-        if missed is not None:
-            trainer.model.logger.record("environment/missed_deadlines", missed - self._missed)
-            self._missed = missed
-
-    def _record_system(self, trainer: Trainer) -> None:
-        spent, logger = trainer.spent, trainer.model.logger
+        spent, logger, rollouts = trainer.spent, trainer.model.logger, trainer.rollouts
         logger.record("sys/steps_per_second", spent.steps / max(spent.total_s, 1e-9))
         for name, share in spent.shares().items():
             logger.record(f"time/share_{name}", share)
@@ -388,12 +292,12 @@ class RecordsCallback(Callback):
         memory = resident_mib()
         if memory is not None:
             logger.record("sys/rss_mib", memory)
-
-    def _move_curriculum(self, trainer: Trainer) -> None:
-        if trainer.rollouts.curriculum_levels():
-            trainer.rollouts.set_progress(min(1.0, trainer.step / trainer.config.training.steps))
-            for name, value in trainer.rollouts.curriculum_levels().items():
-                trainer.model.logger.record(f"curriculum/{name}", value)
+        if rollouts.curriculum is not None:
+            rollouts.set_progress(min(1.0, trainer.step / trainer.config.training.steps))
+            logger.record("curriculum/level", rollouts.curriculum.level())
+        if rollouts.missed_deadlines is not None:
+            logger.record("environment/missed_deadlines", rollouts.missed_deadlines - self._missed)
+            self._missed = rollouts.missed_deadlines
 
 
 def resident_mib() -> float | None:

@@ -12,16 +12,21 @@ import io
 import json
 import pickle
 import re
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from ccgym.errors import ResultsError
+from ccgym.evaluation.directory import differences
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, atomic_write, read_bytes, read_json, write_directory
+from ccgym.training.config import RESUMABLE, TrainConfig
+from ccgym.training.run_directory import RunDirectory
 
 MANIFEST: Final = "checkpoint.json"
 MODEL: Final = "rl_model.zip"
@@ -66,7 +71,7 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint, keep: int) -> Path:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "step": checkpoint.step,
-        "sha256": {name: _digest(data) for name, data in files.items()},
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     directory = root / f"step_{checkpoint.step}"
     write_directory(directory, {**files, MANIFEST: json.dumps(manifest, indent=1).encode()})
@@ -89,7 +94,7 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         files: Mapping[str, str] = manifest["sha256"]
         content = {name: read_bytes(directory / name, MAX_MODEL_BYTES) for name in (MODEL, STATE)}
         for name, data in content.items():
-            if _digest(data) != files[name]:
+            if hashlib.sha256(data).hexdigest() != files[name]:
                 raise _damaged(directory, f"{name} does not match its checksum")
         state = torch.load(io.BytesIO(content[STATE]), map_location="cpu", weights_only=True)
         return Checkpoint(int(manifest["step"]), content[MODEL], state)
@@ -114,6 +119,47 @@ def latest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
     return None, damages
 
 
+def checkpoint_to_resume(run: RunDirectory, config: TrainConfig, notice: Callable[[str], None]) -> Checkpoint | None:
+    """The newest intact checkpoint of a run; None where it was killed before the first one.
+
+    Args:
+        run: The run.
+        config: What is to be trained from there on.
+        notice: Told what the user should know.
+
+    Raises:
+        ResultsError: All are damaged, or it was trained with another configuration: its weights would be of neither.
+    """
+    checkpoint, damages = latest_checkpoint(run.checkpoints)
+    if checkpoint is None:
+        if damages:
+            raise ResultsError(
+                "checkpoint-damaged",
+                f"no checkpoint can be used: {'; '.join(damages)}",
+                where=str(run.checkpoints),
+                expected="a checkpoint as `ccgym train` wrote it",
+                hint=f"start a new run with --config {run.config}",
+            )
+        notice("killed before the first checkpoint; beginning from step 0")
+        return None
+    changed = differences(checkpoint.state["configuration"], config.fixed())
+    if changed:
+        place = shlex.quote(str(run.path))
+        more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
+        raise ResultsError(
+            "resume-changed",
+            f"the checkpoint of step {checkpoint.step} was trained with another configuration "
+            f"({'; '.join(changed[:6])}{more})",
+            where=str(run.config),
+            expected=f"the same, but for {', '.join(RESUMABLE)}: a resumed run is the same run",
+            hint=f"put it back, or let a new run begin with this policy: "
+            f"`ccgym train --config {place}/config.yaml --set training.start_from={place}`",
+        )
+    for damage in damages:
+        notice(f"{damage}; continuing from step {checkpoint.step} instead")
+    return checkpoint
+
+
 def remove_leftovers(root: Path, after: int) -> None:
     """Remove half-written checkpoints, and those of steps that will be taken again."""
     for partial in root.glob(".*.partial"):
@@ -132,11 +178,31 @@ def _directories(root: Path) -> list[tuple[int, Path]]:
     return sorted(found, reverse=True)
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _damaged(directory: Path, reason: str) -> ResultsError:
     return ResultsError(
         "checkpoint-damaged", reason, where=str(directory), expected="a checkpoint as `ccgym train` wrote it"
     )
+
+
+def plain(value: Any) -> Any:
+    """Arrays as tensors and numpy's numbers as Python's, at any depth: what ``torch.load`` reads safely."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: plain(inside) for key, inside in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inside) for inside in value]
+    return value
+
+
+def with_arrays(value: Any) -> Any:
+    """The inverse of :func:`plain` for arrays, which may be written to."""
+    if isinstance(value, torch.Tensor):
+        return value.numpy().copy()
+    if isinstance(value, Mapping):
+        return {key: with_arrays(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [with_arrays(inside) for inside in value]
+    return value

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 from ccgym.config.agent import AgentConfig, AgentFile, read_agent
 from ccgym.config.configurations import find_config
 from ccgym.config.curriculum import AnyCurriculum
+from ccgym.config.declared import Strict
 from ccgym.config.distributions import PathDistributionField
 from ccgym.config.grown import GrowingPlan
 from ccgym.config.quantities import PeriodField
@@ -24,7 +25,7 @@ from ccgym.config.yaml_loader import Loaded, apply_override, load_yaml, parse_ya
 from ccgym.envs.settings import DISCRETE_MAPS, REAL_BACKENDS, EnvironmentConfig
 from ccgym.errors import CcgymError, ConfigError, shown
 from ccgym.schemes.style import check_color, check_label, check_marker, check_text
-from ccgym.training.algorithms.config import AlgorithmField, PpoConfig, Strict
+from ccgym.training.algorithms.config import AlgorithmField, PpoConfig
 
 MAX_REAL_PATHS_PER_PROCESSOR: Final = 4
 """Real paths at once; each needs about half a processor."""
@@ -157,9 +158,11 @@ class TrainConfig(AgentFile, Strict):
         return self._inherited
 
     @model_validator(mode="after")
-    def _real_paths(self) -> TrainConfig:
-        limit = MAX_REAL_PATHS_PER_PROCESSOR * (os.cpu_count() or 1)
-        if self.environment.backend in REAL_BACKENDS and self.algorithm.n_envs > limit:
+    def _suited_to_real_paths(self) -> TrainConfig:
+        environment, limit = self.environment, MAX_REAL_PATHS_PER_PROCESSOR * (os.cpu_count() or 1)
+        if environment.backend not in REAL_BACKENDS:
+            return self
+        if self.algorithm.n_envs > limit:
             raise ConfigError(
                 "out-of-range",
                 f"{self.algorithm.n_envs} real paths at once (algorithm.n_envs)",
@@ -167,26 +170,26 @@ class TrainConfig(AgentFile, Strict):
                 expected=f"{limit} or fewer on this machine, preferably one",
                 hint="--set algorithm.n_envs=1 algorithm.n_steps=800 algorithm.batch_size=200, for example",
             )
+        growing = isinstance(environment.paths, GrowingPlan)
+        if growing or environment.earlier_selves is not None:
+            raise ConfigError(
+                "backend-unsuitable",
+                f"{'paths that grow' if growing else 'earlier selves'} with backend {environment.backend}",
+                where=f"environment.{'paths' if growing else 'earlier_selves'}",
+                expected="the simulator",
+                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
+            )
         return self
 
     @model_validator(mode="after")
     def _several_learners(self) -> TrainConfig:
         environment, algorithm = self.environment, self.algorithm
-        if environment.earlier_selves is not None and environment.backend in REAL_BACKENDS:
-            raise ConfigError(
-                "backend-unsuitable",
-                f"earlier selves with backend {environment.backend}",
-                where="environment.earlier_selves",
-                expected="the simulator",
-                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
-            )
         learners = environment.flows_that_learn
         if len(learners) == 1:
             return self
         wrong = {
             f"backend {environment.backend}": environment.backend in REAL_BACKENDS,
             f"algorithm {algorithm.name}": algorithm.name != "ppo",
-            "algorithm.use_sde": isinstance(algorithm, PpoConfig) and algorithm.use_sde,
             "algorithm.normalize.observation": algorithm.normalization.observation,
             "actions to choose from": self.agent.native()["action"]["map"]["kind"] in DISCRETE_MAPS,
         }
@@ -199,26 +202,13 @@ class TrainConfig(AgentFile, Strict):
                 "take the decisions of each flow by its own clock",
                 hint="one learner and flows of earlier selves (environment.earlier_selves) work with every algorithm",
             )
-        for place, flow in enumerate(learners):
-            if flow.stop is not None:
-                raise ConfigError(
-                    "several-learners",
-                    "a flow that stops",
-                    where=f"environment.learners[{place}].stop",
-                    expected="learners that stay to the end: what is decided after it teaches nothing",
-                    hint="flows that leave may be in environment.flows or environment.earlier_selves",
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _measurable(self) -> TrainConfig:
-        if self.environment.backend in REAL_BACKENDS and isinstance(self.environment.paths, GrowingPlan):
+        for place in (place for place, flow in enumerate(learners) if flow.stop is not None):
             raise ConfigError(
-                "backend-unsuitable",
-                f"{self.environment.paths.kind} with backend {self.environment.backend}",
-                where="environment.paths",
-                expected="the simulator: hundreds of episodes are measured between updates",
-                hint="a run on real paths may begin with a policy that was trained so: training.start_from",
+                "several-learners",
+                "a flow that stops",
+                where=f"environment.learners[{place}].stop",
+                expected="learners that stay to the end: what is decided after it teaches nothing",
+                hint="flows that leave may be in environment.flows or environment.earlier_selves",
             )
         return self
 

@@ -15,9 +15,8 @@ from ccgym.errors import CcgymError
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
-from ccgym.training.earlier_self import EarlierPolicies
 from ccgym.training.privileged_critic import PrivilegedEnv
-from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.training_env import PastPolicies, TrainingEnv
 
 
 class Environments:
@@ -27,15 +26,14 @@ class Environments:
         self._config = config
         self._threads = config.training.simulator_threads
 
-    def training(self) -> RolloutEnv:
-        """Those to learn in; :class:`~ccgym.training.rollouts.RolloutEnv` can be put into checkpoints."""
+    def training(self) -> TrainingEnv:
+        """Those to learn in, which can be put into checkpoints; without a reset they hold no simulator."""
         settings, earlier = self._settings(), self._config.environment.earlier_selves
-        env = SB3LinkVecEnv(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
-        return RolloutEnv(
-            self._for_critic(env),
-            settings.curriculum if self._config.has_curriculum else None,
-            None if earlier is None else EarlierPolicies(earlier.every, earlier.keep),
-        )
+        kind = PrivilegedEnv if self._config.algorithm.privileged else TrainingEnv
+        env = kind(self._config.algorithm.n_envs, settings, threads=self._threads, journal=True)
+        env.curriculum = settings.curriculum if self._config.has_curriculum else None
+        env.earlier = None if earlier is None else PastPolicies(earlier.every, earlier.keep)
+        return env
 
     def evaluation(self, at_once: int | None = None) -> VecEnv:
         """On the held-out paths; with a curriculum, paths of its end.
@@ -61,20 +59,9 @@ class Environments:
             settings = replace(settings, agent=passive_agent(settings.agent, scheme, "environment.paths"))
         return SB3LinkVecEnv(count, settings, threads=self._threads)
 
-    def check_scheme(self, scheme: str, where: str) -> None:
-        """Raise :class:`ConfigError` unless a scheme can decide in these environments."""
-        passive_agent(self._config.agent, scheme, where)
-
     def drawn(self) -> VecEnv:
         """The first of the held-out paths alone, of which pictures can be had."""
         return SB3LinkVecEnv(1, self._held_out_settings(), autoreset=False, render_mode="rgb_array")
-
-    def bare(self) -> VecEnv:
-        """As many as there are to learn in, for their spaces only: without a reset they hold no simulator."""
-        return self._for_critic(SB3LinkVecEnv(self._config.algorithm.n_envs, self._settings()))
-
-    def _for_critic(self, env: SB3LinkVecEnv) -> VecEnv:
-        return PrivilegedEnv(env) if self._config.algorithm.privileged else env
 
     def _settings(self) -> Settings:
         return Settings.of(self._config.environment, self._config.agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -84,26 +84,20 @@ class Baselines:
         return reward / oracle if oracle > 0 else None
 
 
-class Actor(Protocol):
-    """Chooses actions for all environments at once."""
-
-    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """Actions for these observations; ``starts`` says which episodes have just begun."""
+Actor: TypeAlias = Callable[[Any, npt.NDArray[np.bool_]], npt.NDArray[Any]]
+"""Chooses actions for all environments at once, given their observations and which episodes have just begun."""
 
 
-class DeterministicPolicy:
+def deterministic(model: OnPolicyAlgorithm) -> Actor:
     """A model's policy without exploration; a recurrent one keeps its state between calls."""
+    state: Any = None
 
-    def __init__(self, model: OnPolicyAlgorithm) -> None:
-        self._model = model
-        self._state: tuple[npt.NDArray[Any], ...] | None = None
-
-    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """Actions for these observations."""
-        actions, self._state = self._model.predict(
-            observations, state=self._state, episode_start=starts, deterministic=True
-        )
+    def act(observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        nonlocal state
+        actions, state = model.predict(observations, state=state, episode_start=starts, deterministic=True)
         return actions
+
+    return act
 
 
 def evaluation_seed(config: TrainConfig) -> int:
@@ -111,7 +105,7 @@ def evaluation_seed(config: TrainConfig) -> int:
     return stream_seed(config.evaluation.seed, "evaluation")
 
 
-def idle(env: VecEnv) -> Actor:
+def no_op_actor(env: VecEnv) -> Actor:
     """Decides nothing, where a scheme does."""
     actions = np.zeros((env.num_envs, *(env.action_space.shape or ())), dtype=env.action_space.dtype)
     return lambda observations, starts: actions
@@ -128,15 +122,10 @@ def measure_schemes(
 
 
 def measure_scheme(
-    env: VecEnv,
-    seed: int,
-    episodes: int | None = None,
-    *,
-    per_decision: bool = False,
-    done: Callable[[int], None] = lambda count: None,
+    env: VecEnv, seed: int, episodes: int | None = None, *, per_decision: bool = False
 ) -> EvaluationResult:
     """Let the scheme of environments decide, and close them; the other arguments as in :func:`evaluate`."""
-    found = evaluate(env, idle(env), seed, episodes, per_decision=per_decision, done=done)
+    found = evaluate(env, no_op_actor(env), seed, episodes, per_decision=per_decision)
     env.close()
     return found
 

@@ -27,12 +27,11 @@ from ccgym.schemes.groups import descriptions
 from ccgym.schemes.policy_card import NAME_PATTERN, NOT_TRAINED_HERE, PolicyCard
 from ccgym.schemes.registry import registry
 from ccgym.training.config import PolicyStyle, TrainConfig
-from ccgym.training.exportable import Exportable, exportable, onnx_file
 from ccgym.training.logs import read_rows, wall_clock
+from ccgym.training.model import MODEL, load_model
 from ccgym.training.parity import EPISODES, Parity, check_parity
 from ccgym.training.run_directory import RunDirectory, environment
-from ccgym.training.saved_model import MODEL, load_model
-from ccgym.training.torch_policy import Normalizer, TorchPolicy
+from ccgym.training.torch_policy import Exportable, exportable
 
 MODELS: Final = ("best", "final")
 """Models of a run that can be exported."""
@@ -82,92 +81,13 @@ def export_policy(
     if which not in MODELS:
         raise ConfigError("unknown-choice", f"model {shown(which)}", expected=f"one of {', '.join(MODELS)}")
     trained = load_model(run_dir, which)
-    target = _target(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
+    target = target_of(run_dir / policies.EXPORT_DIRECTORY, out, name, trained.config.name.lower())
     training = _training(RunDirectory(run_dir), trained.config, trained.card, which)
-    policy = exportable(trained)
-    return _export(policy, trained.config, target, training, where=run_dir, episodes=episodes)
+    policy = exportable(trained.model.policy, trained.statistics)
+    return export_checked(policy, trained.config, target, training, where=run_dir, episodes=episodes)
 
 
-def export_sb3(
-    model: Path,
-    config: TrainConfig,
-    out: Path | None = None,
-    *,
-    algorithm: str | None = None,
-    normalize: Path | None = None,
-    name: str | None = None,
-    episodes: int = EPISODES,
-) -> Exported:
-    """Export a model that Stable-Baselines3 saved, if the scheme does what the model does.
-
-    Args:
-        model: What ``model.save`` wrote.
-        config: The configuration whose environment it was trained in.
-        out: The ``.onnx`` file, or a directory to put it into; by default the model's folder.
-        algorithm: ``ppo``, ``a2c``, ``sac`` or ``td3``; by default what the file says.
-        normalize: What ``VecNormalize.save`` wrote, if it was trained behind one.
-        name: What to call it; by default as ``out`` if that is a file, else as the model's file.
-        episodes: Held-out episodes of the comparison.
-
-    Raises:
-        ConfigError: An argument is wrong, the model is of another agent, or it has parts that cannot be exported.
-        ResultsError: A file is missing or damaged.
-        ParityError: The exported policy would do something else. Nothing was written.
-        PlatformError: The files cannot be written.
-    """
-    from ccgym.training.sb3_model import load_sb3
-
-    plain = load_sb3(model, config, algorithm=algorithm, normalize=normalize)
-    target = _target(model.parent, out, name, model.stem.lower())
-    statistics = plain.statistics
-    policy = TorchPolicy(plain.model.policy, None if statistics is None else Normalizer.of(statistics))
-    described = yaml.safe_load(config.as_yaml())
-    training = {
-        # Those that say how `ccgym train` would have trained it are left out.
-        "config": {key: described[key] for key in ("name", "agent", "environment") if key in described},
-        "algorithm": plain.algorithm,
-        "steps": int(plain.model.num_timesteps),
-        "checkpoint": {"file": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
-    }
-    return _export(policy, config, target, training, where=model, episodes=episodes)
-
-
-def export_foreign(
-    network: Path, config: TrainConfig, out: Path | None = None, *, name: str | None = None, episodes: int = EPISODES
-) -> Exported:
-    """Make a scheme of a network that was made outside ccgym, if it does in float64 what the given file does.
-
-    Args:
-        network: A ``.onnx`` file in float32, as ``torch.onnx.export`` writes one; see
-            :func:`ccgym.training.foreign_network.load_foreign`.
-        config: Its agent says what the network's numbers mean, its environment where the two are compared and over what
-            transport. No training stands behind it.
-        out: The ``.onnx`` file, or a directory to put it into; by default the network's folder.
-        name: What to call it; by default as ``out`` if that is a file, else as the configuration.
-        episodes: Held-out episodes of the comparison.
-
-    Raises:
-        ConfigError: An argument is wrong, or the network is not one of this agent or has parts that cannot be run.
-        ResultsError: The file is missing or damaged.
-        ParityError: The scheme would do something else. Nothing was written.
-        PlatformError: The files cannot be written.
-    """
-    from ccgym.training.foreign_network import load_foreign
-
-    target = _target(network.parent, out, name, config.name.lower())
-    if target[0].resolve() == network.resolve():
-        raise ConfigError(
-            "name-taken",
-            f"{target[0]} is the given network",
-            expected="another name for what is made of it",
-            hint="name the configuration otherwise, or say --name or -o",
-        )
-    described = config.agent.describe()
-    policy = load_foreign(network, len(described["observation"]), len(described["action"]))
-    return _export(policy, config, target, {}, where=network, episodes=episodes)
-
-
-def _export(
+def export_checked(
     policy: Exportable,
     config: TrainConfig,
     target: tuple[Path, str],
@@ -183,7 +103,7 @@ def _export(
     deployed = config.deployment.applied_to(config.agent)
     agent = deployed.native()
     _require_bounds(policy, agent)
-    network = onnx_file(policy, name)
+    network = policy.onnx(name)
     style = policy_style(config, name)
     card = PolicyCard(
         name=name,
@@ -221,7 +141,7 @@ def policy_style(config: TrainConfig, name: str) -> PolicyStyle:
     return PolicyStyle() if of_another or name != config.name.lower() else config.style
 
 
-def _target(usual: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
+def target_of(usual: Path, out: Path | None, name: str | None, default: str) -> tuple[Path, str]:
     """The ``.onnx`` file to write, and the policy's name; ``usual`` is the folder if none is given."""
     is_file = out is not None and out.suffix == ".onnx"
     if name is None:

@@ -1,34 +1,52 @@
-"""Measuring gaps: how much more one scheme earns than another, or than the policy in training, on the same paths.
+"""Curricula that grow by gaps (:mod:`ccgym.config.grown`): how much more one scheme earns than another, or than the
+policy in training, on the same paths.
 
 Rewards are the agent's own, on its own clock, as means per decision: paths of short round trips, which have more
-decisions, count no more than others. Curricula grow by them (:mod:`ccgym.config.grown`).
+decisions, count no more than others.
+
+The largest gap is found by Bayesian optimization. Some points are drawn at random. A Gaussian process is fitted to what
+they gave, and each further point is where its upper confidence bound, mean + kappa × standard deviation, is largest
+(Srinivas et al., ICML 2010).
 """
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
 
 from ccgym.config.bottleneck import Ranges
-from ccgym.config.grown import GapBins, GapSearch, Point
+from ccgym.config.grown import Binned, GapBins, GapSearch, GrowingPlan, Point, Searched
 from ccgym.config.sampled_path import PathDistribution
-from ccgym.training.bayesian import Floats, best_of, maximize
-from ccgym.training.evaluation import Actor, evaluate, measure_scheme
+from ccgym.training import normalizer as normalizers
+from ccgym.training.callbacks import Callback
+from ccgym.training.environments import Environments, passive_agent
+from ccgym.training.evaluation import Actor, deterministic, evaluate, measure_scheme
+from ccgym.training.logs import Table
 from ccgym.training.streams import stream_seed
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-    from ccgym.training.environments import Environments
+    from ccgym.training.trainer import Trainer
 
+Floats = npt.NDArray[np.float64]
+
+CANDIDATES: Final = 4096
+"""Points among which the bound's largest is looked for; half of them near the best point so far."""
+NEARBY: Final = 0.1
+"""Standard deviation of those near the best, on each axis."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "ms": "_ms", "packets": "_packets", "BDP": "_bdp"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class PointGap:
     """A point and what was earned there."""
 
     point: Point
@@ -46,11 +64,8 @@ class Measured:
 
 
 def search(
-    plan: GapSearch,
-    environments: Environments,
-    policy: Callable[[VecEnv], tuple[VecEnv, Actor]],
-    seed: int,
-) -> tuple[list[Measured], Measured]:
+    plan: GapSearch, environments: Environments, policy: Callable[[VecEnv], tuple[VecEnv, Actor]], seed: int
+) -> tuple[list[PointGap], PointGap]:
     """Look for the point of the largest gap between the baseline and the policy.
 
     Args:
@@ -62,7 +77,7 @@ def search(
     Returns:
         All points in the order in which they were tried, and the best one.
     """
-    names, measured = list(plan.space.ranges()), list[Measured]()
+    names, measured = list(plan.space.ranges()), list[PointGap]()
     episodes = stream_seed(seed, "episodes")
 
     def gap(place: Floats) -> float:
@@ -72,16 +87,15 @@ def search(
         env, actor = policy(environments.of_paths(paths, plan.traces))
         second = evaluate(env, actor, episodes, per_decision=True).mean_reward
         env.close()
-        measured.append(Measured(point, first, second, guided=len(measured) >= plan.random))
+        measured.append(PointGap(point, first, second, guided=len(measured) >= plan.random))
         return measured[-1].gap
 
-    trials = maximize(
-        gap, len(names), random=plan.random, guided=plan.guided, kappa=plan.kappa, seed=stream_seed(seed, "points")
-    )
-    return measured, measured[trials.index(best_of(trials))]
+    points = stream_seed(seed, "points")
+    _, values = maximize(gap, len(names), random=plan.random, guided=plan.guided, kappa=plan.kappa, seed=points)
+    return measured, measured[int(np.argmax(values))]
 
 
-def pool(plan: GapBins, environments: Environments, seed: int) -> list[Measured]:
+def pool(plan: GapBins, environments: Environments, seed: int) -> list[PointGap]:
     """Draw the points of a plan in bins, and measure each in one episode."""
     names = list(plan.space.ranges())
     places = np.random.default_rng(stream_seed(seed, "points")).random((plan.pool, len(names)))
@@ -91,7 +105,7 @@ def pool(plan: GapBins, environments: Environments, seed: int) -> list[Measured]
     def reward(point: Point, scheme: str) -> float:
         return _scheme(environments, plan.space.at(point), scheme, episodes, 1)
 
-    return [Measured(point, reward(point, plan.better), reward(point, plan.worse)) for point in points]
+    return [PointGap(point, reward(point, plan.better), reward(point, plan.worse)) for point in points]
 
 
 def numbers(space: Ranges, point: Point) -> dict[str, float]:
@@ -102,3 +116,111 @@ def numbers(space: Ranges, point: Point) -> dict[str, float]:
 
 def _scheme(environments: Environments, paths: PathDistribution, scheme: str, seed: int, episodes: int) -> float:
     return measure_scheme(environments.of_paths(paths, episodes, scheme), seed, per_decision=True).mean_reward
+
+
+def maximize(
+    function: Callable[[Floats], float], axes: int, *, random: int, guided: int, kappa: float, seed: int
+) -> tuple[list[Floats], list[float]]:
+    """Try ``random`` + ``guided`` points of the unit cube.
+
+    Args:
+        function: Its value at a point, a row of ``axes`` numbers from 0 to 1.
+        axes: How many axes there are.
+        random: Points drawn evenly, one or more.
+        guided: Points chosen by the Gaussian process.
+        kappa: Weight of the uncertainty; 0 only exploits.
+        seed: Decides everything that is random.
+
+    Returns:
+        All points in order, and the values there; the same for the same seed and function.
+    """
+    rng = np.random.default_rng(seed)
+    places = list(rng.random((random, axes)))
+    values = [function(place) for place in places]
+    for _ in range(guided):
+        places.append(_most_promising(np.array(places), np.array(values), kappa, rng))
+        values.append(function(places[-1]))
+    return places, values
+
+
+def _most_promising(places: Floats, values: Floats, kappa: float, rng: np.random.Generator) -> Floats:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+    kernel = ConstantKernel(1.0, (0.1, 10.0)) * Matern(0.5, (0.05, 5.0), nu=2.5) + WhiteKernel(0.01, (1e-6, 1.0))
+    process = GaussianProcessRegressor(
+        kernel, normalize_y=True, n_restarts_optimizer=2, random_state=int(rng.integers(2**31))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is as good as one within
+        process.fit(places, values)
+    half = CANDIDATES // 2
+    near = places[np.argmax(values)] + NEARBY * rng.standard_normal((half, places.shape[1]))
+    candidates = np.concatenate([rng.random((half, places.shape[1])), np.clip(near, 0.0, 1.0)])
+    mean, deviation = process.predict(candidates, return_std=True)
+    chosen: Floats = candidates[int(np.argmax(mean + kappa * deviation))]
+    return chosen
+
+
+class CurriculumCallback(Callback):
+    """Measures what a curriculum grows by, and tells it.
+
+    ``curriculum.csv`` has a row per point that was measured: its numbers, both rewards, the gap, and whether it joined
+    the mixture. TensorBoard gets the gap and the numbers of each point that joined. All draws come from streams of the
+    root seed, so a resumed run finds the same points.
+    """
+
+    _table: Table
+
+    @override
+    def on_start(self, trainer: Trainer) -> None:
+        """Check the schemes, and fill the bins of a plan in bins."""
+        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        if not isinstance(plan, GrowingPlan):
+            return
+        self._table = Table(trainer.run.curriculum, trainer.step if trainer.resumed else None)
+        for key in ("baseline",) if isinstance(plan, GapSearch) else ("better", "worse"):
+            passive_agent(trainer.config.agent, getattr(plan, key), f"environment.paths.{key}")
+        if isinstance(plan, GapBins) and isinstance(curriculum, Binned) and not curriculum.bins:
+            trainer.display.notice(f"measuring {plan.better} and {plan.worse} at {plan.pool} points")
+            measured = pool(plan, trainer.environments, _seed(trainer))
+            curriculum.fill([one.point for one in measured], [one.gap for one in measured])
+            for one in measured:
+                self._add(trainer.step, plan, one, (plan.better, plan.worse), joined=True)
+            trainer.rollouts.set_progress(0.0)
+            trainer.begin_episodes()
+
+    @override
+    def on_update(self, trainer: Trainer, *, last: bool) -> None:
+        """Search if it is time."""
+        plan, curriculum = trainer.config.environment.paths, trainer.rollouts.curriculum
+        if not isinstance(plan, GapSearch) or not isinstance(curriculum, Searched) or last:
+            return
+        if trainer.step // plan.every <= len(curriculum.points):
+            return
+        began = time.perf_counter()
+
+        def policy(env: VecEnv) -> tuple[VecEnv, Actor]:
+            return normalizers.frozen(env, trainer.normalizer), deterministic(trainer.model)
+
+        measured, best = search(plan, trainer.environments, policy, _seed(trainer))
+        curriculum.points.append(best.point)
+        for one in measured:
+            self._add(trainer.step, plan, one, (plan.baseline, "policy"), joined=one is best)
+        found = numbers(plan.space, best.point)
+        row = {"gap": best.gap, "gap_median": float(np.median([one.gap for one in measured]))}
+        for name, value in {**row, **found}.items():
+            trainer.model.logger.record(f"curriculum/{name}", value)
+        trainer.model.logger.record("time/search_s", time.perf_counter() - began)
+        parts = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
+        trainer.display.notice(f"step {trainer.step:,}: gap {best.gap:.1f} to {plan.baseline} at {parts}")
+
+    def _add(self, step: int, plan: GrowingPlan, one: PointGap, names: tuple[str, str], *, joined: bool) -> None:
+        rewards = {f"reward_{name}": reward for name, reward in zip(names, (one.first, one.second), strict=True)}
+        at = numbers(plan.space, one.point)
+        self._table.add(step, {"guided": int(one.guided), **at, **rewards, "gap": one.gap, "joined": int(joined)})
+
+
+def _seed(trainer: Trainer) -> int:
+    return stream_seed(trainer.config.training.seed, f"curriculum {trainer.step}")

@@ -23,19 +23,18 @@ STEP: Final = "step"
 """First column of every table."""
 
 
-class Table:
-    """A CSV file whose first column is the step. A column may be new in a later row; earlier rows have it empty."""
+class Table(KVWriter):
+    """A CSV file whose first column is the step. A column may be new in a later row; earlier rows have it empty.
+
+    Args:
+        path: The file.
+        resume_at: The table there is continued, without rows of later steps; None starts a new one.
+
+    Raises:
+        ResultsError: The table there cannot be read.
+    """
 
     def __init__(self, path: Path, resume_at: int | None = None) -> None:
-        """Start a new table, or continue the one there.
-
-        Args:
-            path: The file.
-            resume_at: Rows of later steps are removed; None starts a new table.
-
-        Raises:
-            ResultsError: The table there cannot be read.
-        """
         self.path = path
         self.columns: list[str] = [STEP]
         self.rows: list[dict[str, str]] = []
@@ -57,6 +56,14 @@ class Table:
                 csv.DictWriter(file, self.columns, lineterminator="\n").writerow(row)
         except OSError as error:
             raise disk_error(error, self.path) from None
+
+    @override
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        self.add(step, {k: v for k, v in key_values.items() if "csv" not in (key_excluded.get(k) or ())})
+
+    @override
+    def close(self) -> None:
+        """Nothing is open between rows."""
 
     def _read(self, resume_at: int) -> None:
         try:
@@ -140,22 +147,7 @@ def unreadable(file: Path, reason: str) -> ResultsError:
     )
 
 
-# --- Where SB3's logger writes ---------------------------------------------------------------------------------------
-
-
-class TableOutput(KVWriter):
-    """Rows of ``progress.csv``."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    @override
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        self._table.add(step, {k: v for k, v in key_values.items() if "csv" not in (key_excluded.get(k) or ())})
-
-    @override
-    def close(self) -> None:
-        """Nothing is open between rows."""
+# --- TensorBoard ------------------------------------------------------------------------------------------------------
 
 
 class EventOutput(TensorBoardOutputFormat):
@@ -193,4 +185,4 @@ def make_logger(table: Table, folder: Path, resume_at: int | None) -> tuple[Logg
         resume_at: Step of the checkpoint that is resumed from; None for a new run.
     """
     events = EventOutput(folder, resume_at)
-    return Logger(folder=None, output_formats=[TableOutput(table), events]), events.writer
+    return Logger(folder=None, output_formats=[table, events]), events.writer

@@ -1,28 +1,49 @@
-"""The learner, built from a configuration; seeds, threads, device, hashes, and what it keeps between updates.
+"""The learner from a configuration, and models on disk; threads, device, hashes.
 
 The same seed gives the same weights, byte for byte, on the same machine and versions: torch is told to use
 deterministic algorithms and a fixed number of threads, on which sums of floats depend.
+
+A model on disk, ``best/`` or ``final/`` of a run directory, can be evaluated or exported. ``model.zip`` is SB3's,
+``vecnormalize.pkl`` (where features or rewards are normalized) too; ``model.json`` says which step it is, what it
+reached, and the statistics of the features. Reading a model back unpickles nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
+import json
 import os
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
+from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
+from stable_baselines3 import A2C
 from stable_baselines3.common.utils import set_random_seed
+from stable_baselines3.common.vec_env import VecNormalize
 
-from ccgym.errors import ConfigError, shown
-from ccgym.training.algorithms import build
-from ccgym.training.algorithms.config import AlgorithmBase, NetworkAlgorithm
-from ccgym.training.rollouts import plain, with_arrays
-from ccgym.training.streams import stream_seed
+from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes, write_directory
+from ccgym.training import normalizer as normalizers
+from ccgym.training.algorithms.config import A2cConfig, AlgorithmBase, NetworkAlgorithm, PpoConfig
+from ccgym.training.algorithms.cross_entropy import CrossEntropyLearner
+from ccgym.training.algorithms.dagger import DaggerLearner, DistillLearner
+from ccgym.training.algorithms.supervised import policy_arguments, schedule
+from ccgym.training.checkpoint import plain, with_arrays
+from ccgym.training.config import TrainConfig
+from ccgym.training.ppo import NativePPO
+from ccgym.training.privileged_critic import PrivilegedCriticPolicy
+from ccgym.training.run_directory import RunDirectory, open_run
+from ccgym.training.streams import generators_kept, stream_seed
 
 if TYPE_CHECKING:
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
@@ -43,10 +64,6 @@ DAMAGE: Final = (
     zipfile.BadZipFile,
 )  # fmt: skip
 """What torch, SB3 and zipfile raise for a file that does not hold weights. Nothing in it is ever unpickled."""
-
-
-NO_WEIGHTS: Final = (OSError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile)
-"""Those of a file of something else; weights of other networks raise the others, too."""
 
 
 def what_is_damaged(error: Exception) -> str:
@@ -82,17 +99,59 @@ def choose_device(wanted: str, algorithm: AlgorithmBase) -> str:
     return wanted
 
 
+LEARNERS: Final[Mapping[str, Any]] = {
+    "ppo": NativePPO,
+    "recurrent_ppo": RecurrentPPO,
+    "a2c": A2C,
+    "dagger": DaggerLearner,
+    "distill": DistillLearner,
+    "cross_entropy": CrossEntropyLearner,
+}
+"""What learns, by ``algorithm.name``."""
+
+
 def build_model(algorithm: AlgorithmBase, env: VecEnv, seed: int, device: str) -> OnPolicyAlgorithm:
     """Build the learner. Seeds Python's, numpy's and torch's global generators; the environments are left alone.
 
     Args:
-        algorithm: Its hyper-parameters.
+        algorithm: The section ``algorithm``.
         env: What it will learn in.
         seed: Root seed; initial weights come from its stream ``model``.
-        device: As :func:`choose_device` says.
+        device: Where its networks are: ``cpu``, ``cuda`` …
+
+    Raises:
+        ConfigError: The algorithm cannot learn such actions.
     """
     set_random_seed(stream_seed(seed, "model"))
-    return build(algorithm, env, device)
+    kind = LEARNERS[algorithm.name]
+    made: OnPolicyAlgorithm
+    if not isinstance(algorithm, (PpoConfig, A2cConfig)):
+        made = kind(algorithm, env, device)
+        return made
+    # The settings have SB3's names.
+    known = inspect.signature(kind).parameters.keys() & type(algorithm).model_fields.keys()
+    settings: dict[str, Any] = {name: schedule(getattr(algorithm, name)) for name in known}
+    arguments = policy_arguments(algorithm, ortho_init=algorithm.ortho_init, eps=algorithm.adam_epsilon)
+    parts = algorithm.gradient_threads if isinstance(algorithm, PpoConfig) and device == "cpu" else 1
+    if parts > 1:
+        arguments["optimizer_kwargs"]["fused"] = True
+    if isinstance(algorithm, A2cConfig) and algorithm.use_rms_prop:
+        # SB3 sets RMSProp up itself, and then takes the optimizer's arguments for RMSProp's.
+        del arguments["optimizer_kwargs"]
+    policy: Any = PrivilegedCriticPolicy if algorithm.privileged else "MlpPolicy"
+    with warnings.catch_warnings():
+        # A GPU was asked for.
+        warnings.filterwarnings("ignore", message="You are trying to run (PPO|A2C) on the GPU")
+        made = kind(
+            policy if algorithm.memory is None else "MlpLstmPolicy",
+            env,
+            policy_kwargs={**arguments, "log_std_init": algorithm.log_std_init},
+            device=device,
+            **settings,
+        )
+    if isinstance(made, NativePPO):
+        made.gradient_threads = parts
+    return made
 
 
 def model_bytes(model: OnPolicyAlgorithm) -> bytes:
@@ -113,26 +172,162 @@ def weights_hash(model: OnPolicyAlgorithm) -> str:
     return digest.hexdigest()
 
 
-def recurrent_state(model: OnPolicyAlgorithm) -> list[torch.Tensor] | None:
-    """Hidden states of a recurrent policy between two updates: policy's h and c, value function's h and c."""
-    states = getattr(model, "_last_lstm_states", None)
-    return None if states is None else [tensor.cpu() for pair in states for tensor in pair]
+def learner_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
+    """What the next update depends on besides weights and optimizer: numbers, text, tensors, and containers of them."""
+    recurrent = getattr(model, "_last_lstm_states", None)
+    extra = getattr(model, "extra_state", dict)
+    return {
+        "gradient_updates": model._n_updates,
+        "progress_remaining": model._current_progress_remaining,
+        "observations": plain(model._last_obs),
+        "starts": plain(model._last_episode_starts),
+        # The policy's h and c, then the value function's.
+        "recurrent": None if recurrent is None else [tensor.cpu() for pair in recurrent for tensor in pair],
+        "learner": plain(extra()),
+        "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
+    }
 
 
-def set_recurrent_state(model: OnPolicyAlgorithm, state: list[torch.Tensor] | None) -> None:
-    """Give a recurrent policy the states of :func:`recurrent_state`."""
-    if state is not None:
-        pi_h, pi_c, vf_h, vf_c = (tensor.to(model.device) for tensor in state)
-        model._last_lstm_states = RNNStates((pi_h, pi_c), (vf_h, vf_c))  # type: ignore[attr-defined]
+def set_learner_state(model: Any, state: Mapping[str, Any]) -> None:
+    """Continue from what :func:`learner_state` gave."""
+    model._n_updates = state["gradient_updates"]
+    model._current_progress_remaining = state["progress_remaining"]
+    model._last_obs, model._last_episode_starts = (with_arrays(state[name]) for name in ("observations", "starts"))
+    if state["recurrent"] is not None:
+        pi_h, pi_c, vf_h, vf_c = (tensor.to(model.device) for tensor in state["recurrent"])
+        model._last_lstm_states = RNNStates((pi_h, pi_c), (vf_h, vf_c))
+    if state["learner"]:
+        model.set_extra_state(with_arrays(state["learner"]))
+    model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
 
 
-def extra_state(model: OnPolicyAlgorithm) -> dict[str, Any]:
-    """What else the next update of one of our learners depends on: numbers, text, tensors, and containers of them."""
-    keep = getattr(model, "extra_state", None)
-    return {} if keep is None else plain(keep())
+MODEL: Final = "model.zip"
+NORMALIZER: Final = "vecnormalize.pkl"
+CARD: Final = "model.json"
 
 
-def set_extra_state(model: OnPolicyAlgorithm, state: Mapping[str, Any]) -> None:
-    """Give a learner what :func:`extra_state` took; tensors come back as arrays."""
-    if state:
-        model.set_extra_state(with_arrays(state))  # type: ignore[attr-defined]
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model of a run, ready to act."""
+
+    config: TrainConfig
+    model: OnPolicyAlgorithm
+    """SB3's model, on the CPU; ``model.policy`` takes normalized features."""
+    statistics: dict[str, Any] | None
+    """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
+    card: dict[str, Any]
+    """Step, reward, fraction of the oracle's reward, network metrics, hash of the weights."""
+
+
+def write_model(
+    directory: Path, model: OnPolicyAlgorithm, normalizer: VecNormalize | None, facts: dict[str, Any]
+) -> None:
+    """Write a model in place of the one that is there.
+
+    Args:
+        directory: ``best/`` or ``final/``.
+        model: The learner.
+        normalizer: Its normalizer, if it has one.
+        facts: What to say of it in ``model.json``.
+
+    Raises:
+        PlatformError: The disk is full. The old model is untouched.
+    """
+    card = {
+        **facts,
+        "weights_sha256": weights_hash(model),
+        "observation": normalizers.observation_statistics(normalizer),
+    }
+    files = {MODEL: model_bytes(model), CARD: (json.dumps(card, indent=1, allow_nan=False) + "\n").encode()}
+    if normalizer is not None:
+        files[NORMALIZER] = pickle.dumps(normalizer)  # as SB3's ``VecNormalize.save`` writes it
+    write_directory(directory, files)
+
+
+def load_model(run_dir: Path, which: str = "best") -> TrainedModel:
+    """Read a model of a run.
+
+    Args:
+        run_dir: The run directory.
+        which: ``best`` or ``final``.
+
+    Raises:
+        ConfigError: There is no such run.
+        ResultsError: There is no such model, or it is damaged.
+    """
+    from ccgym.training.environments import Environments
+
+    run = open_run(run_dir)
+    directory = run.path / which
+    config = TrainConfig.load(run.config)
+    card = read_card(run, which)
+    try:
+        with generators_kept():
+            env = Environments(config).training()
+            model = build_model(config.algorithm, env, config.training.seed, "cpu")
+            model.set_parameters(io.BytesIO(read_bytes(directory / MODEL, MAX_MODEL_BYTES)), device="cpu")  # type: ignore[arg-type]
+            env.close()
+    except FileNotFoundError:
+        raise _damaged(directory / MODEL, "no such file") from None
+    except UnreadableError as error:
+        raise _damaged(directory / MODEL, str(error)) from None
+    except DAMAGE as error:
+        raise _damaged(directory / MODEL, what_is_damaged(error)) from None
+    if weights_hash(model) != card.get("weights_sha256"):
+        raise _damaged(directory / MODEL, f"does not match its hash in {CARD}")
+    return TrainedModel(config, model, card.get("observation"), card)
+
+
+def start_from(model: OnPolicyAlgorithm, run_dir: Path) -> None:
+    """Give a new model the networks, and the features' statistics, of the best one of another run.
+
+    The optimizer and the normalizer of rewards start fresh: theirs belonged to the other run's environments.
+
+    Args:
+        model: The learner; its normalizer, if it has one, is changed too.
+        run_dir: The other run.
+
+    Raises:
+        ConfigError: There is no such run, or its networks differ.
+        ResultsError: It has no model, or a damaged one.
+    """
+    known = load_model(run_dir)
+    try:
+        model.policy.load_state_dict(known.model.policy.state_dict())
+    except RuntimeError as error:
+        raise ConfigError(
+            "shape-mismatch",
+            f"the networks of {run_dir} do not fit: {str(error).splitlines()[-1].strip()}",
+            where="training.start_from",
+            expected="the same agent, algorithm.name, net_arch and critic in both runs",
+            hint=f"--config {run_dir}/config.yaml has them",
+        ) from None
+    normalizer, statistics = model.get_vec_normalize_env(), known.statistics
+    if normalizer is not None and normalizer.norm_obs and statistics is not None:
+        moments: Any = normalizer.obs_rms
+        moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
+        moments.count = float(max(int(known.card.get("step", 0)), 1))  # the weight of what the other run has seen
+
+
+def read_card(run: RunDirectory, which: str = "best") -> dict[str, Any]:
+    """What ``model.json`` says of a model."""
+    file = run.path / which / CARD
+    if not file.is_file():
+        raise ResultsError(
+            "results-unfinished",
+            "there is no trained model yet",
+            where=str(file.parent),
+            expected=f"{CARD}, which the first evaluation writes",
+            hint=f"train on with --resume {run.path}",
+        )
+    return run.read_json(file)
+
+
+def _damaged(file: Path, reason: str) -> ResultsError:
+    return ResultsError(
+        "results-damaged",
+        reason,
+        where=str(file),
+        expected="a model that `ccgym train` wrote",
+        hint="`ccgym train --resume` writes it again at the next best evaluation",
+    )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from ccgym.training.checkpoint import plain, with_arrays
 
 
 def frozen(env: VecEnv, of: VecNormalize | None) -> VecEnv:
@@ -71,9 +71,8 @@ def capture(normalizer: VecNormalize | None) -> dict[str, Any] | None:
     """Its statistics."""
     if normalizer is None:
         return None
-    state = {"returns": _tensor(normalizer.returns), "ret": _moments(normalizer.ret_rms)}
-    if normalizer.norm_obs:
-        state["obs"] = _moments(_observation_moments(normalizer))
+    features = {"obs": vars(normalizer.obs_rms)} if normalizer.norm_obs else {}
+    state: dict[str, Any] = plain({"returns": normalizer.returns, "ret": vars(normalizer.ret_rms), **features})
     return state
 
 
@@ -81,25 +80,11 @@ def restore(normalizer: VecNormalize | None, state: dict[str, Any] | None) -> No
     """Give it the statistics that :func:`capture` took."""
     if normalizer is None or state is None:
         return
-    normalizer.returns = state["returns"].numpy().copy()
-    _set_moments(normalizer.ret_rms, state["ret"])
+    known = with_arrays(state)
+    normalizer.returns = known["returns"]
+    vars(normalizer.ret_rms).update(known["ret"])
     if normalizer.norm_obs:
-        _set_moments(_observation_moments(normalizer), state["obs"])
-
-
-def start_from(normalizer: VecNormalize | None, statistics: dict[str, Any] | None, samples: int) -> None:
-    """Begin with the features' statistics of another run's model, as :func:`observation_statistics` gave them.
-
-    Args:
-        normalizer: Whose statistics are replaced; nothing happens if it has none of features.
-        statistics: The other's.
-        samples: How many samples they weigh.
-    """
-    if normalizer is None or not normalizer.norm_obs or statistics is None:
-        return
-    moments = _observation_moments(normalizer)
-    moments.mean, moments.var = np.array(statistics["mean"]), np.array(statistics["variance"])
-    moments.count = float(max(samples, 1))
+        vars(normalizer.obs_rms).update(known["obs"])
 
 
 def observation_statistics(normalizer: VecNormalize | None) -> dict[str, Any] | None:
@@ -110,29 +95,10 @@ def observation_statistics(normalizer: VecNormalize | None) -> dict[str, Any] | 
     """
     if normalizer is None or not normalizer.norm_obs:
         return None
-    moments = _observation_moments(normalizer)
+    moments: Any = normalizer.obs_rms  # one per key for dictionaries of observations, which ours are not
     return {
         "mean": np.asarray(moments.mean, dtype=np.float64).tolist(),
         "variance": np.asarray(moments.var, dtype=np.float64).tolist(),
         "epsilon": float(normalizer.epsilon),
         "clip": float(normalizer.clip_obs),
     }
-
-
-def _observation_moments(normalizer: VecNormalize) -> RunningMeanStd:
-    moments: Any = normalizer.obs_rms  # one per key for dictionaries of observations, which ours are not
-    assert isinstance(moments, RunningMeanStd)
-    return moments
-
-
-def _moments(rms: RunningMeanStd) -> dict[str, Any]:
-    return {"mean": _tensor(rms.mean), "var": _tensor(rms.var), "count": float(rms.count)}
-
-
-def _set_moments(rms: RunningMeanStd, state: dict[str, Any]) -> None:
-    rms.mean, rms.var = state["mean"].numpy().copy(), state["var"].numpy().copy()
-    rms.count = state["count"]
-
-
-def _tensor(array: Any) -> torch.Tensor:
-    return torch.from_numpy(np.array(array, dtype=np.float64))

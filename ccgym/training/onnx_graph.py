@@ -1,4 +1,5 @@
-"""Exported policies as ONNX graphs, put together node by node.
+"""Exported policies as ONNX graphs, put together node by node: networks of torch, trees, and networks of others
+(:mod:`ccgym.contrib.foreign_network`).
 
 **A network.**
 
@@ -21,8 +22,9 @@ concatenation), on float64, so that any runtime can do it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +33,9 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from ccgym.schemes.policy_card import NetworkShape
-from ccgym.training.torch_policy import TorchPolicy
-from ccgym.training.tree_policy import TreePolicy
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+"""What crosses the border of a network."""
 
 OPSET: Final = 13
 """Version of ONNX's operations: old enough for every runtime."""
@@ -42,87 +45,8 @@ ML_OPSET: Final = 1
 """Version of ``ai.onnx.ml``: the first has all that a tree needs."""
 
 
-def build_onnx(policy: TorchPolicy, name: str) -> bytes:
-    """The file ``NAME.onnx`` of a policy; equal policies give equal bytes.
-
-    Args:
-        policy: Whose weights.
-        name: The graph's name.
-    """
-    shape = policy.shape
-    graph = _Graph()
-    inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", shape.observation_size])]
-    outputs = [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", shape.action_size])]
-    value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
-    if policy.normalizer is not None:
-        value = graph.add("Sub", value, graph.constant(policy.normalizer.mean))
-        value = graph.add("Div", value, graph.constant(policy.normalizer.deviation))
-        value = graph.between(value, -policy.normalizer.clip, policy.normalizer.clip)
-    if policy.lstm is not None:
-        inputs.append(helper.make_tensor_value_info("state", TensorProto.FLOAT, ["batch", shape.state_size]))
-        outputs.append(helper.make_tensor_value_info("state_out", TensorProto.FLOAT, ["batch", shape.state_size]))
-        value = _lstm(graph, value, policy.lstm)
-    for layer in policy.layers:
-        value = _layer(graph, value, layer)
-    if policy.bounds is not None:
-        value = graph.between(value, *policy.bounds)
-    graph.add("Cast", value, to=TensorProto.FLOAT, output="action")
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, name, inputs, outputs, initializer=graph.constants),
-        producer_name="ccgym",
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-    )
-    onnx.checker.check_model(model, full_check=True)
-    made: bytes = model.SerializeToString(deterministic=True)
-    return made
-
-
-def build_tree(tree: TreePolicy, shape: NetworkShape, name: str) -> bytes:
-    """The file ``NAME.onnx`` of a tree; equal trees give equal bytes.
-
-    Args:
-        tree: The tree.
-        shape: Its sizes.
-        name: The graph's name.
-    """
-    count, leaf = len(tree.feature), (tree.feature < 0).numpy()
-    leaves = np.flatnonzero(leaf)
-    node = helper.make_node(
-        "TreeEnsembleClassifier",
-        ["observation"],
-        ["label", "action"],
-        domain="ai.onnx.ml",
-        nodes_treeids=[0] * count,
-        nodes_nodeids=list(range(count)),
-        nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
-        nodes_featureids=tree.feature.clamp(min=0).tolist(),
-        nodes_values=tree.threshold.tolist(),
-        nodes_hitrates=tree.decisions.float().tolist(),
-        nodes_truenodeids=tree.at_most.tolist(),
-        nodes_falsenodeids=tree.above.tolist(),
-        class_treeids=[0] * len(leaves),
-        class_nodeids=leaves.tolist(),
-        class_ids=tree.action[leaves].tolist(),
-        class_weights=tree.share[leaves].clamp(min=1e-6).tolist(),
-        classlabels_int64s=list(range(shape.action_size)),
-        post_transform="NONE",
-    )
-    inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", shape.observation_size])]
-    outputs = [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", shape.action_size])]
-    model = helper.make_model(
-        helper.make_graph([node], name, inputs, outputs),
-        producer_name="ccgym",
-        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
-        ir_version=IR_VERSION,
-    )
-    onnx.checker.check_model(model)
-    made: bytes = model.SerializeToString(deterministic=True)
-    return made
-
-
 @dataclass
-class _Graph:
+class Graph:
     """Nodes and constants so far; values are known by their names."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -137,9 +61,9 @@ class _Graph:
         self.nodes.append(helper.make_node(operation, list(inputs), outputs, **attributes))
         return outputs
 
-    def constant(self, value: npt.ArrayLike, kind: type[np.generic] = np.float64) -> str:
+    def constant(self, value: npt.ArrayLike, kind: type[np.generic] = np.float64, name: str = "") -> str:
         """Add a constant, and return its name."""
-        name = f"c{len(self.constants)}"
+        name = name or f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype=kind), name))
         return name
 
@@ -157,8 +81,54 @@ class _Graph:
         names = [f"v{len(self.nodes)}_{place}" for place in range(len(sizes))]
         return self.add_many("Split", value, self.constant(sizes, np.int64), outputs=names, axis=1)
 
+    def leaky_relu(self, value: str, slope: float, output: str = "") -> str:
+        """max(x, 0) + slope · min(x, 0)."""
+        factor = self.constant(slope)
+        below = self.add("Mul", self.add("Min", value, self.constant(0.0)), factor)
+        return self.add("Add", self.add("Max", value, self.constant(0.0)), below, output=output)
 
-def _layer(graph: _Graph, value: str, layer: nn.Module) -> str:
+    def elu(self, value: str, alpha: float, output: str = "") -> str:
+        """max(x, 0) + alpha · (exp(min(x, 0)) − 1)."""
+        grown = self.add("Exp", self.add("Min", value, self.constant(0.0)))
+        below = self.add("Mul", self.add("Sub", grown, self.constant(1.0)), self.constant(alpha))
+        return self.add("Add", self.add("Max", value, self.constant(0.0)), below, output=output)
+
+    def finished(
+        self, name: str, shape: NetworkShape, opsets: Sequence[tuple[str, int]], ir_version: int = IR_VERSION
+    ) -> onnx.ModelProto:
+        """The model, with the inputs and outputs that every policy has.
+
+        Args:
+            name: The graph's.
+            shape: Sizes of inputs and outputs.
+            opsets: Domains of operations, with their versions.
+            ir_version: Version of the file's format.
+        """
+        sides = (("observation", shape.observation_size, "state"), ("action", shape.action_size, "state_out"))
+        inputs, outputs = (
+            [
+                helper.make_tensor_value_info(port, TensorProto.FLOAT, ["batch", size])
+                for port, size in ((first, width), (memory, shape.state_size))[: 2 if shape.state_size else 1]
+            ]
+            for first, width, memory in sides
+        )
+        return helper.make_model(
+            helper.make_graph(self.nodes, name, inputs, outputs, initializer=self.constants),
+            producer_name="ccgym",
+            opset_imports=[helper.make_opsetid(*one) for one in opsets],
+            ir_version=ir_version,
+        )
+
+
+def content(model: onnx.ModelProto, *, full_check: bool = False) -> bytes:
+    """The file of a model; equal ones give equal bytes."""
+    onnx.checker.check_model(model, full_check=full_check)
+    made: bytes = model.SerializeToString(deterministic=True)
+    return made
+
+
+def add_layer(graph: Graph, value: str, layer: nn.Module) -> str:
+    """Add one of torch's layers, and return the name of what it makes of a value."""
     match layer:
         case nn.Linear():
             return graph.affine(value, layer.weight, layer.bias)
@@ -171,19 +141,15 @@ def _layer(graph: _Graph, value: str, layer: nn.Module) -> str:
         case nn.ReLU():
             return graph.add("Max", value, graph.constant(0.0))
         case nn.LeakyReLU():
-            slope = graph.constant(layer.negative_slope)
-            below = graph.add("Mul", graph.add("Min", value, graph.constant(0.0)), slope)
-            return graph.add("Add", graph.add("Max", value, graph.constant(0.0)), below)
+            return graph.leaky_relu(value, layer.negative_slope)
         case nn.ELU():
-            grown = graph.add("Exp", graph.add("Min", value, graph.constant(0.0)))
-            below = graph.add("Mul", graph.add("Sub", grown, graph.constant(1.0)), graph.constant(layer.alpha))
-            return graph.add("Add", graph.add("Max", value, graph.constant(0.0)), below)
+            return graph.elu(value, layer.alpha)
         case nn.Identity():
             return value
     raise AssertionError(f"TorchPolicy let a layer pass that has no node: {layer}")
 
 
-def _lstm(graph: _Graph, value: str, lstm: nn.LSTM) -> str:
+def add_lstm(graph: Graph, value: str, lstm: nn.LSTM) -> str:
     """One step of torch's LSTM, layer by layer; adds ``state_out``."""
     layers, units = lstm.num_layers, lstm.hidden_size
     state = graph.split(graph.add("Cast", "state", to=TensorProto.DOUBLE), [units] * (2 * layers))

@@ -24,8 +24,8 @@ from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import CcgymError, SimulationError, explained
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.training.exportable import Exportable
-from ccgym.training.torch_policy import Floats
+from ccgym.training.onnx_graph import Floats
+from ccgym.training.torch_policy import Exportable
 from ccgym.units import NS_PER_S
 
 TOLERANCE: Final = 1e-5
@@ -112,7 +112,10 @@ def check_parity(
     worst, inexact, decisions = 0.0, 0, 0
     trajectories = []
     for index in range(episodes):
-        observations, end_ns = record_episode(policy, alone, [seed, index])
+        batch = SimulatedBatch(alone, 1)
+        batch.begin(0, np.random.default_rng([seed, index]))
+        observations = np.array(_decide_all(policy, batch), dtype=np.float32)
+        end_ns = round(1e9 * batch.stats[0, batch.time_column])
         decisions += len(observations)
         # No longer than the episode: later the policy is where it never was in training, and may do anything.
         duration_ns = min(end_ns, TRAJECTORY_NS)
@@ -129,14 +132,6 @@ def check_parity(
         inexact=inexact,
         trajectories=tuple(trajectories),
     )
-
-
-def record_episode(policy: Exportable, settings: Settings, seed: Sequence[int]) -> tuple[Floats, int]:
-    """The observations of one episode that the policy decides exactly, one row per decision, and its end in ns."""
-    batch = SimulatedBatch(settings, 1)
-    batch.begin(0, np.random.default_rng(seed))
-    observations = np.array(_decide_all(policy, batch), dtype=np.float32)
-    return observations, round(1e9 * batch.stats[0, batch.time_column])
 
 
 def trajectory_parity(

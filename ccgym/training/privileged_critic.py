@@ -21,9 +21,10 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import create_mlp
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn, VecEnvWrapper
 from torch import nn
 from typing_extensions import override
+
+from ccgym.training.training_env import TrainingEnv
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -43,48 +44,42 @@ PRIVILEGED_FEATURES: Final = (
 )
 """What is appended, in order: numbers of about one, 0 where something is unlimited or unknown."""
 
+PACKET_BITS: Final = 12_000.0
+"""Bits of a full packet on the wire."""
 _SPAN: Final = 20.0
 """No appended number lies further from zero."""
 _TINY: Final = 1e-9
 
 
-class PrivilegedEnv(VecEnvWrapper):
-    """Environments whose observations end with the ground truth about their paths.
+class PrivilegedEnv(TrainingEnv):
+    """Environments whose observations end with the ground truth about their paths; the arguments are the others'."""
 
-    Args:
-        env: A :class:`ccgym.envs.SB3LinkVecEnv`.
-        packet_bits: Bits of a full packet on the wire.
-    """
-
-    def __init__(self, env: Any, packet_bits: float = 12_000.0) -> None:
-        inside = env.observation_space
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        inside: Any = self.observation_space
         edge = np.full(len(PRIVILEGED_FEATURES), _SPAN, dtype=np.float32)
         whole = spaces.Box(np.concatenate([inside.low, -edge]), np.concatenate([inside.high, edge]), dtype=np.float32)
-        super().__init__(env, observation_space=whole)
-        self._env = env
-        self._env.keep_terminal_privileged = True
-        self._packet_bits = packet_bits
+        self.observation_space = whole
+        self.keep_terminal_privileged = True
 
     @override
     def reset(self) -> Floats:
-        observations: Floats = self._env.reset()
-        return self._with_privileged(observations, self._env.privileged())
+        return _whole(super().reset(), self.privileged())
 
     @override
-    def step_wait(self) -> VecEnvStepReturn:
-        observations, rewards, dones, infos = self._env.step_wait()
+    def step_wait(self) -> Any:
+        observations, rewards, dones, infos = super().step_wait()
         for index in np.flatnonzero(dones).tolist():
             state = {name: np.array([value]) for name, value in infos[index].pop("terminal_privileged").items()}
-            (features,) = privileged_features(state, self._packet_bits)
-            infos[index]["terminal_observation"] = np.concatenate([infos[index]["terminal_observation"], features])
-        return self._with_privileged(observations, self._env.privileged()), rewards, dones, infos
+            (infos[index]["terminal_observation"],) = _whole(infos[index]["terminal_observation"][None], state)
+        return _whole(observations, self.privileged()), rewards, dones, infos
 
+    @override
     def rollout(self, actor: _core.Actor, noise: Floats) -> Rollout:
-        """See :meth:`ccgym.envs.SB3LinkVecEnv.rollout`."""
-        rollout: Rollout = self._env.rollout(actor, noise)
+        rollout: Rollout = super().rollout(actor, noise)
 
         def whole(observations: Floats, truth: npt.NDArray[np.float64]) -> Floats:
-            return self._with_privileged(observations, self._env.named_truth(truth))
+            return _whole(observations, self.named_truth(truth))
 
         count, steps, _ = rollout.observations.shape
         flat = whole(rollout.observations.reshape(count * steps, -1), rollout.privileged.reshape(count * steps, -1))
@@ -92,27 +87,25 @@ class PrivilegedEnv(VecEnvWrapper):
         last = whole(rollout.last_observations, rollout.last_privileged)
         return replace(rollout, observations=flat.reshape(count, steps, -1), last_observations=last, ends=ends)
 
-    def restore(self, state: Mapping[str, Any]) -> Floats:
-        """See :meth:`ccgym.envs.SB3LinkVecEnv.restore`."""
-        observations: Floats = self._env.restore(state)
-        simulated = state["episodes"] is not None
-        return self._with_privileged(observations, self._env.deciding_truth() if simulated else self._env.privileged())
-
-    def _with_privileged(self, observations: Floats, truth: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
-        features = privileged_features(truth, self._packet_bits)
-        whole: Floats = np.concatenate([observations, features], axis=1)
-        return whole
+    @override
+    def restore(self, state: Mapping[str, Any]) -> Any:
+        observations = super().restore(state)
+        return None if observations is None else _whole(observations, self.deciding_truth())
 
 
-def privileged_features(state: Mapping[str, npt.NDArray[np.float64]], packet_bits: float) -> Floats:
+def _whole(observations: Floats, truth: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
+    whole: Floats = np.concatenate([observations, privileged_features(truth)], axis=1)
+    return whole
+
+
+def privileged_features(state: Mapping[str, npt.NDArray[np.float64]]) -> Floats:
     """The numbers of :data:`PRIVILEGED_FEATURES`, one row per environment.
 
     Args:
         state: Columns by name, as :meth:`ccgym.envs.SB3LinkVecEnv.privileged` gives them.
-        packet_bits: Bits of a full packet on the wire.
     """
     rate, rtt = state["link_rate_bps"], state["base_rtt_s"]
-    pipe = np.maximum(rate * rtt / packet_bits, 1.0)
+    pipe = np.maximum(rate * rtt / PACKET_BITS, 1.0)
     backlog = state["backlog_packets"] / pipe
     columns = [
         _ln(rate / 1e6),

@@ -1,10 +1,15 @@
-"""What a person sees while training runs: a live line on a terminal, a line per evaluation everywhere."""
+"""What a person sees while training runs: a live line on a terminal, a line per evaluation everywhere; and how a person
+stops it: the first signal asks it to stop at the next update, the second at once."""
 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -15,15 +20,14 @@ if TYPE_CHECKING:
 
 
 class ProgressDisplay:
-    """Shows progress on a console. Use it as a context manager."""
+    """Shows progress on a console. Use it as a context manager.
+
+    Args:
+        console: Where to show it; a bar only appears if it is a terminal.
+        steps: How many there are to take.
+    """
 
     def __init__(self, console: Console, steps: int) -> None:
-        """Prepare the display.
-
-        Args:
-            console: Where to show it; a bar only appears if it is a terminal.
-            steps: How many there are to take.
-        """
         self.console = console
         self._steps = steps
         self._best: float | None = None
@@ -114,3 +118,41 @@ def digits(reward: float) -> str:
     """A reward with the digits that show progress: four that count, and one after the point at least."""
     magnitude = math.floor(math.log10(abs(reward))) if reward and math.isfinite(reward) else 0
     return f"{reward:.{min(6, max(1, 3 - magnitude))}f}"
+
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """While this context manager is active, SIGINT and SIGTERM are requests instead of killing the process.
+
+    Signals are the main thread's; in any other thread nothing is changed.
+
+    Args:
+        say: Shows a line to the user.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._wanted = False
+        self._say = say
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+    def requested(self) -> bool:
+        """Whether one has come."""
+        return self._wanted
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._wanted:
+            raise KeyboardInterrupt
+        self._wanted = True
+        self._say(f"{signal.Signals(number).name}: stopping after this update; a second one stops at once")

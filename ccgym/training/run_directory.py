@@ -27,6 +27,7 @@ import platform
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
@@ -106,16 +107,12 @@ class RunDirectory:
         """
         try:
             content = read_json(file)
+            if isinstance(content, dict):
+                return content
+            reason = shown(content)
         except (FileNotFoundError, UnreadableError) as error:
             reason = str(error) if isinstance(error, UnreadableError) else "is missing"
-            raise ResultsError(
-                "results-damaged", reason, where=str(file), expected="a file that `ccgym train` wrote"
-            ) from None
-        if not isinstance(content, dict):
-            raise ResultsError(
-                "results-damaged", shown(content), where=str(file), expected="a file that `ccgym train` wrote"
-            )
-        return content
+        raise ResultsError("results-damaged", reason, where=str(file), expected="a file that `ccgym train` wrote")
 
 
 def new_run_directory(name: str, seed: int) -> Path:
@@ -147,10 +144,8 @@ def environment() -> dict[str, Any]:
 
     found = versions()
     for package in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     branch, _, changed = git_summary().partition("\n")
     return {
         "versions": found,
@@ -165,12 +160,11 @@ def environment() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError):
+        if named := re.search(
+            r"^model name[^:]*:(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            return named[1].strip()
     return platform.processor()
 
 

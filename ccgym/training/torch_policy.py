@@ -13,25 +13,23 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
+from onnx import TensorProto
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
-from stable_baselines3.sac.policies import SACPolicy
-from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.onnx_graph import OPSET, Floats, Graph, add_layer, add_lstm, content
 from ccgym.training.privileged_critic import PrivilegedCriticPolicy
-
-Floats: TypeAlias = npt.NDArray[np.float32]
-"""What crosses the border of a network."""
+from ccgym.training.tree_policy import TreePolicy
 
 LAYERS: Final = (nn.Linear, nn.Tanh, nn.ReLU, nn.ELU, nn.SiLU, nn.Sigmoid, nn.LeakyReLU, nn.Identity)
 """Layers that can be exported."""
@@ -63,12 +61,47 @@ class Normalizer:
         return np.clip(centered / self.deviation, -self.clip, self.clip)
 
 
+class Exportable(Protocol):
+    """The deterministic part of a trained policy, be it a network of torch, a tree, or a network of others."""
+
+    @property
+    def shape(self) -> NetworkShape:
+        """Sizes of inputs and outputs."""
+
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
+        """Minimum and maximum of the action; None if it is discrete, or if the network does not limit it."""
+
+    def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """Actions, or scores of a discrete policy, one row per flow, as the exported file gives them; and the state."""
+
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """The same as in training."""
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal policies give equal bytes."""
+
+
+def exportable(policy: BasePolicy, statistics: Mapping[str, Any] | None) -> Exportable:
+    """The policy of a model of SB3.
+
+    Args:
+        policy: SB3's policy.
+        statistics: How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`.
+
+    Raises:
+        ConfigError: It has parts that cannot be exported.
+    """
+    if isinstance(policy, TreePolicy):
+        return policy
+    return TorchPolicy(policy, None if statistics is None else Normalizer.of(statistics))
+
+
 class TorchPolicy:
     """The deterministic part of a trained policy: features in, action out, a state between if it is recurrent.
 
-    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them; those of SAC, TD3 and DDPG
-    are the actor's, stretched to the box. Of a discrete policy they are the scores, of which the largest wins. The
-    state is ``[h | c]`` layer by layer, float32 between decisions.
+    Actions are the mean of the Gaussian, clipped to the box as SB3's ``predict`` clips them. Of a discrete policy they
+    are the scores, of which the largest wins. The state is ``[h | c]`` layer by layer, float32 between decisions.
 
     Args:
         policy: SB3's policy.
@@ -79,7 +112,7 @@ class TorchPolicy:
     """
 
     def __init__(self, policy: BasePolicy, normalizer: Normalizer | None = None) -> None:
-        _require_exportable(policy)
+        self._require_exportable(policy)
         self.normalizer = normalizer
         # The distribution that a policy in training drew from last hangs on a graph, which cannot be copied.
         latest = getattr(policy, "action_dist", None)
@@ -88,10 +121,10 @@ class TorchPolicy:
         self.lstm: nn.LSTM | None = None
         if isinstance(self._policy, RecurrentActorCriticPolicy):
             self.lstm = copy.deepcopy(self._policy.lstm_actor).double()
-        self.layers = [copy.deepcopy(layer).double() for layer in _layers(self._policy)]
+        self.layers = [copy.deepcopy(layer).double() for layer in self._layers(self._policy)]
         for layer in self.layers:
             if not isinstance(layer, LAYERS):
-                raise _cannot_export(f"a layer {type(layer).__name__}", ", ".join(kind.__name__ for kind in LAYERS))
+                raise cannot_export(f"a layer {type(layer).__name__}", ", ".join(kind.__name__ for kind in LAYERS))
         space = self._policy.action_space
         self.bounds: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
         if isinstance(space, spaces.Box):
@@ -125,7 +158,7 @@ class TorchPolicy:
         inputs = observations if self.normalizer is None else self.normalizer(observations)
         values = torch.from_numpy(inputs.astype(np.float64))
         after: Floats | None = None
-        with torch.no_grad(), _one_thread():
+        with torch.no_grad(), one_thread():
             if self.lstm is not None:
                 hidden, cell = self._unpack(state, len(observations), torch.float64)
                 sequence, (hidden, cell) = self.lstm(values.unsqueeze(0), (hidden, cell))
@@ -142,12 +175,8 @@ class TorchPolicy:
         inputs = observations if self.normalizer is None else self.normalizer(observations).astype(np.float32)
         policy = self._policy
         after: Floats | None = None
-        if isinstance(policy, (SACPolicy, TD3Policy)):
-            with torch.no_grad(), _one_thread():
-                squashed = policy._predict(torch.from_numpy(inputs), deterministic=True).numpy()
-            return policy.unscale_action(squashed).astype(np.float32), None
         assert isinstance(policy, ActorCriticPolicy)
-        with torch.no_grad(), _one_thread():
+        with torch.no_grad(), one_thread():
             features = policy.extract_features(torch.from_numpy(inputs), policy.pi_features_extractor)
             assert isinstance(features, torch.Tensor)
             if isinstance(policy, RecurrentActorCriticPolicy):
@@ -160,6 +189,37 @@ class TorchPolicy:
             values = np.clip(values, *self.bounds)
         return values.astype(np.float32), after
 
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal policies give equal bytes."""
+        graph = Graph()
+        value = graph.add("Cast", "observation", to=TensorProto.DOUBLE)
+        if self.normalizer is not None:
+            value = graph.add("Sub", value, graph.constant(self.normalizer.mean))
+            value = graph.add("Div", value, graph.constant(self.normalizer.deviation))
+            value = graph.between(value, -self.normalizer.clip, self.normalizer.clip)
+        if self.lstm is not None:
+            value = add_lstm(graph, value, self.lstm)
+        for layer in self.layers:
+            value = add_layer(graph, value, layer)
+        if self.bounds is not None:
+            value = graph.between(value, *self.bounds)
+        graph.add("Cast", value, to=TensorProto.FLOAT, output="action")
+        return content(graph.finished(name, self.shape, [("", OPSET)]), full_check=True)
+
+    def _layers(self, policy: Any) -> list[nn.Module]:
+        """From features, or what the memory makes of them, to actions."""
+        return [*policy.mlp_extractor.policy_net, policy.action_net]
+
+    def _require_exportable(self, policy: BasePolicy) -> None:
+        if not isinstance(policy, ActorCriticPolicy):
+            raise cannot_export(f"a policy {type(policy).__name__}", "one of PPO, A2C, SAC, TD3, DDPG or RecurrentPPO")
+        require_plain(policy, policy.features_extractor)
+        if policy.squash_output:
+            raise cannot_export("a squashed action", "one that is clipped (squash_output: false)")
+        lstm = getattr(policy, "lstm_actor", None)
+        if lstm is not None and (lstm.bidirectional or lstm.proj_size or not lstm.bias or lstm.batch_first):
+            raise cannot_export(f"the LSTM {lstm}", "a plain one: biases, one direction, no projection")
+
     def _unpack(self, state: Floats | None, count: int, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
         """The state as torch's LSTM has it: h and c, (layers, flows, units) each."""
         assert self.lstm is not None
@@ -169,7 +229,7 @@ class TorchPolicy:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Within this context torch uses one thread: for a single row, waiting for a second one is most of the time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -179,55 +239,19 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _layers(policy: BasePolicy) -> list[nn.Module]:
-    """From features, or what the memory makes of them, to actions."""
-    if isinstance(policy, SACPolicy):
-        return [*policy.actor.latent_pi, *_flat(policy.actor.mu), nn.Tanh(), *_stretching(policy)]
-    if isinstance(policy, TD3Policy):
-        return [*policy.actor.mu, *_stretching(policy)]
-    assert isinstance(policy, ActorCriticPolicy)
-    return [*policy.mlp_extractor.policy_net, policy.action_net]
-
-
-def _flat(layer: nn.Module) -> list[nn.Module]:
-    return list(layer) if isinstance(layer, nn.Sequential) else [layer]
-
-
-def _stretching(policy: BasePolicy) -> list[nn.Module]:
-    """From −1 … 1 to the bounds of the action, as SB3's ``unscale_action``."""
-    space = policy.action_space
-    assert isinstance(space, spaces.Box)
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-    if np.all(low == -1) and np.all(high == 1):
-        return []
-    layer = nn.Linear(low.size, low.size, dtype=torch.float64)
-    with torch.no_grad():
-        layer.weight.copy_(torch.diag(torch.from_numpy((high - low) / 2)))
-        layer.bias.copy_(torch.from_numpy((high + low) / 2))
-    return [layer]
-
-
-def _require_exportable(policy: BasePolicy) -> None:
-    if not isinstance(policy, (ActorCriticPolicy, SACPolicy, TD3Policy)):
-        raise _cannot_export(f"a policy {type(policy).__name__}", "one of PPO, A2C, SAC, TD3, DDPG or RecurrentPPO")
+def require_plain(policy: BasePolicy, extractor: object) -> None:
+    """Raise :class:`ConfigError` unless a vector of features goes in as it is, and a vector or a choice comes out."""
     inputs, outputs = policy.observation_space, policy.action_space
     if not isinstance(inputs, spaces.Box) or len(inputs.shape) != 1:
-        raise _cannot_export(f"observations {shown(inputs)}", "a vector of features")
-    extractor = policy.features_extractor if isinstance(policy, ActorCriticPolicy) else policy.actor.features_extractor
+        raise cannot_export(f"observations {shown(inputs)}", "a vector of features")
     if not isinstance(extractor, FlattenExtractor):
-        raise _cannot_export(f"a {type(extractor).__name__} before the layers", "nothing there")
-    if not isinstance(outputs, (spaces.Box, spaces.Discrete)) or (
-        isinstance(outputs, spaces.Box) and len(outputs.shape) != 1
-    ):
-        raise _cannot_export(f"actions {shown(outputs)}", "a vector of numbers, or one of several operations")
-    if policy.squash_output and isinstance(policy, ActorCriticPolicy):
-        raise _cannot_export("a squashed action", "one that is clipped (squash_output: false)")
-    lstm = getattr(policy, "lstm_actor", None)
-    if lstm is not None and (lstm.bidirectional or lstm.proj_size or not lstm.bias or lstm.batch_first):
-        raise _cannot_export(f"the LSTM {lstm}", "a plain one: biases, one direction, no projection")
+        raise cannot_export(f"a {type(extractor).__name__} before the layers", "nothing there")
+    if not isinstance(outputs, spaces.Discrete) and not (isinstance(outputs, spaces.Box) and len(outputs.shape) == 1):
+        raise cannot_export(f"actions {shown(outputs)}", "a vector of numbers, or one of several operations")
 
 
-def _cannot_export(found: str, expected: str) -> ConfigError:
+def cannot_export(found: str, expected: str) -> ConfigError:
+    """The error of a part that has no graph."""
     return ConfigError("policy-unsuitable", f"{found} cannot be exported", expected=expected)
 
 

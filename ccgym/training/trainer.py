@@ -13,87 +13,49 @@ from __future__ import annotations
 
 import io
 import math
-import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
-from typing_extensions import override
+from stable_baselines3.common.callbacks import CallbackList
 
 from ccgym.errors import ResultsError, SimulationError
-from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write, disk_error, settle_directory
 from ccgym.training import normalizer as normalizers
-from ccgym.training.callbacks import (
-    Callback,
-    CurriculumCallback,
-    EarlierSelfCallback,
-    EvaluationCallback,
-    RecordsCallback,
-)
-from ccgym.training.checkpoint import MODEL, Checkpoint, latest_checkpoint, remove_leftovers, write_checkpoint
-from ccgym.training.config import RESUMABLE, TrainConfig
+from ccgym.training.callbacks import Callback, EvaluationCallback, PastPoliciesCallback, RecordsCallback, Spent
+from ccgym.training.checkpoint import MODEL, Checkpoint, checkpoint_to_resume, remove_leftovers, write_checkpoint
+from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
+from ccgym.training.gaps import CurriculumCallback
 from ccgym.training.logs import Table, make_logger, quiet_event_writer
 from ccgym.training.model import (
     DAMAGE,
-    NO_WEIGHTS,
     build_model,
     choose_device,
-    extra_state,
+    learner_state,
     model_bytes,
-    recurrent_state,
-    set_extra_state,
-    set_recurrent_state,
+    read_card,
+    set_learner_state,
     set_up_torch,
+    start_from,
     weights_hash,
     what_is_damaged,
+    write_model,
 )
-from ccgym.training.rollouts import plain
+from ccgym.training.progress import ProgressDisplay, StopRequest
 from ccgym.training.run_directory import RunDirectory, open_run
-from ccgym.training.saved_model import read_card, start_from, write_model
-from ccgym.training.stopping import StopRequest
 from ccgym.training.streams import STREAMS, capture_generators, restore_generators, stream_seed
-
-if TYPE_CHECKING:
-    from ccgym.training.progress import ProgressDisplay
 
 CHECKPOINT_S: Final = 60.0
 """The first update that ends so long after a checkpoint is followed by one, seconds of wall time."""
 _RECENT_EPISODES: Final = 100
 """Episodes that ``rollout/ep_rew_mean`` is the mean of."""
-
-
-@dataclass
-class Spent:
-    """Where the time of an update went, or that of a whole training."""
-
-    steps: int = 0
-    """Decisions taken."""
-    total_s: float = 0.0
-    """Wall time of rollouts and learning."""
-    environment_s: float = 0.0
-    """Of that, inside the environments."""
-    learning_s: float = 0.0
-    """Of that, in gradient steps."""
-
-    def shares(self) -> dict[str, float]:
-        """Fractions of the wall time: ``environment``, ``learner``, and ``rest``: choosing actions and copying."""
-        total = max(self.total_s, 1e-9)
-        environment, learner = self.environment_s / total, self.learning_s / total
-        return {"environment": environment, "learner": learner, "rest": max(0.0, 1.0 - environment - learner)}
-
-    def add(self, other: Spent) -> None:
-        """Count another update."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass(frozen=True)
@@ -157,7 +119,7 @@ class Trainer:
         self.completed = False
         self.evaluation = EvaluationCallback()
         self.callbacks: tuple[Callback, ...] = (
-            CurriculumCallback(), RecordsCallback(), EarlierSelfCallback(), self.evaluation,
+            CurriculumCallback(), RecordsCallback(), PastPoliciesCallback(), self.evaluation,
         )  # fmt: skip
 
     def train(self, *, resume: bool, command: Sequence[str] = ()) -> Outcome:
@@ -175,14 +137,13 @@ class Trainer:
         set_up_torch(self.config.training.torch_threads)
         checkpoint = None
         if resume:
-            checkpoint = self._checkpoint_to_resume()
+            checkpoint = checkpoint_to_resume(self.run, self.config, self.display.notice)
             self.run.note_start(command)
             atomic_write(self.run.config, self.config.as_yaml())
         self.resumed = checkpoint is not None
         try:
             with quiet_event_writer(), ExitStack() as stack:
-                stack.callback(self._close)
-                self._build(checkpoint)
+                self._build(checkpoint, stack)
                 self._loop(stack.enter_context(StopRequest(self.display.notice)))
         except OSError as error:
             # Tables and event files are written as training goes, by us and by TensorBoard.
@@ -202,44 +163,7 @@ class Trainer:
 
     # --- Beginning ----------------------------------------------------------------------------------------------------
 
-    def _checkpoint_to_resume(self) -> Checkpoint | None:
-        checkpoint, damages = latest_checkpoint(self.run.checkpoints)
-        if checkpoint is None:
-            if damages:
-                raise ResultsError(
-                    "checkpoint-damaged",
-                    f"no checkpoint can be used: {'; '.join(damages)}",
-                    where=str(self.run.checkpoints),
-                    expected="a checkpoint as `ccgym train` wrote it",
-                    hint=f"start a new run with --config {self.run.config}",
-                )
-            self.display.notice("killed before the first checkpoint; beginning from step 0")
-            return None
-        self._refuse_other(checkpoint)
-        for damage in damages:
-            self.display.notice(f"{damage}; continuing from step {checkpoint.step} instead")
-        return checkpoint
-
-    def _refuse_other(self, checkpoint: Checkpoint) -> None:
-        """Raise if a checkpoint was trained with another configuration: its weights would be those of neither."""
-        trained_with = checkpoint.state.get("configuration")
-        if trained_with is None:  # written before checkpoints knew
-            return
-        changed = differences(trained_with, self.config.fixed())
-        if changed:
-            place = shlex.quote(str(self.run.path))
-            more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
-            raise ResultsError(
-                "resume-changed",
-                f"the checkpoint of step {checkpoint.step} was trained with another configuration "
-                f"({'; '.join(changed[:6])}{more})",
-                where=str(self.run.config),
-                expected=f"the same, but for {', '.join(RESUMABLE)}: a resumed run is the same run",
-                hint=f"put it back, or let a new run begin with this policy: "
-                f"`ccgym train --config {place}/config.yaml --set training.start_from={place}`",
-            )
-
-    def _build(self, checkpoint: Checkpoint | None) -> None:
+    def _build(self, checkpoint: Checkpoint | None, stack: ExitStack) -> None:
         config, resume_at = self.config, None if checkpoint is None else checkpoint.step
         for directory in (self.run.best, self.run.final):
             settle_directory(directory)
@@ -250,16 +174,17 @@ class Trainer:
                 resume_at = -1  # rows of step 0 come again
         self.rollouts = self.environments.training()
         self.env = normalized(self.rollouts, config.algorithm)
+        stack.callback(self.env.close)
         self.model = build_model(config.algorithm, self.env, config.training.seed, self.device)
         self.normalizer = self.model.get_vec_normalize_env()
-        self.progress_table = Table(self.run.progress, resume_at)
-        logger, self.events = make_logger(self.progress_table, self.run.path, resume_at)
+        logger, self.events = make_logger(Table(self.run.progress, resume_at), self.run.path, resume_at)
+        stack.callback(self.events.close)
         self.model.set_logger(logger)
         # What SB3's learn() sets up; the loop itself is ours, so that it can stop and continue between any two updates.
         self.model.ep_info_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model.ep_success_buffer = deque(maxlen=_RECENT_EPISODES)
         self.model._total_timesteps = config.training.steps
-        self._silent = _Silent()
+        self._silent = CallbackList([])  # what SB3's rollouts call
         self._silent.init_callback(self.model)
         if checkpoint is None:
             if config.training.start_from is not None:
@@ -271,11 +196,6 @@ class Trainer:
             self._restore(checkpoint)
         self.model.start_time = time.time_ns()
         self.model._num_timesteps_at_start = self.step
-
-    def _close(self) -> None:
-        for name in ("events", "env"):
-            if hasattr(self, name):
-                getattr(self, name).close()
 
     def begin_episodes(self) -> None:
         """Begin an episode in every environment."""
@@ -305,7 +225,9 @@ class Trainer:
                 callback.on_update(self, last=last)
             self.model.dump_logs(self.updates)
             self.seconds += time.perf_counter() - began - self.spent.total_s
-            self._tell()
+            rewards = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+            reward = float(np.mean(rewards)) if rewards else None
+            self.display.update(self.step, reward, self.spent.steps / max(self.spent.total_s, 1e-9))
             late = self._clock() - saved_at >= CHECKPOINT_S
             if last or stop.requested() or late or self.step // every > saved // every:
                 self._save()
@@ -359,11 +281,6 @@ class Trainer:
             hint="lower algorithm.learning_rate or algorithm.max_grad_norm; the last checkpoint is from before",
         )
 
-    def _tell(self) -> None:
-        episodes = self.model.ep_info_buffer or ()
-        reward = float(np.mean([episode["r"] for episode in episodes])) if episodes else None
-        self.display.update(self.step, reward, self.spent.steps / max(self.spent.total_s, 1e-9))
-
     # --- Checkpoints --------------------------------------------------------------------------------------------------
 
     def _save(self) -> None:
@@ -374,13 +291,7 @@ class Trainer:
             "updates": self.updates,
             "seconds": self.seconds,
             "spent": vars(self.spent_in_all),
-            "gradient_updates": model._n_updates,
-            "progress_remaining": model._current_progress_remaining,
-            "observations": plain(model._last_obs),
-            "starts": plain(model._last_episode_starts),
-            "recurrent": recurrent_state(model),
-            "learner": extra_state(model),
-            "episodes": [(float(one["r"]), int(one["l"])) for one in model.ep_info_buffer or ()],
+            **learner_state(model),
             "normalizer": normalizers.capture(self.normalizer),
             "environments": self.rollouts.capture(),
             "callbacks": {"evaluation": self.evaluation.state()},
@@ -393,7 +304,7 @@ class Trainer:
         model, state = self.model, checkpoint.state
         try:
             model.set_parameters(io.BytesIO(checkpoint.model), device=self.device)  # type: ignore[arg-type]
-        except NO_WEIGHTS as error:
+        except DAMAGE as error:
             raise ResultsError(
                 "checkpoint-damaged",
                 what_is_damaged(error),
@@ -401,39 +312,26 @@ class Trainer:
                 expected="weights as `ccgym train` wrote them",
                 hint="remove this checkpoint, and the one before it is continued",
             ) from None
-        except DAMAGE as error:
-            raise ResultsError(
-                "resume-changed",
-                f"the checkpoint of step {checkpoint.step} does not fit the configuration: {what_is_damaged(error)}",
-                where=str(self.run.path),
-                expected="the networks that config.yaml describes",
-                hint="config.yaml has been changed since; start a new run with it",
-            ) from None
         self.step = model.num_timesteps = checkpoint.step
         self.updates, self.seconds = state["updates"], state["seconds"]
-        self.spent_in_all = Spent(**state.get("spent", {}))
-        model._n_updates = state["gradient_updates"]
-        model._current_progress_remaining = state["progress_remaining"]
-        assert model.ep_info_buffer is not None
-        model.ep_info_buffer.extend({"r": reward, "l": length} for reward, length in state["episodes"])
-        exact = self.rollouts.restore(state["environments"])
+        self.spent_in_all = Spent(**state["spent"])
+        seen: Any = self.rollouts.restore(state["environments"])
         normalizers.restore(self.normalizer, state["normalizer"])
-        model._last_obs = state["observations"].numpy().copy()
-        model._last_episode_starts = state["starts"].numpy().copy()
-        set_recurrent_state(model, state["recurrent"])
-        set_extra_state(model, state.get("learner", {}))
-        if not exact:
+        set_learner_state(model, state)
+        if seen is not None and self.normalizer is not None:
+            seen = self.normalizer.normalize_obs(seen)
+        if seen is None:
             self.display.notice("episodes on real paths do not come back; new ones begin")
+        elif not np.array_equal(seen, model._last_obs):  # type: ignore[arg-type]
+            raise ResultsError(
+                "resume-changed",
+                "the environments no longer do what they did when the checkpoint was written",
+                where=str(self.run.path),
+                expected="the same simulator, configuration and traces",
+                hint="resume with the version of ccgym in versions.json, or start a new run",
+            )
         # Last: nothing after this may draw.
         restore_generators(state["generators"])
-
-
-class _Silent(BaseCallback):
-    """SB3 wants a callback during rollouts; this one does nothing."""
-
-    @override
-    def _on_step(self) -> bool:
-        return True
 
 
 def train(

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from ccgym.errors import ConfigError
 from ccgym.schemes.policy_card import NetworkShape
+from ccgym.training.onnx_graph import ML_OPSET, OPSET, Graph, content
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
@@ -57,6 +58,7 @@ class TreePolicy(BasePolicy):
     action: torch.Tensor
     share: torch.Tensor
     decisions: torch.Tensor
+    bounds = None
 
     def __init__(
         self, observation_space: spaces.Box, action_space: spaces.Space[Any], lr_schedule: Any = None, **_: Any
@@ -122,43 +124,47 @@ class TreePolicy(BasePolicy):
                 setattr(self, name, torch.empty_like(state_dict[prefix + name]))
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
+    # --- As exports see a policy; see :class:`ccgym.training.torch_policy.Exportable` ---------------------------------
 
-class TreeActor:
-    """Acts with a tree in several environments; it has no memory."""
-
-    def __init__(self, policy: TreePolicy) -> None:
-        self._policy = policy
-
-    def act(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """The actions, (rows,)."""
-        return self._policy.choose(observations)
-
-    def state(self) -> None:
-        """Nothing."""
-
-    def restore(self, state: Any) -> None:
-        """Nothing to continue with."""
-
-
-class ExportedTree:
-    """A tree as exports see a policy; see :class:`ccgym.training.torch_policy.TorchPolicy`."""
-
-    bounds = None
-
-    def __init__(self, policy: TreePolicy) -> None:
-        self.tree = policy
-        assert isinstance(policy.action_space, spaces.Discrete)
-        size = int(np.prod(policy.observation_space.shape or (0,)))
-        self.shape = NetworkShape(
-            kind="tree", observation_size=size, state_size=0, action_size=int(policy.action_space.n)
-        )
+    @property
+    def shape(self) -> NetworkShape:
+        """Sizes of inputs and outputs."""
+        size, count = int(np.prod(self.observation_space.shape or (0,))), int(self.action_space.n)  # type: ignore[attr-defined]
+        return NetworkShape(kind="tree", observation_size=size, state_size=0, action_size=count)
 
     def decide(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Scores of the actions, one row per flow: 1 for the one chosen."""
-        scores = np.eye(self.shape.action_size, dtype=np.float32)[self.tree.choose(observations)]
-        return scores, None
+        return np.eye(self.shape.action_size, dtype=np.float32)[self.choose(observations)], None
 
     decide_as_trained = decide
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``; equal trees give equal bytes."""
+        tree, shape = self, self.shape
+        graph = Graph()
+        count, leaf = len(tree.feature), (tree.feature < 0).numpy()
+        leaves = np.flatnonzero(leaf)
+        graph.add_many(
+            "TreeEnsembleClassifier",
+            "observation",
+            outputs=["label", "action"],
+            domain="ai.onnx.ml",
+            nodes_treeids=[0] * count,
+            nodes_nodeids=list(range(count)),
+            nodes_modes=["LEAF" if one else "BRANCH_LEQ" for one in leaf],
+            nodes_featureids=tree.feature.clamp(min=0).tolist(),
+            nodes_values=tree.threshold.tolist(),
+            nodes_hitrates=tree.decisions.float().tolist(),
+            nodes_truenodeids=tree.at_most.tolist(),
+            nodes_falsenodeids=tree.above.tolist(),
+            class_treeids=[0] * len(leaves),
+            class_nodeids=leaves.tolist(),
+            class_ids=tree.action[leaves].tolist(),
+            class_weights=tree.share[leaves].clamp(min=1e-6).tolist(),
+            classlabels_int64s=list(range(shape.action_size)),
+            post_transform="NONE",
+        )
+        return content(graph.finished(name, shape, [("", OPSET), ("ai.onnx.ml", ML_OPSET)]))
 
 
 def _columns(grown: DecisionTreeClassifier) -> dict[str, npt.NDArray[Any]]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ccgym.config.path import NetworkPath
+from ccgym.contrib.certificate import certify
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
 from ccgym.experiments.sample import Sample
 from ccgym.schemes.policies import find, pretrained
 from ccgym.schemes.reading import parse_scheme
-from ccgym.training.certificate import certify
 from ccgym.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[2]

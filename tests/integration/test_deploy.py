@@ -17,15 +17,13 @@ from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.schemes import policies
 from ccgym.schemes.reading import parse_scheme
-from ccgym.training import exportable as exportables
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
 from ccgym.training.export import export_policy
-from ccgym.training.exportable import exportable
-from ccgym.training.model import build_model
+from ccgym.training.model import build_model, load_model, write_model
 from ccgym.training.parity import ParityError, check_parity, trajectory_parity
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import load_model, write_model
+from ccgym.training.torch_policy import Exportable, TorchPolicy, exportable
 from tests.commands import evaluate
 from tests.integration.tiny_agent import DISCRETE, TINY
 from tests.refusals import explained, refused
@@ -55,7 +53,7 @@ def made(tmp_path: Path) -> Callable[..., Path]:
         file.write_text(CONFIG, encoding="utf-8")
         config = TrainConfig.load(file, [*VARIANTS[variant], f"training.seed={seed}"])
         directory = tmp_path / f"run-{variant}-{seed}"
-        env = Environments(config).bare()
+        env = Environments(config).training()
         env = normalized(env, config.algorithm)
         model = build_model(config.algorithm, env, seed, "cpu")
         env.seed(seed)
@@ -108,6 +106,11 @@ def test_a_run_becomes_a_scheme(
     assert [row["label"] for row in results["summary"]] == [f"Tiny ({run_dir.name})", "TCP Cubic"]
 
 
+def policy_of(run_dir: Path) -> Exportable:
+    trained = load_model(run_dir)
+    return exportable(trained.model.policy, trained.statistics)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_torch_and_the_exported_policy_send_the_same_packets(variant: str, made: Callable[..., Path]) -> None:
     run_dir = made(variant)
@@ -116,12 +119,12 @@ def test_torch_and_the_exported_policy_send_the_same_packets(variant: str, made:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    policy = exportable(load_model(run_dir))
+    policy = policy_of(run_dir)
     pairs = [trajectory_parity(policy, exported, settings, [7, index], 3 * 10**9) for index in range(4)]
     assert all(pair.outside == pair.inside for pair in pairs)
     assert len({pair.inside for pair in pairs}) == 4
     # The comparison can tell: other weights send other packets.
-    other = exportable(load_model(made(variant, seed=2)))
+    other = policy_of(made(variant, seed=2))
     assert trajectory_parity(other, exported, settings, [7, 0], 3 * 10**9).outside != pairs[0].inside
 
 
@@ -136,9 +139,9 @@ def test_equal_runs_give_equal_files(made: Callable[..., Path], tmp_path: Path) 
 def test_an_export_that_would_do_something_else_is_refused(
     made: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_dir, other = made(), exportable(load_model(made(seed=2)))
-    right = exportables.build_onnx
-    monkeypatch.setattr(exportables, "build_onnx", lambda policy, name: right(other, name))
+    run_dir, other = made(), policy_of(made(seed=2))
+    written = other.onnx("tiny")
+    monkeypatch.setattr(TorchPolicy, "onnx", lambda policy, name: written)
     with refused(ParityError, "policy-differs at run-mlp-1"):
         export_policy(run_dir)
     assert not (run_dir / "export").exists()
@@ -147,15 +150,11 @@ def test_an_export_that_would_do_something_else_is_refused(
 def test_a_small_difference_is_found_out(made: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the tolerance of float32, but not what torch computes in float64."""
     run_dir = made()
-    right = exportables.build_onnx
-
-    def slightly_off(policy: Any, name: str) -> bytes:
-        changed = exportable(load_model(run_dir))
-        with torch.no_grad():
-            changed.layers[-1].bias.add_(3e-7)
-        return right(changed, name)
-
-    monkeypatch.setattr(exportables, "build_onnx", slightly_off)
+    changed: Any = policy_of(run_dir)
+    with torch.no_grad():
+        changed.layers[-1].bias.add_(3e-7)
+    written = changed.onnx("tiny")
+    monkeypatch.setattr(TorchPolicy, "onnx", lambda policy, name: written)
     with refused(ParityError, "policy-differs at run-mlp-1"):
         export_policy(run_dir)
 
@@ -167,7 +166,7 @@ def test_parity_counts(made: Callable[..., Path]) -> None:
     assert exported is not None
     config = TrainConfig.load(run_dir / "config.yaml")
     settings = Settings.of(config.environment, config.agent)
-    parity = check_parity(exportable(load_model(run_dir)), exported, settings, seed=3, episodes=2)
+    parity = check_parity(policy_of(run_dir), exported, settings, seed=3, episodes=2)
     assert (parity.episodes, parity.decisions, parity.inexact, len(parity.trajectories)) == (2, 120, 0, 2)
 
 

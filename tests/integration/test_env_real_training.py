@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from ccgym.envs import real_episode
 from ccgym.errors import ConfigError
 from ccgym.training.config import TrainConfig
-from ccgym.training.model import weights_hash
-from ccgym.training.privileged_critic import privileged_features
+from ccgym.training.model import load_model, weights_hash
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import load_model
 from ccgym.training.trainer import Outcome, Trainer
+from tests.integration.test_training_loop import Quiet
 from tests.refusals import refused
 from tests.unit.fake_run import Behavior, FakeRun
 
@@ -37,21 +35,6 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behavior]:
     yield behavior
     for run in behavior.runs:
         run.end()
-
-
-class Quiet:
-    """A display that remembers."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def baselines(self, measured: Any) -> None: ...
-    def update(self, step: int, reward: float | None, steps_per_second: float) -> None: ...
-    def evaluation(self, step: int, result: Any, *, best: bool) -> None:
-        assert len(result.rewards) == 2
 
 
 def config(*overrides: str) -> TrainConfig:
@@ -94,12 +77,11 @@ def test_training_goes_on_from_another_run_s_policy(fake: Behavior, tmp_path: Pa
     trainer, _ = train(tmp_path / "real", config(REAL, "training.steps=16",
                                                  f"training.start_from={first}"), Quiet())  # fmt: skip
     assert weights_hash(trainer.model) != weights_hash(known.model), "it has learned something since"
-    with RunDirectory(tmp_path / "other") as directory:
+    with RunDirectory(tmp_path / "other") as directory, ExitStack() as stack:
         directory.claim("", {}, [])
         fresh = Trainer(config(REAL, f"training.start_from={first}"), directory, Quiet(), device="cpu")
-        fresh._build(None)
+        fresh._build(None, stack)
         assert weights_hash(fresh.model) == weights_hash(known.model)
-        fresh._close()
     assert fake.alive == 0
     with refused(ConfigError, "shape-mismatch at training.start_from"):
         train(tmp_path / "unlike", config("algorithm.net_arch=[4]", f"training.start_from={first}"), Quiet())
@@ -108,14 +90,3 @@ def test_training_goes_on_from_another_run_s_policy(fake: Behavior, tmp_path: Pa
 def test_too_many_real_paths_are_refused() -> None:
     with refused(ConfigError, "out-of-range at --set environment.backend=emulated: environment.backend"):
         config(REAL, "algorithm.n_envs=1000")
-
-
-def test_a_critic_sees_zero_where_nothing_is_known() -> None:
-    one = np.ones(1)
-    truth = {
-        "link_rate_bps": 12e6 * one, "base_rtt_s": 0.04 * one, "backlog_packets": np.nan * one, "loss": 0 * one,
-        "queue_limit_packets": np.inf * one, "flows": one, "pacing_rate_bps": 1e6 * one, "cwnd_packets": np.inf * one,
-    }  # fmt: skip
-    features = privileged_features(truth, 12_000)
-    assert np.isfinite(features).all()
-    assert features[0, 2] == 0.0

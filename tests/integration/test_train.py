@@ -96,19 +96,10 @@ def wait_for(file: Path, process: subprocess.Popen[str]) -> None:
 
 
 def test_a_run_leaves_everything(whole: Path) -> None:
-    assert {
-        "config.yaml",
-        "command.txt",
-        "versions.json",
-        "seeds.json",
-        "baselines.json",
-        "progress.csv",
-        "evaluations.csv",
-        "evaluations.npz",
-        "checkpoints",
-        "best",
-        "final",
-    } <= {file.name for file in whole.iterdir()}
+    files = (
+        "config.yaml command.txt versions.json seeds.json baselines.json progress.csv evaluations.csv evaluations.npz"
+    )
+    assert {*files.split(), "checkpoints", "best", "final"} <= {file.name for file in whole.iterdir()}
     evaluations = tables(whole)["evaluations.csv"]
     assert [int(row["step"]) for row in evaluations] == [0, 576, 960, 1344, 1536]
     terms = [float(row[name]) for row in evaluations[-1:] for name in row if name.startswith("reward/")]
@@ -123,27 +114,15 @@ def test_tensorboard_sees_it(whole: Path) -> None:
 
     seen = EventAccumulator(str(whole), size_guidance={"images": 0}).Reload()
     tags = seen.Tags()
-    assert {
-        "rollout/ep_rew_mean",
-        "rollout/ep_len_mean",
-        "train/approx_kl",
-        "train/value_loss",
-        "eval/mean_reward",
-        "eval/fraction_of_oracle",
-        "eval/baseline_oracle",
-        "net/throughput_mbps",
-        "net/rtt_ms_p95",
-        "net/delay_p95_ms",
-        "net/loss",
-        "net/utilization",
-        "reward/throughput",
-        "reward/latency",
-        "reward/loss",
-        "sys/decision_ms",
-        "sys/steps_per_second",
-        "sys/rss_mib",
-        "time/fps",
-    } <= set(tags["scalars"])
+    wanted = """
+        rollout/ep_rew_mean rollout/ep_len_mean train/approx_kl train/value_loss
+        eval/mean_reward eval/fraction_of_oracle eval/baseline_oracle
+        net/throughput_mbps net/rtt_ms_p95 net/delay_p95_ms net/loss net/utilization
+        reward/throughput reward/latency reward/loss
+        sys/decision_ms sys/steps_per_second sys/rss_mib sys/cpu_percent
+        time/fps time/share_environment time/share_learner time/share_rest
+    """
+    assert {*wanted.split()} <= set(tags["scalars"])
     assert [event.step for event in seen.Images("episode/held_out_path_1")] == [0, 576, 960, 1344, 1536]
     assert {"config/text_summary", "versions/text_summary"} <= set(tags["tensors"])
 

@@ -11,9 +11,9 @@ import pytest
 
 from ccgym.training import TrainConfig, export_policy, train
 from ccgym.training.environments import Environments
-from ccgym.training.rollouts import RolloutEnv
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
+from ccgym.training.training_env import TrainingEnv
 from tests.integration.test_training_loop import Killed, Quiet
 
 # --- Killed and resumed ----------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Mortal(Environments):
         super().__init__(config)
         self._left = at
 
-    def training(self) -> RolloutEnv:
+    def training(self) -> TrainingEnv:
         env = super().training()
         step = env.step_wait
 

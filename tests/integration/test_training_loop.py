@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import errno
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -25,19 +24,17 @@ from ccgym.training.algorithms.config import Layers, Linear, Lstm, Normalize, Pp
 from ccgym.training.checkpoint import read_checkpoint, write_checkpoint
 from ccgym.training.config import EvaluationConfig, PolicyStyle, TrainConfig, TrainingConfig
 from ccgym.training.evaluation import Baselines, EvaluationResult
-from ccgym.training.rollouts import RolloutEnv
 from ccgym.training.run_directory import RunDirectory
 from ccgym.training.trainer import Outcome, Trainer
+from ccgym.training.training_env import Resumable
 from tests.refusals import refused
+from tests.toy_env import ToyVecEnv
 
 # --- A toy task ------------------------------------------------------------------------------------------------------
 
 
-class Track(VecEnv):
+class Track(ToyVecEnv):
     """Follow a number that is seen: the reward is largest where the action is half of it. Episodes vary in length."""
-
-    render_mode = None
-    learners = 1
 
     def __init__(self, count: int, on_step: Callable[[], None] = lambda: None, follow: float | None = None) -> None:
         box = spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -62,9 +59,6 @@ class Track(VecEnv):
             self._begin(index)
         self._reset_seeds()
         return self.obs.copy()
-
-    def step_async(self, actions: np.ndarray) -> None:
-        self.actions = actions
 
     def step_wait(self) -> Any:
         self._on_step()
@@ -101,16 +95,9 @@ class Track(VecEnv):
     def set_progress(self, progress: float) -> None:
         self.progress = progress
 
-    def close(self) -> None: ...
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * self.num_envs
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        return []
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
+class TrainingTrack(Resumable, Track):
+    """The same, to learn in."""
 
 
 class ToyEnvironments:
@@ -119,8 +106,10 @@ class ToyEnvironments:
     def __init__(self, config: TrainConfig, on_step: Callable[[], None] = lambda: None, curriculum: Any = None) -> None:
         self._config, self._on_step, self._curriculum = config, on_step, curriculum
 
-    def training(self) -> RolloutEnv:
-        return RolloutEnv(Track(self._config.algorithm.n_envs, self._on_step), self._curriculum)
+    def training(self) -> TrainingTrack:
+        env = TrainingTrack(self._config.algorithm.n_envs, self._on_step)
+        env.curriculum = self._curriculum
+        return env
 
     def evaluation(self) -> VecEnv:
         return Track(self._config.evaluation.episodes)
@@ -320,16 +309,6 @@ def test_the_first_checkpoint_comes_before_anything_is_measured(
     assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
 
 
-def test_killed_again_and_again(tmp_path: Path, whole: tuple[Path, Outcome, str]) -> None:
-    config = toy_config(whole[2])
-    resume = False
-    for step in (40, 45, 50):
-        with pytest.raises(Killed):
-            run(tmp_path, config, resume=resume, on_step=kill_at(step))
-        resume = True
-    assert_same(tmp_path, run(tmp_path, config, resume=True), whole)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_after_the_update(tmp_path: Path, whole: tuple[Path, Outcome, str], number: int) -> None:
     taken = 0
@@ -433,15 +412,6 @@ def test_another_network_does_not_fit(tmp_path: Path) -> None:
     other = config.model_copy(update={"algorithm": algorithm})
     with refused(ResultsError, "resume-changed at config.yaml"):
         run(tmp_path, other, resume=True)
-    # Checkpoints once did not hold the configuration; then the networks themselves say it.
-    root = tmp_path / "checkpoints"
-    checkpoint = read_checkpoint(root / "step_128")
-    del checkpoint.state["configuration"]
-    shutil.rmtree(root)
-    root.mkdir()
-    write_checkpoint(root, checkpoint, keep=1)
-    with refused(ResultsError, "resume-changed"):
-        run(tmp_path, other, resume=True)
 
 
 def test_divergence_is_named(tmp_path: Path) -> None:
@@ -480,29 +450,6 @@ def test_the_axis_goes_on_when_a_run_is_resumed(tmp_path: Path, whole: tuple[Pat
             assert [e.value for e in here.Scalars(tag)] == [e.value for e in there.Scalars(tag)], tag
 
 
-def test_the_tags(whole: tuple[Path, Outcome, str]) -> None:
-    seen = events(whole[0])
-    assert {
-        "rollout/ep_rew_mean",
-        "train/approx_kl",
-        "time/fps",
-        "eval/mean_reward",
-        "eval/fraction_of_oracle",
-        "eval/baseline_oracle",
-        "net/throughput_mbps",
-        "net/loss",
-        "reward/closeness",
-        "sys/decision_ms",
-        "sys/steps_per_second",
-        "time/share_environment",
-        "time/share_learner",
-        "time/share_rest",
-        "sys/cpu_percent",
-    } <= set(seen.Tags()["scalars"])
-    assert [event.step for event in seen.Scalars("eval/mean_reward")] == [0, 128, 256, 384, 512]
-    assert {"config/text_summary", "versions/text_summary"} <= set(seen.Tags()["tensors"])
-
-
 # --- Evaluation, curriculum ------------------------------------------------------------------------------------------
 
 
@@ -536,14 +483,16 @@ class Levels:
 
 
 def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
-    class Moving(Track):
+    class Moving(TrainingTrack):
         def set_progress(self, progress: float) -> None:
             super().set_progress(progress)
             curriculum.at = progress
 
     class Environments(ToyEnvironments):
-        def training(self) -> RolloutEnv:
-            return RolloutEnv(Moving(4, self._on_step), curriculum)
+        def training(self) -> TrainingTrack:
+            env = Moving(4, self._on_step)
+            env.curriculum = curriculum
+            return env
 
     curriculum: Any = Levels()
     config = toy_config()
@@ -564,10 +513,9 @@ def test_a_curriculum_moves_and_is_resumed(tmp_path: Path) -> None:
 
 
 def test_environments_that_changed_are_noticed(tmp_path: Path) -> None:
-    env = RolloutEnv(Track(2))
-    env.seed(1)
-    env.reset()
-    state = env.capture()
-    state["environments"]["arrays"]["obs"][0, 0] += 1
+    run(tmp_path, toy_config(steps=128))
+    checkpoint = read_checkpoint(tmp_path / "checkpoints" / "step_128")
+    checkpoint.state["environments"]["environments"]["arrays"]["obs"][0, 0] += 1
+    write_checkpoint(tmp_path / "checkpoints", checkpoint, keep=1)
     with refused(ResultsError, "resume-changed"):
-        env.restore(state)
+        run(tmp_path, toy_config(), resume=True)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from ccgym.envs import LinkEnv
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
-from ccgym.training.algorithms.base import schedule
-from ccgym.training.algorithms.config import Cosine
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import passive_agent
-from ccgym.training.model import build_model, choose_device, extra_state, weights_hash
+from ccgym.training.model import build_model, choose_device, weights_hash
 from tests.refusals import refused
 from tests.unit.test_training_config import read_algorithm, still
 
@@ -33,6 +28,7 @@ def test_an_algorithm_without_name_is_ppo() -> None:
     [
         ("algorithm={name: a2c, clip_range: 0.1}", "unknown-key at algorithm.clip_range"),
         ("algorithm={name: a2c, critic: privileged, normalize: {observation: true}}", "options-conflict at algorithm"),
+        ("algorithm={name: dagger}", "no-expert at agent.expert"),
         ("algorithm={name: dager}", "unknown-kind at algorithm"),
         ("algorithm={name: dagger, beta: 2}", "out-of-range at algorithm.beta"),
         ("algorithm={name: dagger, perturbation: {evry: 5}}", "unknown-key at algorithm.perturbation.evry"),
@@ -42,23 +38,6 @@ def test_an_algorithm_without_name_is_ppo() -> None:
 def test_mistakes_name_their_place(override: str, expected: str) -> None:
     with refused(ConfigError, expected):
         TrainConfig.load("link", [override])
-
-
-def test_dagger_needs_an_expert() -> None:
-    with refused(ConfigError, "no-expert at agent.expert"):
-        TrainConfig.load("link", ["algorithm={name: dagger}"])
-
-
-def test_a_cosine_falls_slowly_at_both_ends() -> None:
-    value: Any = schedule(Cosine(cosine=(4.0, 2.0)))
-    assert [round(value(remaining), 6) for remaining in (1.0, 0.5, 0.0)] == [4.0, 3.0, 2.0]
-    assert 4.0 - value(0.9) < 0.1 * 2.0
-
-
-def test_experts_stay_at_home() -> None:
-    config = TrainConfig.load("indigo")
-    assert "expert" in config.agent.native()
-    assert "expert" not in config.deployment.applied_to(config.agent).native()
 
 
 def test_baselines_see_nothing_and_have_no_expert() -> None:
@@ -83,11 +62,13 @@ def test_baselines_of_an_agent_with_ecn_mark_as_ever(scheme: str) -> None:
 
 def test_a2c_is_what_its_configuration_says() -> None:
     settings = {"name": "a2c", "n_envs": 2, "n_steps": 5, "gamma": 0.9, "ent_coef": 0.02, "net_arch": [7], "vf_coef": 2}
-    model: Any = build(read_algorithm(settings), still(), "cpu")
+    model: Any = build_model(read_algorithm(settings), still(), 1, "cpu")
     assert (model.gamma, model.ent_coef, model.vf_coef, model.n_steps) == (0.9, 0.02, 2, 5)
     assert isinstance(model.policy.optimizer, torch.optim.RMSprop)
     assert [layer.out_features for layer in model.policy.mlp_extractor.policy_net[::2]] == [7]
-    adam: Any = build(read_algorithm({**settings, "use_rms_prop": False, "adam_epsilon": 1e-4}), still(), "cpu")
+    adam: Any = build_model(
+        read_algorithm({**settings, "use_rms_prop": False, "adam_epsilon": 1e-4}), still(), 1, "cpu"
+    )
     assert isinstance(adam.policy.optimizer, torch.optim.Adam)
     assert adam.policy.optimizer.defaults["eps"] == 1e-4
 
@@ -106,22 +87,4 @@ def test_dagger_is_what_its_configuration_says() -> None:
     assert (model.policy.lstm_actor.hidden_size, model.policy.lstm_critic) == (6, None)
     assert [layer.out_features for layer in model.policy.mlp_extractor.policy_net[::2]] == [3]
     assert weights_hash(model) == weights_hash(build_model(algorithm, still(), 1, "cpu"))
-    assert extra_state(model)["rounds"] == 0
-    assert extra_state(build_model(read_algorithm({"n_envs": 2, "batch_size": 64}), still(), 1, "cpu")) == {}
     assert choose_device("auto", algorithm) == "cpu"
-
-
-DAGGER = [
-    "agent.action={map: [/2, -10, +0, +10, '*2'], target: cwnd}",
-    "agent.expert=best_window",
-    "algorithm={name: dagger, perturbation: {every: 20}, learning_rate: {cosine: [0.01, 0.001]}}",
-]
-
-
-def test_a_config_of_a_run_is_read_back(tmp_path: Path) -> None:
-    config = TrainConfig.load("link", DAGGER)
-    (tmp_path / "config.yaml").write_text(config.as_yaml())
-    back = TrainConfig.load(tmp_path / "config.yaml")
-    assert back.algorithm == config.algorithm
-    assert type(back.algorithm) is type(config.algorithm)
-    assert np.isclose(back.algorithm.max_grad_norm, 0.5)

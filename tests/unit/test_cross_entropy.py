@@ -14,11 +14,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
 from ccgym.training.algorithms.config import Imitation
-from ccgym.training.algorithms.cross_entropy import _cross_entropy, choose_elites
-from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.algorithms.cross_entropy import CrossEntropyLearner, _cross_entropy, choose_elites
 from tests.refusals import refused
+from tests.toy_env import ToyVecEnv
 from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
@@ -54,7 +53,7 @@ def test_settings_are_checked() -> None:
         read_algorithm({"name": "cross_entropy", "n_envs": 20, "group_size": 8})
     env = SB3LinkVecEnv(4, "link", episode_steps=5)
     with refused(ConfigError, "agent-unsuitable at agent.action.map"):
-        build(read_algorithm({"name": "cross_entropy", "n_envs": 4, "group_size": 2}), env, "cpu")
+        CrossEntropyLearner(read_algorithm({"name": "cross_entropy", "n_envs": 4, "group_size": 2}), env, "cpu")
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -69,7 +68,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
     config = {"name": "cross_entropy", "n_envs": env.num_envs, **settings}
-    model: Any = build(read_algorithm(config), env, "cpu")
+    model: Any = CrossEntropyLearner(read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     return model
@@ -77,7 +76,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
 
 def test_a_group_shares_path_and_seed() -> None:
     inner = SB3LinkVecEnv(12, "eagle", episode_steps=6)
-    model = learner_in(RolloutEnv(inner), n_steps=6, group_size=4)
+    model = learner_in(inner, n_steps=6, group_size=4)
     seen = []
     for _ in range(2):
         model._begin(model.env)
@@ -97,11 +96,9 @@ def test_a_group_shares_path_and_seed() -> None:
 # --- Learning --------------------------------------------------------------------------------------------------------
 
 
-class Corridor(VecEnv):
+class Corridor(ToyVecEnv):
     """The reward is 1 where the action is what was shown first in the episode, and ``offset`` of a group beside. The
     expert always says 2, which is wrong unless 2 was shown, and is silent in every other decision."""
-
-    render_mode = None
 
     def __init__(self, count: int, length: int = 8, offset: float = 0.0) -> None:
         super().__init__(count, spaces.Box(-1.0, 1.0, (4,), np.float32), spaces.Discrete(3))
@@ -124,9 +121,6 @@ class Corridor(VecEnv):
         self.step_count = 0
         return self._show()
 
-    def step_async(self, actions: np.ndarray) -> None:
-        self.actions = actions
-
     def step_wait(self) -> Any:
         rewards = (self.actions == self.shown) + self.offset * self.shown
         self.step_count += 1
@@ -135,17 +129,6 @@ class Corridor(VecEnv):
             self.step_count = 0
         infos: list[dict[str, Any]] = [{"episode": {"r": 1.0, "l": 1, "t": 0.0}} if done else {} for done in dones]
         return self._show(), rewards.astype(np.float32), dones, infos
-
-    def close(self) -> None: ...
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        return []
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
 
 
 QUICK: dict[str, Any] = {
@@ -204,17 +187,3 @@ def test_the_expert_is_imitated_at_first_and_left_behind() -> None:
     updates(model, 60)
     assert env.asked == 10 * 8  # from the tenth update on it is not asked
     assert mean_return(model) > 6
-
-
-def test_earlier_elites_are_kept_and_come_back_from_a_checkpoint() -> None:
-    model = learner_in(Corridor(16), **QUICK, elite_updates=3)
-    updates(model, 5)
-    assert len(model.elites) == 3
-    state = model.extra_state()
-    other = learner_in(Corridor(16), **QUICK, elite_updates=3)
-    other.set_extra_state(state)
-    assert other.updates == 5
-    # The oldest gives way at the next update anyhow.
-    for one, again in zip(model.elites[1:], other.elites, strict=True):
-        assert all(np.array_equal(getattr(one, name), getattr(again, name)) for name in vars(one))
-    assert learner_in(Corridor(16), **QUICK).extra_state()["elites"] == []

@@ -14,12 +14,13 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms import build
 from ccgym.training.algorithms.config import DaggerConfig
 from ccgym.training.algorithms.dagger import fit_sequences
 from ccgym.training.algorithms.imitation import Episode, EpisodeBuffer, softened
 from ccgym.training.algorithms.supervised import SequenceActor, action_scores
+from ccgym.training.model import LEARNERS
 from tests.refusals import refused
+from tests.toy_env import ToyVecEnv
 from tests.unit.test_training_config import read_algorithm
 
 torch.set_num_threads(1)
@@ -194,10 +195,8 @@ def test_soft_labels_are_of_listed_actions() -> None:
 # --- Rounds ----------------------------------------------------------------------------------------------------------
 
 
-class Labeled(VecEnv):
+class Labeled(ToyVecEnv):
     """Shows two numbers; the expert's action is 2 where the first is above zero, else 1. Now and then it is silent."""
-
-    render_mode = None
 
     def __init__(self, lengths: list[int], silent: Callable[[int], bool] = lambda step: False) -> None:
         super().__init__(len(lengths), spaces.Box(-1.0, 1.0, (2,), np.float32), spaces.Discrete(3))
@@ -231,17 +230,6 @@ class Labeled(VecEnv):
         infos: list[dict[str, Any]] = [{"episode": {"r": 1.0, "l": 1, "t": 0.0}} if done else {} for done in dones]
         return self._show(), np.zeros(self.num_envs, np.float32), dones, infos
 
-    def close(self) -> None: ...
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        return []
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
-
 
 def learner_in(env: VecEnv, **settings: Any) -> Any:
     from collections import deque
@@ -253,7 +241,7 @@ def learner_in(env: VecEnv, **settings: Any) -> Any:
     config = {"name": "dagger", "n_envs": env.num_envs, "n_steps": 10, **settings}
     if config["name"] == "dagger":
         config = {"n_epochs": 5, "learning_rate": 0.05, **config}
-    model: Any = build(read_algorithm(config), env, "cpu")
+    model: Any = LEARNERS[config["name"]](read_algorithm(config), env, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
@@ -347,19 +335,3 @@ def test_perturbations_are_seen_and_labeled() -> None:
     assert 0.1 < other < 0.4  # a third of the time at most is disturbed, and a random action is right now and then
     assert (taken == 0).any()
     assert not (wanted == 0).any()
-
-
-@pytest.mark.parametrize("recurrent", [True, False])
-def test_a_learner_goes_on_from_its_state(recurrent: bool) -> None:
-    settings: dict[str, Any] = {"perturbation": {"every": 7}, "lstm": {"hidden_size": 4, "critic": "none"}}
-    if not recurrent:
-        del settings["lstm"]
-    env = Labeled([25, 7])
-    one = learner_in(env, **settings)
-    a_round(one, env)
-    a_round(one, env)
-    state = one.extra_state()
-    other = learner_in(Labeled([25, 7]), **settings)
-    other.set_extra_state(state)
-    for name, value in one.extra_state().items():
-        assert str(other.extra_state()[name]) == str(value), name

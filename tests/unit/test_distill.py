@@ -14,12 +14,11 @@ import torch
 from gymnasium import spaces
 from sklearn.tree import DecisionTreeClassifier
 
+from ccgym.contrib.bounds import Network, box
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.training.bounds import Network, box
-from ccgym.training.exportable import onnx_file
-from ccgym.training.tree_policy import ExportedTree, TreePolicy, rounded_down
+from ccgym.training.tree_policy import TreePolicy, rounded_down
 from tests.refusals import refused
 from tests.unit.test_dagger import Labeled, a_round, learner_in
 
@@ -51,10 +50,10 @@ def policy_of(tree: DecisionTreeClassifier | None = None) -> TreePolicy:
 
 
 def exported(policy: TreePolicy, **changes: Any) -> policies.LearnedPolicy:
-    network = onnx_file(ExportedTree(policy), "tree")
+    network = policy.onnx("tree")
     card = PolicyCard(
         name="tree", label="Tree", color="olive", marker="^", summary="A tree.", reference="none", agent=AGENT,
-        policy=ExportedTree(policy).shape, onnx_sha256=hashlib.sha256(network).hexdigest(), **changes,
+        policy=policy.shape, onnx_sha256=hashlib.sha256(network).hexdigest(), **changes,
     )  # fmt: skip
     return policies.from_parts(network, card, Path("tree.onnx"))
 
@@ -81,7 +80,7 @@ def test_scikit_learn_ours_and_the_native_core_decide_alike(seed: int, scale: fl
     assert np.array_equal(actions[:, 0], wanted)
     assert state is None
     assert len(set(wanted.tolist())) == ACTIONS
-    scores, _ = ExportedTree(policy).decide(rows)
+    scores, _ = policy.decide(rows)
     assert np.array_equal(scores.argmax(axis=1), wanted)
     assert policy.predict(rows[0])[0] == wanted[0]
 
@@ -90,7 +89,7 @@ def test_onnx_runtime_reads_the_file_too() -> None:
     """It is a file of the standard, not one of ours alone."""
     onnxruntime = pytest.importorskip("onnxruntime")
     tree, seen = grown(3)
-    file = onnx_file(ExportedTree(policy_of(tree)), "tree")
+    file = policy_of(tree).onnx("tree")
     onnx.checker.check_model(onnx.load(io.BytesIO(file)), full_check=True)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["action"], {"observation": seen})
@@ -100,7 +99,7 @@ def test_onnx_runtime_reads_the_file_too() -> None:
 def test_what_a_tree_can_choose_over_a_box_is_exact() -> None:
     tree, seen = grown(7)
     policy = policy_of(tree)
-    network = Network(onnx_file(ExportedTree(policy), "tree"))
+    network = Network(policy.onnx("tree"))
     rng = np.random.default_rng(1)
     sizes = set()
     for row in seen[:40].astype(np.float64):
@@ -153,12 +152,6 @@ def test_weights_of_another_size_are_taken_over() -> None:
     assert all(torch.equal(one.state_dict()[name], value) for name, value in other.state_dict().items())
 
 
-def test_equal_trees_give_equal_files() -> None:
-    tree, _ = grown(6)
-    one, other = (onnx_file(ExportedTree(policy_of(tree)), "a") for _ in range(2))
-    assert one == other
-
-
 def test_actions_must_be_a_list() -> None:
     with refused(ConfigError, "agent-unsuitable at algorithm.name: distill"):
         TreePolicy(spaces.Box(-1, 1, (2,), np.float32), spaces.Box(-1, 1, (1,), np.float32))
@@ -187,17 +180,3 @@ def test_a_tree_learns_in_rounds() -> None:
     assert policy.leaves == 2
     assert model.buffer.decisions == 5 * 40
     assert policy.choose(np.array([[0.9, 0.0], [-0.9, 0.5]], np.float32)).tolist() == [2, 1]
-
-
-def test_a_tree_goes_on_from_its_state() -> None:
-    settings = {"name": "distill", "min_leaf": 1, "min_split": 2, "perturbation": {"every": 5, "decisions": 2}}
-    env = Labeled([7, 4])
-    model = learner_in(env, **settings)
-    a_round(model, env)
-    state, weights = model.extra_state(), model.policy.state_dict()
-    again = learner_in(Labeled([7, 4]), **settings)
-    again.set_extra_state(state)
-    again.policy.load_state_dict(weights)
-    assert again.rounds == 1
-    assert again.buffer.decisions == model.buffer.decisions
-    assert again.policy.leaves == model.policy.leaves

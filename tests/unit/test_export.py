@@ -20,7 +20,6 @@ from torch import nn
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.training.onnx_graph import build_onnx
 from ccgym.training.parity import TOLERANCE, Parity, ParityError, Trajectories, actions_of, differences
 from ccgym.training.torch_policy import Normalizer, TorchPolicy
 from tests.refusals import refused
@@ -96,13 +95,13 @@ def card_of(policy: TorchPolicy, network: bytes, **changes: Any) -> PolicyCard:
 
 
 def native(policy: TorchPolicy) -> Any:
-    network = build_onnx(policy, "test")
+    network = policy.onnx("test")
     return policies.from_parts(network, card_of(policy, network), Path("test.onnx")).native
 
 
 def test_the_committed_policy_is_what_is_built() -> None:
     """The policy that the tests of evaluation run, which need no torch."""
-    network = build_onnx(steady_policy(), "steady")
+    network = steady_policy().onnx("steady")
     card = card_of(steady_policy(), network)
     assert STEADY.read_bytes() == network
     assert STEADY.with_suffix(".json").read_text(encoding="utf-8") == card.to_json()
@@ -171,30 +170,18 @@ def test_a_feature_far_away_is_clipped_as_in_training() -> None:
     np.testing.assert_allclose(exact, policy.decide(limit.astype(np.float32))[0], atol=1e-3)
 
 
-def test_equal_policies_give_equal_bytes() -> None:
-    assert build_onnx(torch_policy(), "a") == build_onnx(torch_policy(), "a")
-    assert build_onnx(torch_policy(), "a") != build_onnx(torch_policy(net_arch=[3]), "a")
-
-
 def test_the_graph_runs_elsewhere() -> None:
     """The same answers from the reference evaluator of the format's authors."""
     from onnx.reference import ReferenceEvaluator
 
     policy = POLICIES["two-layer lstm"]()
-    session = ReferenceEvaluator(build_onnx(policy, "test"))
+    session = ReferenceEvaluator(policy.onnx("test"))
     observations = np.random.default_rng(3).normal(size=(4, FEATURES)).astype(np.float32)
     state = np.zeros((4, policy.shape.state_size), dtype=np.float32)
     answers, after = session.run(None, {"observation": observations, "state": state})
     expected, expected_after = policy.decide(observations)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(after, expected_after, rtol=1e-6)
-
-
-def test_sizes() -> None:
-    shape = POLICIES["two-layer lstm"]().shape
-    assert (shape.kind, shape.observation_size, shape.state_size, shape.action_size) == ("lstm", 2, 32, 3)
-    shape = POLICIES["tanh"]().shape
-    assert (shape.kind, shape.observation_size, shape.state_size, shape.action_size) == ("mlp", 2, 0, 1)
 
 
 # --- What cannot be exported ---------------------------------------------------------------------------------------

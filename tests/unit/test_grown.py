@@ -18,7 +18,7 @@ from ccgym.config.random_variables import PLAIN, RATE, read_random_variable
 from ccgym.config.sampled_path import PathDistribution
 from ccgym.errors import CcgymError, ConfigError
 from ccgym.training.config import TrainConfig
-from ccgym.training.environments import Environments
+from ccgym.training.environments import passive_agent
 from tests.refusals import refused
 
 SECOND = 10**9
@@ -181,7 +181,7 @@ def test_bounds_must_ascend() -> None:
 def test_the_scheme_must_be_known_before_training_begins() -> None:
     config = TrainConfig.load("genet", ["environment.paths.baseline=bbrr"])
     with refused(CcgymError, "unknown-scheme at environment.paths.baseline: bbrr"):
-        Environments(config).check_scheme("bbrr", "environment.paths.baseline")
+        passive_agent(config.agent, "bbrr", "environment.paths.baseline")
 
 
 def test_real_paths_cannot_be_searched() -> None:

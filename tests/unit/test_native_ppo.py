@@ -18,13 +18,12 @@ from torch import nn
 
 from ccgym import _core
 from ccgym.envs.sb3 import SB3LinkVecEnv
-from ccgym.training.algorithms.ppo import NativePPO, _rolling
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments, normalized
+from ccgym.training.gaussian_policy import GaussianPolicy
 from ccgym.training.model import build_model, weights_hash
 from ccgym.training.normalizer import normalized_rewards
-from ccgym.training.plain_policy import PlainPolicy
-from ccgym.training.rollouts import RolloutEnv
+from ccgym.training.ppo import NativePPO, rolling_env
 
 
 def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
@@ -34,14 +33,20 @@ def learner(*settings: str, kind: type[PPO] = NativePPO) -> tuple[Any, Any]:
         ["algorithm.n_envs=4", "algorithm.n_steps=60", "algorithm.batch_size=120", "algorithm.n_epochs=2",
          "environment.episode.steps=25", *settings],
     )  # fmt: skip
-    env = normalized(Environments(config).training(), config.algorithm)
-    model: Any = build_model(config.algorithm, env, 1, "cpu")
+    model, env = begun(config)
     if kind is PPO:
         model.__class__ = PPO
+    return model, env
+
+
+def begun(config: TrainConfig) -> tuple[Any, Any]:
+    """The learner of a configuration and its environments, their episodes begun."""
+    env: Any = normalized(Environments(config).training(), config.algorithm)
+    model: Any = build_model(config.algorithm, env, 1, "cpu")
     model.set_logger(Logger(None, []))
     model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
     env.seed(3)
-    model._last_obs, model._last_episode_starts = env.reset(), np.ones(4, dtype=bool)
+    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
     return model, env
 
 
@@ -89,11 +94,12 @@ def test_a_rollout_is_the_one_that_sb3_takes(critic: str, reward: str) -> None:
 
 def test_a_rollout_is_what_steps_with_its_actions_are() -> None:
     """To the bit: observations, rewards, ground truth, and what is said of the episodes that end."""
-    model, env = learner("algorithm.log_std_init=3")
-    plain, rolled = PlainPolicy.of(model.policy), env.venv._env._env
+    model, env = learner("algorithm.log_std_init=3", "algorithm.critic=same")
+    plain, rolled = GaussianPolicy.of(model.policy), env.venv
     assert plain is not None
-    _, stepwise = learner()
-    stepped = stepwise.venv._env._env
+    _, stepwise = learner("algorithm.critic=same")
+    stepped = stepwise.venv
+    rolled.keep_terminal_privileged = stepped.keep_terminal_privileged = True
     noise = np.random.default_rng(2).standard_normal((4, 60, 1), dtype=np.float32)
     rollout = rolled.rollout(plain.actor(), noise)
     box, ends = rolled.action_space, iter(rollout.ends)
@@ -116,27 +122,6 @@ def test_a_rollout_is_what_steps_with_its_actions_are() -> None:
     np.testing.assert_array_equal(rollout.last_observations, stepped._batch.obs)
 
 
-def test_threads_of_the_simulator_change_nothing() -> None:
-    hashes = set()
-    for count in (1, 3):
-        model, env = learner(f"training.simulator_threads={count}")
-        for _ in range(2):
-            collect(model, env)
-            model.train()
-        hashes.add(weights_hash(model))
-    assert len(hashes) == 1
-
-
-def test_a_journal_of_a_rollout_brings_the_episodes_back() -> None:
-    model, env = learner()
-    collect(model, env)
-    state = env.venv.capture()
-    assert max(len(one["actions"]) for one in state["environments"]["episodes"]) == 60 - 2 * 25
-    _, other = learner()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, model._last_obs)
-
-
 def test_rewards_are_normalized_to_the_bit() -> None:
     rng = np.random.default_rng(1)
     rewards = rng.normal(size=(5, 40)).astype(np.float32)
@@ -156,11 +141,10 @@ def test_rewards_are_normalized_to_the_bit() -> None:
 @pytest.mark.parametrize("activation", ["tanh", "relu", "elu", "silu"])
 def test_the_native_policy_is_torch_s(activation: str) -> None:
     model, env = learner(f"algorithm.activation={activation}", "algorithm.log_std_init=-20")
-    plain = PlainPolicy.of(model.policy)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
-    inner = env.venv._env._env
-    rollout = inner.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
-    seen = torch.from_numpy(rollout.observations.reshape(12, -1))
+    rollout = env.venv.rollout(plain.actor(), np.zeros((4, 3, 1), np.float32))
+    seen = torch.from_numpy(rollout.observations.reshape(12, -1)[:, : plain.inputs])
     with torch.no_grad():
         layers = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
         mean = nn.Sequential(*copy.deepcopy(layers)).double()(seen.double()).float().numpy()
@@ -180,33 +164,31 @@ def test_actions_are_clipped_for_the_flow_only() -> None:
 
 def test_other_policies_and_environments_are_left_to_sb3() -> None:
     model, env = learner()
-    assert PlainPolicy.of(model.policy) is not None
-    assert _rolling(env) is env.venv
+    assert GaussianPolicy.of(model.policy) is not None
+    assert rolling_env(env) is env.venv
     _, observed = learner("algorithm.critic=same", "algorithm.normalize={observation: true}")
     assert isinstance(observed, VecNormalize)
-    assert _rolling(observed) is None, "statistics move with every step"
-    sde, _ = learner("algorithm.use_sde=true", "algorithm.critic=same")
-    assert PlainPolicy.of(sde.policy) is None
+    assert rolling_env(observed) is None, "statistics move with every step"
     policy = copy.deepcopy(model.policy)
     policy.mlp_extractor.policy_net[1] = nn.Softplus()
-    assert PlainPolicy.of(policy) is None
+    assert GaussianPolicy.of(policy) is None
     with_picture = SB3LinkVecEnv(1, "aurora", render_mode="ansi")
     assert not with_picture.rolls
-    assert _rolling(RolloutEnv(with_picture)) is None
+    assert rolling_env(with_picture) is None
     discrete = SB3LinkVecEnv(1, "indigo")
     assert isinstance(discrete.action_space, spaces.Discrete)
     assert not discrete.rolls
 
 
 def test_other_policies_learn_what_sb3_s_would() -> None:
-    for setting in ("algorithm.use_sde=true", "algorithm.normalize={observation: true}"):
-        hashes = []
-        for kind in (NativePPO, PPO):
-            model, env = learner("algorithm.critic=same", "algorithm.gradient_threads=1", setting, kind=kind)
-            collect(model, env)
-            model.train()
-            hashes.append(weights_hash(model))
-        assert hashes[0] == hashes[1]
+    settings = "algorithm.critic=same", "algorithm.gradient_threads=1", "algorithm.normalize={observation: true}"
+    hashes = set()
+    for kind in (NativePPO, PPO):
+        model, env = learner(*settings, kind=kind)
+        collect(model, env)
+        model.train()
+        hashes.add(weights_hash(model))
+    assert len(hashes) == 1
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:

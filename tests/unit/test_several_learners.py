@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import CallbackList
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
 from ccgym import _core
@@ -25,15 +22,16 @@ from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import jain
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.advantages import advantages
 from ccgym.training.config import TrainConfig
-from ccgym.training.earlier_self import EarlierPolicies
-from ccgym.training.environments import Environments, normalized
+from ccgym.training.environments import Environments
 from ccgym.training.evaluation import evaluate
-from ccgym.training.model import build_model, weights_hash
+from ccgym.training.gaussian_policy import GaussianPolicy
+from ccgym.training.model import weights_hash
 from ccgym.training.normalizer import normalized_rewards
-from ccgym.training.plain_policy import PlainPolicy
+from ccgym.training.ppo import advantages
+from ccgym.training.training_env import PastPolicies
 from tests.refusals import refused
+from tests.unit.test_native_ppo import begun, collect
 
 LEARNERS = "environment.learners=[{}, {extra_rtt: 150ms, start: {uniform: [0s, 4s]}}, {start: 1s, probability: 0.5}]"
 
@@ -53,21 +51,7 @@ def train_settings(*changes: str) -> Settings:
 
 def learner(*changes: str) -> tuple[Any, Any]:
     """A learner of small rollouts, 4 paths × 3 learners × 40 samples, its episodes begun."""
-    made = config(*changes)
-    env = normalized(Environments(made).training(), made.algorithm)
-    model: Any = build_model(made.algorithm, env, 1, "cpu")
-    model.set_logger(Logger(None, []))
-    model.ep_info_buffer, model.ep_success_buffer = deque(maxlen=100), deque(maxlen=100)
-    env.seed(3)
-    model._last_obs, model._last_episode_starts = env.reset(), np.ones(env.num_envs, dtype=bool)
-    return model, env
-
-
-def collect(model: Any, env: Any) -> Any:
-    callback = CallbackList([])
-    callback.init_callback(model)
-    model.collect_rollouts(env, callback, model.rollout_buffer, model.n_steps)
-    return model.rollout_buffer
+    return begun(config(*changes))
 
 
 def bare(env: Any) -> SB3LinkVecEnv:
@@ -146,7 +130,7 @@ def test_a_path_with_fewer_learners_is_full_of_their_samples() -> None:
     env.seed(1)
     env.reset()
     model, _ = learner()
-    plain = PlainPolicy.of(model.policy)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
     noise = np.random.default_rng(1).standard_normal((8, 92, 1), dtype=np.float32)
     rollout = env.rollout(plain.actor(), noise)
@@ -288,13 +272,12 @@ def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
             model.train()
         hashes.add(weights_hash(model))
     assert len(hashes) == 1
-    state, rollouts = env.venv.capture(), env.venv
+    state = env.venv.capture()
     decisions = [one["decisions"] for one in state["environments"]["episodes"]]
     assert {len(one) for one in decisions} == {2, 3}
     _, other = learner()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, rollouts._observations)
-    plain = PlainPolicy.of(model.policy)
+    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
+    plain = GaussianPolicy.of(model.policy)
     assert plain is not None
     noise = np.random.default_rng(5).standard_normal((4, 122, 1), dtype=np.float32)
     ours, theirs = (one.rollout(plain.actor(), noise) for one in (env.venv, other.venv))
@@ -308,12 +291,11 @@ def test_threads_change_nothing_and_a_copy_goes_on_as_the_original() -> None:
 @pytest.mark.parametrize("critic", ["same", "privileged"])
 def test_what_has_only_begun_is_restored_as_well(critic: str) -> None:
     changes = f"algorithm.critic={critic}", "algorithm.normalize.observation=false"
-    _, env = learner(*changes)
+    model, env = learner(*changes)
     state = env.venv.capture()
     _, other = learner(*changes)
     other.venv.reset()
-    assert other.venv.restore(state)
-    np.testing.assert_array_equal(other.venv._observations, env.venv._observations)
+    np.testing.assert_array_equal(other.venv.restore(state), model._last_obs)
 
 
 # --- Evaluation -------------------------------------------------------------------------------------------------------
@@ -353,7 +335,6 @@ def test_jains_index_by_hand() -> None:
         ("environment.learners=[{}, {stop: 5s}]", "several-learners at environment.learners[1].stop"),
         ("algorithm={name: a2c}", "several-learners at environment.learners"),
         ("algorithm.normalize.observation=true", "several-learners at environment.learners"),
-        ("algorithm.use_sde=true", "several-learners at environment.learners"),
         ("environment.earlier_selves={every: 0}", "out-of-range at environment.earlier_selves.every"),
         ("environment.earlier_selves={flows: []}", "wrong-count at environment.earlier_selves.flows"),
     ],
@@ -406,7 +387,7 @@ def test_earlier_policies_stay_as_long_as_they_are_drawn_or_in_use() -> None:
     def kept(step: int) -> Any:
         return SimpleNamespace(step=step, policy=SimpleNamespace(key=f"p-{step}"))
 
-    earlier = EarlierPolicies(10, 2)
+    earlier = PastPolicies(10, 2)
     assert (earlier.drawn, earlier.is_due(9), earlier.is_due(12)) == ([], False, True)
     for step in (10, 20, 30, 40):
         earlier.add(kept(step), lambda key: key == "p-10")

@@ -18,13 +18,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from ccgym.config.configurations import find_config
 from ccgym.errors import CcgymError, ConfigError, NotFoundError
-from ccgym.training.algorithms.base import schedule
-from ccgym.training.algorithms.config import AlgorithmField, AnyAlgorithm, Linear
+from ccgym.training.algorithms.config import AlgorithmField, AnyAlgorithm, Cosine, Linear
+from ccgym.training.algorithms.supervised import schedule
 from ccgym.training.config import PolicyStyle, TrainConfig
 from ccgym.training.environments import Environments, passive_agent
 from ccgym.training.evaluation import Baselines, EvaluationResult, evaluate, evaluation_seed
 from ccgym.training.export import policy_style
-from ccgym.training.model import build_model, choose_device, weights_hash
+from ccgym.training.model import build_model, choose_device
 from ccgym.training.progress import ProgressDisplay, digits
 from tests.refusals import refused
 
@@ -145,16 +145,13 @@ def test_hyper_parameters_arrive(name: str) -> None:
         assert (lstm.hidden_size, lstm.num_layers, model.policy.lstm_critic) == (6, 2, None)
 
 
-def test_weights_follow_from_the_seed() -> None:
-    algorithm = read_algorithm(SMALL)
-    one, two, three = (weights_hash(build_model(algorithm, still(), seed, "cpu")) for seed in (1, 1, 2))
-    assert one == two != three
-
-
 def test_schedules() -> None:
     assert schedule(0.3) == 0.3
     linear: Any = schedule(Linear(linear=(4.0, 2.0)))
-    assert [linear(remaining) for remaining in (1.0, 0.5, 0.0)] == [4.0, 3.0, 2.0]
+    cosine: Any = schedule(Cosine(cosine=(4.0, 2.0)))
+    for value in (linear, cosine):
+        assert [round(value(remaining), 6) for remaining in (1.0, 0.5, 0.0)] == [4.0, 3.0, 2.0]
+    assert 4.0 - cosine(0.9) < 0.1 * 2.0, "slowly at both ends"
 
 
 def test_devices() -> None:

@@ -11,8 +11,6 @@ from matplotlib.text import Text
 from ccgym.cli.main import main
 from ccgym.report.figures.decision_tree import DecisionTree, tree_figure
 from ccgym.report.style import house_style
-from ccgym.training.exportable import onnx_file
-from ccgym.training.tree_policy import ExportedTree
 from tests.unit.test_distill import exported, grown, policy_of
 
 SPLIT = {"feature": 0, "threshold": 0.25, "at_most": 1, "above": 2}
@@ -56,7 +54,7 @@ def file(tmp_path: Path) -> Path:
     """A tree on disk, with its card."""
     policy = exported(policy_of(grown(1)[0]))
     file = tmp_path / "mine.onnx"
-    file.write_bytes(onnx_file(ExportedTree(policy_of(grown(1)[0])), "tree"))
+    file.write_bytes(policy_of(grown(1)[0]).onnx("tree"))
     file.with_suffix(".json").write_text(policy.card.to_json(), encoding="utf-8")
     return file
 

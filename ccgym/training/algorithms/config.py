@@ -8,16 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from typing_extensions import override
+from pydantic import BeforeValidator, Field, model_validator
 
+from ccgym.config.declared import Strict
 from ccgym.errors import ConfigError
-
-
-class Strict(BaseModel):
-    """A frozen model that knows all its keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Linear(Strict):
@@ -37,24 +31,21 @@ class Cosine(Strict):
 Schedule: TypeAlias = float | Linear | Cosine
 """A constant, or ``{linear: [from, to]}`` or ``{cosine: [from, to]}`` over the whole run."""
 
-Activation: TypeAlias = Literal["tanh", "relu", "elu", "silu"]
-"""What stands between two layers."""
-
 
 def _layers(value: object) -> object:
     return {"pi": value, "vf": value} if isinstance(value, (list, tuple)) else value
 
 
-Width: TypeAlias = Annotated[int, Field(ge=1, le=65536)]
-"""Units of a layer."""
+Widths: TypeAlias = tuple[Annotated[int, Field(ge=1, le=65536)], ...]
+"""Units of each hidden layer."""
 
 
 class Layers(Strict):
     """Widths of the hidden layers; one list means the same for both networks, which share nothing."""
 
-    pi: tuple[Width, ...] = (64, 64)
+    pi: Widths = (64, 64)
     """Policy."""
-    vf: tuple[Width, ...] = (64, 64)
+    vf: Widths = (64, 64)
     """Value function."""
 
 
@@ -96,32 +87,32 @@ class AlgorithmBase(Strict):
     n_steps: int = Field(default=128, ge=1, le=1_000_000)
     """Steps of each between two updates."""
 
-    # --- What the rest of a training asks of any algorithm; each says otherwise where it can -------------------------
+    # --- What the rest of a training asks of any algorithm -----------------------------------------------------------
 
     @property
     def memory(self) -> Lstm | None:
         """The LSTM of the policy; None if it has none."""
-        return None
+        return None if self.name == "ppo" else getattr(self, "lstm", None)
 
     @property
     def normalization(self) -> Normalize:
         """Running normalization."""
-        return Normalize()
+        return getattr(self, "normalize", Normalize())
 
     @property
     def discount(self) -> float:
         """Per step; of use to the normalizer of rewards."""
-        return 0.99
+        return getattr(self, "gamma", 0.99)
 
     @property
     def needs_expert(self) -> bool:
         """Whether it learns from labels: ``agent.expert`` must be given."""
-        return False
+        return isinstance(self, ImitationConfig)
 
     @property
     def privileged(self) -> bool:
         """Whether the value function sees the ground truth about the path."""
-        return False
+        return getattr(self, "critic", "same") == "privileged"
 
 
 class NetworkAlgorithm(AlgorithmBase):
@@ -133,11 +124,8 @@ class NetworkAlgorithm(AlgorithmBase):
     """Limit of the gradient's norm."""
     net_arch: LayersField = Layers()
     """Hidden layers."""
-    activation: Activation = "tanh"
+    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     """Between the layers."""
-
-
-# --- PPO and A2C ------------------------------------------------------------------------------------------------------
 
 
 class ActorCritic(NetworkAlgorithm):
@@ -163,7 +151,7 @@ class ActorCritic(NetworkAlgorithm):
 
     @model_validator(mode="after")
     def _critic_fits(self) -> Self:
-        if self.critic == "privileged" and (self.memory is not None or self.normalize.observation):
+        if self.privileged and (self.memory is not None or self.normalize.observation):
             raise ConfigError(
                 "options-conflict",
                 "critic: privileged with " + ("normalize.observation" if self.memory is None else self.name),
@@ -171,21 +159,6 @@ class ActorCritic(NetworkAlgorithm):
                 hint="write critic: same",
             )
         return self
-
-    @property
-    @override
-    def normalization(self) -> Normalize:
-        return self.normalize
-
-    @property
-    @override
-    def discount(self) -> float:
-        return self.gamma
-
-    @property
-    @override
-    def privileged(self) -> bool:
-        return self.critic == "privileged"
 
 
 class PpoConfig(ActorCritic):
@@ -207,10 +180,6 @@ class PpoConfig(ActorCritic):
     """Whether advantages are standardized per batch."""
     target_kl: float | None = Field(default=None, gt=0)
     """Divergence at which an update stops early."""
-    use_sde: bool = False
-    """State-dependent exploration."""
-    sde_sample_freq: int = Field(default=-1, ge=-1)
-    """Steps between two samples of its noise; -1: once per update."""
     lstm: Lstm = Lstm()
     """The recurrent part; of no effect with ``ppo``."""
     gradient_threads: int = Field(default=1, ge=1, le=256)
@@ -229,11 +198,6 @@ class PpoConfig(ActorCritic):
                 hint=f"batch_size {_nearest_divisor(samples, self.batch_size)} would do",
             )
         return self
-
-    @property
-    @override
-    def memory(self) -> Lstm | None:
-        return self.lstm if self.name == "recurrent_ppo" else None
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
@@ -258,9 +222,6 @@ class A2cConfig(ActorCritic):
     """RMSProp as TensorFlow has it, which A2C was published with, or else Adam."""
     rms_prop_eps: float = Field(default=1e-5, gt=0)
     """RMSProp's epsilon."""
-
-
-# --- Algorithms that imitate ------------------------------------------------------------------------------------------
 
 
 class Perturbation(Strict):
@@ -298,11 +259,6 @@ class ImitationConfig(AlgorithmBase):
     """Random actions now and then; none by default."""
     buffer_size: int = Field(default=3_000_000, ge=1)
     """Labeled decisions that are held; the oldest episodes give way."""
-
-    @property
-    @override
-    def needs_expert(self) -> bool:
-        return True
 
 
 class Soft(Strict):
@@ -342,11 +298,6 @@ class DaggerConfig(ImitationConfig, NetworkAlgorithm):
     """Weight in the loss of half the sum of squared weights."""
     adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
-
-    @property
-    @override
-    def memory(self) -> Lstm | None:
-        return self.lstm
 
 
 class DistillConfig(ImitationConfig):
@@ -420,11 +371,6 @@ class CrossEntropyConfig(NetworkAlgorithm):
     adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
 
-    @property
-    @override
-    def memory(self) -> Lstm | None:
-        return self.lstm
-
     @model_validator(mode="after")
     def _groups(self) -> CrossEntropyConfig:
         if self.n_envs % self.group_size:
@@ -437,13 +383,17 @@ class CrossEntropyConfig(NetworkAlgorithm):
         return self
 
 
-# --- All of them ------------------------------------------------------------------------------------------------------
-
 AnyAlgorithm: TypeAlias = PpoConfig | A2cConfig | DaggerConfig | DistillConfig | CrossEntropyConfig
 
 
+_GONE = (("use_sde", False), ("sde_sample_freq", -1))
+"""Settings of earlier versions with the values that change nothing, as older run directories spell them out."""
+
+
 def _named(value: object) -> object:
-    return {"name": "ppo", **value} if isinstance(value, Mapping) and "name" not in value else value
+    if not isinstance(value, Mapping):
+        return value
+    return {"name": "ppo", **{key: one for key, one in value.items() if (key, one) not in _GONE}}
 
 
 AlgorithmField: TypeAlias = Annotated[AnyAlgorithm, Field(discriminator="name"), BeforeValidator(_named)]

@@ -20,9 +20,8 @@ from torch import nn
 from typing_extensions import override
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.base import schedule
 from ccgym.training.algorithms.config import CrossEntropyConfig
-from ccgym.training.algorithms.supervised import Floats, SupervisedLearner, action_scores
+from ccgym.training.algorithms.supervised import Floats, SupervisedLearner, action_scores, schedule
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -78,6 +77,8 @@ class CrossEntropyLearner(SupervisedLearner):
         ConfigError: Actions are not discrete.
     """
 
+    own = (*SupervisedLearner.own, "temperature", "updates", "elites", "collected")
+
     def __init__(self, config: CrossEntropyConfig, env: VecEnv, device: str) -> None:
         if not isinstance(env.action_space, spaces.Discrete):
             raise ConfigError(
@@ -88,7 +89,6 @@ class CrossEntropyLearner(SupervisedLearner):
                 hint="algorithm.name: ppo learns such actions",
             )
         super().__init__(config, env, device, eps=config.adam_epsilon)
-        self.config = config
         self.temperature = FloatSchedule(schedule(config.temperature))
         """By the fraction of the run that remains."""
         self.updates = 0
@@ -200,7 +200,7 @@ class CrossEntropyLearner(SupervisedLearner):
                     loss = loss + expert_weight * expert_loss
                 loss = loss - config.ent_coef * entropy
                 policy.optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
                 policy.optimizer.step()
                 self._n_updates += 1
@@ -208,10 +208,6 @@ class CrossEntropyLearner(SupervisedLearner):
         return {name: float(np.mean(values)) for name, values in sums.items() if values}
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
-
-    @override
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "config", "temperature", "updates", "elites", "collected"]
 
     @override
     def extra_state(self) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""DAgger of a network: the learner acts, an expert labels each state with what should have been done, the learner
-imitates it (:mod:`ccgym.training.algorithms.imitation`). After each round all that was labeled so far is fitted again.
+"""DAgger: the learner acts, an expert labels each state with what should have been done, the learner imitates it
+(:mod:`ccgym.training.algorithms.imitation`). After each round all that was labeled so far is fitted again.
 
 A recurrent policy reads an episode from the beginning with an empty memory, as it does when it acts, so that what its
 memory has become late in an episode is trained too. Gradients go back through ``sequence_length`` decisions at a time;
 memory is carried over such borders, gradients are not.
+
+CART grows a tree in place of a network. An expert of kind ``policy``, such as an exported LSTM, makes it a distillation
+(Bastani, Pu and Solar-Lezama, *Verifiable reinforcement learning via policy extraction*, NeurIPS 2018, without its
+weights). The tree is scikit-learn's, by Gini impurity, of all decisions that are held.
 """
 
 from __future__ import annotations
@@ -20,13 +24,16 @@ from torch import nn
 from typing_extensions import override
 
 from ccgym.errors import ConfigError
-from ccgym.training.algorithms.config import DaggerConfig
+from ccgym.training.algorithms.config import DaggerConfig, Prefix
 from ccgym.training.algorithms.imitation import Episode, ImitationLearner
 from ccgym.training.algorithms.supervised import Memory, action_scores
+from ccgym.training.tree_policy import TreePolicy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.policies import ActorCriticPolicy
     from stable_baselines3.common.vec_env import VecEnv
+
+    pass
 
 
 class DaggerLearner(ImitationLearner):
@@ -39,9 +46,7 @@ class DaggerLearner(ImitationLearner):
     """
 
     def __init__(self, config: DaggerConfig, env: VecEnv, device: str) -> None:
-        super().__init__(
-            config, env, device, soft=config.soft, eps=config.adam_epsilon, weight_decay=config.weight_decay
-        )
+        super().__init__(config, env, device, eps=config.adam_epsilon, weight_decay=config.weight_decay)
         if config.soft is not None and not isinstance(self.action_space, spaces.Discrete):
             raise ConfigError(
                 "agent-unsuitable",
@@ -50,7 +55,6 @@ class DaggerLearner(ImitationLearner):
                 expected="an agent whose actions are a list of operations",
                 hint="leave algorithm.soft away",
             )
-        self.config = config
 
     @override
     def train(self) -> None:
@@ -69,14 +73,10 @@ class DaggerLearner(ImitationLearner):
                 log("train/agreement", fit.agreement)
 
     def _prefixes(self) -> list[Episode]:
-        settings = self.config.prefix
+        settings: Prefix | None = self.config.prefix
         if settings is None:
             return []
         return [episode.first(settings.decisions) for episode in self.buffer.episodes] * settings.passes
-
-    @override
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "config"]
 
 
 # --- Fitting ----------------------------------------------------------------------------------------------------------
@@ -192,3 +192,50 @@ def _losses(
         return each.reshape(labels.shape), (output.argmax(-1) == labels).to(output.dtype)
     each = ((output - actions) ** 2).sum(-1)
     return each, torch.full_like(each, math.nan)
+
+
+class DistillLearner(ImitationLearner):
+    """Distills the agent's expert into a tree.
+
+    Args:
+        config: Its settings.
+        env: What it learns in; ``env.labels()`` is what the expert would do.
+        device: Of no effect.
+
+    Raises:
+        ConfigError: The agent's actions are real numbers.
+    """
+
+    @override
+    def train(self) -> None:
+        """Grow a tree from all that is held."""
+        from sklearn.tree import DecisionTreeClassifier
+
+        log = self.logger.record
+        log("distill/rounds", self.rounds)
+        log("distill/buffered_decisions", self.buffer.decisions)
+        if not self.buffer.episodes:
+            return
+        known = np.concatenate([episode.weights for episode in self.buffer.episodes]) > 0
+        if not known.any():
+            return
+        seen = np.concatenate([episode.observations for episode in self.buffer.episodes])[known]
+        labels = np.concatenate([episode.actions for episode in self.buffer.episodes])[known]
+        config = self.config
+        grown = DecisionTreeClassifier(
+            criterion="gini",
+            max_depth=config.max_depth,
+            max_leaf_nodes=config.max_leaves,
+            min_samples_leaf=config.min_leaf,
+            min_samples_split=config.min_split,
+            random_state=np.random.randint(2**31),  # noqa: NPY002 (checkpoints hold numpy's global generator)
+        ).fit(seen, labels)
+        policy = self.policy
+        assert isinstance(policy, TreePolicy)
+        policy.become(grown)
+        self._n_updates += 1
+        log("train/agreement", float((policy.choose(seen) == labels).mean()))
+        log("distill/leaves", policy.leaves)
+        log("distill/depth", policy.depth)
+        for place, importance in enumerate(grown.feature_importances_):
+            log(f"importance/{place}", float(importance), exclude="csv")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from typing_extensions import override
 
-from ccgym.training.algorithms.config import ImitationConfig, Soft
+from ccgym.training.algorithms.config import ImitationConfig
 from ccgym.training.algorithms.supervised import Floats, SupervisedLearner
 
 if TYPE_CHECKING:
@@ -29,16 +29,13 @@ class ImitationLearner(SupervisedLearner):
         config: Its settings.
         env: What it learns in; ``env.labels()`` is what the expert would do.
         device: Where the networks are.
-        soft: Whether labels are softened.
-        **arguments: Of :class:`SupervisedLearner`.
+        **optimizer: Arguments of Adam.
     """
 
-    def __init__(
-        self, config: ImitationConfig, env: VecEnv, device: str, *, soft: Soft | None = None, **arguments: Any
-    ) -> None:
-        super().__init__(config, env, device, **arguments)
-        self.imitation = config
-        self.soft = soft
+    own = (*SupervisedLearner.own, "buffer", "open", "noise")
+
+    def __init__(self, config: ImitationConfig, env: VecEnv, device: str, **optimizer: Any) -> None:
+        super().__init__(config, env, device, **optimizer)
         self.buffer = EpisodeBuffer(config.buffer_size)
         self.open: list[Episode | None] = [None] * env.num_envs
         """Episodes under way, as far as they have come."""
@@ -56,7 +53,7 @@ class ImitationLearner(SupervisedLearner):
         observations: Any = np.empty((n_rollout_steps, count, *self.observation_space.shape), dtype=np.float32)  # type: ignore[misc]
         labels = np.empty((n_rollout_steps, count, size), dtype=np.float32)
         ended = np.empty((n_rollout_steps, count), dtype=np.bool_)
-        soft: list[npt.NDArray[np.float64]] = []
+        soft, distances = getattr(self.config, "soft", None), list[npt.NDArray[np.float64]]()
         beta = self._beta()
         seen: Any = self._last_obs
         starts: Any = self._last_episode_starts
@@ -64,8 +61,8 @@ class ImitationLearner(SupervisedLearner):
         for step in range(n_rollout_steps):
             observations[step] = seen
             labels[step] = wanted = env.labels()  # type: ignore[attr-defined]
-            if self.soft is not None:
-                soft.append(env.label_distances())  # type: ignore[attr-defined]
+            if soft is not None:
+                distances.append(env.label_distances())  # type: ignore[attr-defined]
             actions = self.actor.act(seen, starts)
             if beta > 0:
                 take = ~np.isnan(wanted[:, 0])
@@ -83,14 +80,14 @@ class ImitationLearner(SupervisedLearner):
         known = np.asarray(np.isfinite(labels).all(axis=-1))
         wanted = np.where(known[..., None], labels, 0.0)
         targets = wanted[..., 0].astype(np.int64) if discrete else wanted
-        if self.soft is not None:
-            targets = softened(targets, np.stack(soft), self.soft.weight)
+        if soft is not None:
+            targets = softened(targets, np.stack(distances), soft.weight)
         self._keep(observations, targets, known, ended)
         return True
 
     def _beta(self) -> float:
-        later = self.rounds - self.imitation.expert_rounds
-        return 1.0 if later < 0 else float(self.imitation.beta ** (later + 1))
+        later = self.rounds - self.config.expert_rounds
+        return 1.0 if later < 0 else float(self.config.beta ** (later + 1))
 
     def _keep(
         self,
@@ -110,8 +107,7 @@ class ImitationLearner(SupervisedLearner):
                     targets[part, index].copy(),
                     known[part, index].astype(np.float32),
                 )
-                whole = _joined(self.open[index], piece)
-                self.open[index] = None
+                whole, self.open[index] = piece.after(self.open[index]), None
                 if stop > first and ended[stop - 1, index]:
                     finished.append(whole)
                 elif len(whole):
@@ -120,10 +116,6 @@ class ImitationLearner(SupervisedLearner):
         self.buffer.add(finished)
 
     # --- Checkpoints --------------------------------------------------------------------------------------------------
-
-    @override
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "imitation", "soft", "buffer", "open", "noise"]
 
     @override
     def extra_state(self) -> dict[str, Any]:
@@ -167,12 +159,6 @@ def softened(
     whole = weight * likely + (1 - weight) * np.eye(distances.shape[-1])[labels]
     made: npt.NDArray[np.float32] = whole.astype(np.float32)
     return made
-
-
-def _joined(before: Episode | None, after: Episode) -> Episode:
-    if before is None:
-        return after
-    return Episode(*(np.concatenate([getattr(one, name) for one in (before, after)]) for name in vars(after)))
 
 
 class Noise:
@@ -235,9 +221,18 @@ class Episode:
     def __len__(self) -> int:
         return len(self.observations)
 
+    def after(self, before: Episode | None) -> Episode:
+        """With the decisions before them."""
+        if before is None:
+            return self
+        return Episode(*(np.concatenate([getattr(one, name) for one in (before, self)]) for name in vars(self)))
+
     def first(self, decisions: int) -> Episode:
         """Its first decisions, without a copy."""
         return Episode(self.observations[:decisions], self.actions[:decisions], self.weights[:decisions])
+
+
+_COLUMNS: Final = ("observations", "actions", "weights")
 
 
 class EpisodeBuffer:
@@ -269,18 +264,14 @@ class EpisodeBuffer:
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint: few large arrays."""
-        return {
-            "lengths": [len(episode) for episode in self.episodes],
-            **{
-                name: np.concatenate([getattr(episode, name) for episode in self.episodes]) if self.episodes else None
-                for name in ("observations", "actions", "weights")
-            },
-        }
+        held = self.episodes
+        columns = {name: np.concatenate([getattr(one, name) for one in held]) if held else None for name in _COLUMNS}
+        return {"lengths": [len(one) for one in held], **columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Hold what :meth:`state` gave."""
         ends = np.cumsum(state["lengths"])[:-1]
         self.episodes = []
         if state["lengths"]:
-            columns = [np.split(state[name], ends) for name in ("observations", "actions", "weights")]
+            columns = [np.split(state[name], ends) for name in _COLUMNS]
             self.episodes = [Episode(*parts) for parts in zip(*columns, strict=True)]

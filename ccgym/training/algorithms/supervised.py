@@ -1,4 +1,5 @@
-"""What the algorithms that imitate share: a learner in SB3's form whose updates are supervised learning.
+"""What the algorithms that imitate share: a learner in SB3's form whose updates are supervised learning; and what all
+share that train networks: schedules, and the arguments of SB3's policies.
 
 Its policy is SB3's, so evaluation, export, hashes and checkpoints need nothing new. It has no value function worth the
 name and no rollout buffer; a subclass says what a rollout collects and what is fitted to it.
@@ -6,7 +7,9 @@ name and no rollout buffer; a subclass says what a rollout collects and what is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -16,12 +19,12 @@ from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.utils import LinearSchedule
 from torch import nn
 from typing_extensions import override
 
-from ccgym.training.algorithms.base import policy_arguments, schedule
-from ccgym.training.algorithms.config import AlgorithmBase, NetworkAlgorithm
-from ccgym.training.tree_policy import TreeActor, TreePolicy
+from ccgym.training.algorithms.config import AlgorithmBase, Cosine, Linear, NetworkAlgorithm, Schedule
+from ccgym.training.tree_policy import TreePolicy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -47,6 +50,9 @@ class SupervisedLearner(OnPolicyAlgorithm):
         "TreePolicy": TreePolicy,
     }
 
+    own: ClassVar[tuple[str, ...]] = ("actor", "config")
+    """Attributes that are no part of SB3's file."""
+
     def __init__(self, config: AlgorithmBase, env: VecEnv, device: str, **optimizer: Any) -> None:
         name, norm = "TreePolicy", 1.0
         arguments: dict[str, Any] = {}
@@ -69,10 +75,11 @@ class SupervisedLearner(OnPolicyAlgorithm):
             sde_sample_freq=-1,
             policy_kwargs=arguments,
             verbose=0,
-            device=device,
+            device=device if isinstance(config, NetworkAlgorithm) else "cpu",
             seed=None,
         )
-        self.actor: Any = TreeActor(self.policy) if isinstance(self.policy, TreePolicy) else SequenceActor(self.policy)
+        self.config: Any = config
+        self.actor = SequenceActor(self.policy)
         """Acts in the environments; its memory lasts from one rollout to the next."""
 
     @override
@@ -87,7 +94,7 @@ class SupervisedLearner(OnPolicyAlgorithm):
 
     @override
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "actor"]
+        return [*super()._excluded_save_params(), *self.own]
 
     @override
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
@@ -130,10 +137,10 @@ class SequenceActor:
     """Acts with a policy in several environments, step by step; a recurrent policy's memory is kept.
 
     Args:
-        policy: SB3's policy, recurrent or not.
+        policy: SB3's policy, recurrent or not, or a tree.
     """
 
-    def __init__(self, policy: ActorCriticPolicy) -> None:
+    def __init__(self, policy: Any) -> None:
         self._policy = policy
         self.memory: Memory | None = None
 
@@ -154,6 +161,8 @@ class SequenceActor:
 
     def act(self, observations: Floats, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """The most likely actions: (rows,) int64 of discrete ones, (rows, numbers) float32 of others."""
+        if isinstance(self._policy, TreePolicy):
+            return self._policy.choose(observations)
         output = self.scores(observations, starts)
         chosen = output.argmax(-1) if isinstance(self._policy.action_space, spaces.Discrete) else output
         actions: npt.NDArray[Any] = chosen.cpu().numpy()
@@ -170,3 +179,50 @@ class SequenceActor:
         else:
             hidden, cell = (torch.from_numpy(np.array(part)).to(self._policy.device) for part in state)
             self.memory = (hidden, cell)
+
+
+def schedule(value: Schedule) -> float | Callable[[float], float]:
+    """SB3's form of a schedule: a number, or a function of the fraction of the run that remains."""
+
+    if isinstance(value, Linear):
+        return LinearSchedule(value.linear[0], value.linear[1], 1.0)
+    return CosineSchedule(*value.cosine) if isinstance(value, Cosine) else value
+
+
+@dataclass(frozen=True)
+class CosineSchedule:
+    """A function of the fraction of the run that remains, as SB3's ``LinearSchedule`` is."""
+
+    first: float
+    last: float
+
+    def __call__(self, remaining: float) -> float:
+        """The value there."""
+        return self.last + (self.first - self.last) * 0.5 * (1.0 - math.cos(math.pi * remaining))
+
+
+def policy_arguments(algorithm: NetworkAlgorithm, *, ortho_init: bool, **optimizer: Any) -> dict[str, Any]:
+    """Arguments of SB3's policies that every algorithm's configuration decides; recurrent ones included.
+
+    Args:
+        algorithm: Whose.
+        ortho_init: Orthogonal initial weights.
+        **optimizer: Arguments of the optimizer.
+    """
+
+    kinds = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
+    arguments: dict[str, Any] = {
+        "net_arch": algorithm.net_arch.model_dump(mode="json"),
+        "activation_fn": kinds[algorithm.activation],
+        "ortho_init": ortho_init,
+        "optimizer_kwargs": optimizer,
+    }
+    lstm = algorithm.memory
+    if lstm is not None:
+        arguments |= {
+            "lstm_hidden_size": lstm.hidden_size,
+            "n_lstm_layers": lstm.layers,
+            "shared_lstm": lstm.critic == "shared",
+            "enable_critic_lstm": lstm.critic == "own",
+        }
+    return arguments

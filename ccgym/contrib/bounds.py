@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -101,11 +102,11 @@ class Network:
             observation: What may be observed.
             state: The state of a recurrent policy; it is taken as known.
         """
-        values = _Values(self._constants, {"observation": observation})
-        if state is not None:
-            values.forms["state"] = constant(state)
+        known = {"observation": observation} | ({} if state is None else {"state": constant(state)})
+        values = _Values(self._constants, known)
         for node in self._nodes:
-            _OPERATIONS[node.op_type](values, node)
+            made = _OPERATIONS[node.op_type](values, node, *(values.form(name) for name in node.input))
+            values.forms.update(zip(node.output, made if isinstance(made, list) else [made], strict=True))
         return values.forms["action"]
 
 
@@ -152,51 +153,39 @@ def _known(form: Form) -> Numbers:
     return form.center
 
 
-def _product(values: _Values, node: Any) -> None:
-    left, right = (values.form(name) for name in node.input)
+def _product(values: _Values, _: Any, left: Form, right: Form) -> Form:
     if not left.terms.any():
         left, right = right, left
     if not right.terms.any():
-        values.forms[node.output[0]] = left.times(right.center)
-        return
+        return left.times(right.center)
     width = max(len(left.center), len(right.center))
     both = _sum(left.terms * right.center, right.terms * left.center, width)
     made = Form(left.center * right.center, both)
-    values.forms[node.output[0]] = values.uncertain(made, np.broadcast_to(left.radius * right.radius, (width,)))
+    return values.uncertain(made, np.broadcast_to(left.radius * right.radius, (width,)))
 
 
-def _quotient(values: _Values, node: Any) -> None:
-    values.forms[node.output[0]] = values.form(node.input[0]).times(1 / _known(values.form(node.input[1])))
-
-
-def _s_shaped(curve: Callable[[Numbers], Numbers], slope: Callable[[Numbers], Numbers]) -> Callable[..., None]:
+def _s_shaped(curve: Callable[[Numbers], Numbers], slope: Callable[[Numbers], Numbers]) -> Callable[..., Form]:
     """Tanh and the sigmoid: their slope is smallest at an end of any interval."""
 
-    def apply(values: _Values, node: Any) -> None:
-        of = values.form(node.input[0])
+    def apply(values: _Values, _: Any, of: Form) -> Form:
         low, high = of.center - of.radius, of.center + of.radius
         least = np.minimum(slope(low), slope(high))
         # What is above the line grows with x, since nowhere in between the curve is flatter than the line.
-        values.forms[node.output[0]] = values.line(of, least, curve(low) - least * low, curve(high) - least * high)
+        return values.line(of, least, curve(low) - least * low, curve(high) - least * high)
 
     return apply
 
 
-def _exponential(values: _Values, node: Any) -> None:
-    of = values.form(node.input[0])
+def _exponential(values: _Values, _: Any, of: Form) -> Form:
     low, high = of.center - of.radius, of.center + of.radius
     wide = high - low > 1e-12
     chord = np.where(wide, (np.exp(high) - np.exp(low)) / np.where(wide, high - low, 1), np.exp(low))
     touching = np.clip(np.log(np.maximum(chord, 1e-300)), low, high)
-    values.forms[node.output[0]] = values.line(
-        of,
-        chord,
-        np.exp(touching) - chord * touching,
-        np.maximum(np.exp(low) - chord * low, np.exp(high) - chord * high),
-    )
+    above = np.maximum(np.exp(low) - chord * low, np.exp(high) - chord * high)
+    return values.line(of, chord, np.exp(touching) - chord * touching, above)
 
 
-def _larger(values: _Values, one: Form, other: Form) -> Form:
+def _larger(values: _Values, _: Any, one: Form, other: Form) -> Form:
     """The larger of a form and a constant."""
     kink = _known(other)
     low, high = one.center - one.radius - kink, one.center + one.radius - kink
@@ -208,53 +197,23 @@ def _larger(values: _Values, one: Form, other: Form) -> Form:
     return values.line(one, slope, base, base + gap)
 
 
-def _max(values: _Values, node: Any) -> None:
-    one, other = (values.form(name) for name in node.input)
-    values.forms[node.output[0]] = _larger(values, one, other)
-
-
-def _min(values: _Values, node: Any) -> None:
-    one, other = (values.form(name) for name in node.input)
-    values.forms[node.output[0]] = -_larger(values, -one, -other)
-
-
-def _add(values: _Values, node: Any) -> None:
-    values.forms[node.output[0]] = values.form(node.input[0]) + values.form(node.input[1])
-
-
-def _subtract(values: _Values, node: Any) -> None:
-    values.forms[node.output[0]] = values.form(node.input[0]) - values.form(node.input[1])
-
-
-def _matrix(values: _Values, node: Any) -> None:
-    values.forms[node.output[0]] = values.form(node.input[0]).through(values.constants[node.input[1]])
-
-
-def _same(values: _Values, node: Any) -> None:
-    values.forms[node.output[0]] = values.form(node.input[0])
-
-
-def _split(values: _Values, node: Any) -> None:
-    of = values.form(node.input[0])
+def _split(values: _Values, node: Any, of: Form, _: Form) -> list[Form]:
     edges = np.cumsum([0, *values.constants[node.input[1]]])
-    for name, start, end in zip(node.output, edges[:-1], edges[1:], strict=True):
-        values.forms[name] = Form(of.center[start:end], of.terms[:, start:end])
+    return [Form(of.center[low:high], of.terms[:, low:high]) for low, high in pairwise(edges)]
 
 
-def _join(values: _Values, node: Any) -> None:
-    parts = [values.form(name) for name in node.input]
+def _join(_: _Values, __: Any, *parts: Form) -> Form:
     rows = max(len(part.terms) for part in parts)
     padded = [np.pad(part.terms, ((0, rows - len(part.terms)), (0, 0))) for part in parts]
-    values.forms[node.output[0]] = Form(np.concatenate([part.center for part in parts]), np.concatenate(padded, axis=1))
+    return Form(np.concatenate([part.center for part in parts]), np.concatenate(padded, axis=1))
 
 
-def _tree(values: _Values, node: Any) -> None:
+def _tree(values: _Values, node: Any, of: Form) -> list[Form]:
     """1 is the score of the only action that can be chosen; of several, each has any score from 0.2 to 1. All others
     have 0."""
     given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     leaves = dict(zip(given["class_nodeids"], given["class_ids"], strict=True))
     features, thresholds = given["nodes_featureids"], given["nodes_values"]
-    of = values.form(node.input[0])
     low, high = of.center - of.radius, of.center + of.radius
     reached, waiting = set(), [0]
     while waiting:
@@ -268,8 +227,8 @@ def _tree(values: _Values, node: Any) -> None:
             waiting.append(given["nodes_falsenodeids"][at])
     possible = np.isin(np.arange(len(given["classlabels_int64s"])), sorted(reached)).astype(np.float64)
     alone = len(reached) == 1
-    scores = constant(possible if alone else 0.6 * possible)
-    values.forms[node.output[1]] = scores if alone else values.uncertain(scores, 0.4 * possible)
+    scores = constant(possible) if alone else values.uncertain(constant(0.6 * possible), 0.4 * possible)
+    return [scores, scores]  # the label is not asked for
 
 
 def _sigmoid(x: Numbers) -> Numbers:
@@ -277,20 +236,21 @@ def _sigmoid(x: Numbers) -> Numbers:
     return found
 
 
-_OPERATIONS: Final[Mapping[str, Callable[[_Values, Any], None]]] = {
-    "Add": _add,
-    "Cast": _same,
+_OPERATIONS: Final[Mapping[str, Callable[..., Form | list[Form]]]] = {
+    "Add": lambda _, __, one, other: one + other,
+    "Cast": lambda _, __, of: of,
     "Concat": _join,
-    "Div": _quotient,
+    "Div": lambda _, __, of, by: of.times(1 / _known(by)),
     "Exp": _exponential,
-    "MatMul": _matrix,
-    "Max": _max,
-    "Min": _min,
+    "MatMul": lambda values, node, of, _: of.through(values.constants[node.input[1]]),
+    "Max": _larger,
+    "Min": lambda values, node, one, other: -_larger(values, node, -one, -other),
     "Mul": _product,
     "Sigmoid": _s_shaped(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))),
     "Split": _split,
-    "Sub": _subtract,
+    "Sub": lambda _, __, one, other: one - other,
     "Tanh": _s_shaped(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
     "TreeEnsembleClassifier": _tree,
 }
-"""What exported graphs are made of (:mod:`ccgym.training.onnx_graph`)."""
+"""What exported graphs are made of (:mod:`ccgym.training.onnx_graph`): given the values so far, the node, and the forms
+of its inputs, the forms of its outputs."""

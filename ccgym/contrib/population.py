@@ -23,8 +23,8 @@ from ccgym.errors import ConfigError, PlatformError, SimulationError
 from ccgym.evaluation.run_bundle import code, difference
 from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.training.config import TrainConfig
+from ccgym.training.model import CARD
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import CARD
 
 LOG: Final = "train.log"
 """What a training on a cluster says, in its run directory."""

@@ -19,15 +19,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ccgym.contrib.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.evaluation.bootstrap import RESAMPLES, Interval, interval
 from ccgym.evaluation.observer import Observer
 from ccgym.training.config import TrainConfig
-from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.training.evaluation import ORACLE
-from ccgym.training.model import set_up_torch
+from ccgym.training.model import read_card, set_up_torch
 from ccgym.training.run_directory import open_run
-from ccgym.training.saved_model import read_card
 from ccgym.training.streams import generators_kept, stream_seed
 
 Floats = npt.NDArray[np.float64]

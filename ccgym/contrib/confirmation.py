@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ import numpy.typing as npt
 from ccgym.evaluation.observer import Observer
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import EvaluationResult, evaluate, measure_scheme
-from ccgym.training.exportable import Exportable, exportable
-from ccgym.training.saved_model import load_model
+from ccgym.training.evaluation import Actor, EvaluationResult, evaluate, no_op_actor
+from ccgym.training.model import load_model
 from ccgym.training.streams import stream_seed
+from ccgym.training.torch_policy import Exportable, exportable
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
 
 CONFIRMATION_EPISODES: Final = 256
 """How many fresh draws there are."""
@@ -24,7 +27,19 @@ AT_ONCE: Final = 16
 MEASURING: Final = "measuring"
 """The stage of :func:`confirm`, for observers: a step is a draw."""
 
-Key = TypeVar("Key", bound=Hashable)
+Key = TypeVar("Key")
+
+
+def as_exported(policy: Exportable) -> Actor:
+    """Decides as the exported policy will: evaluated exactly, normalization included."""
+    state: Any = None
+
+    def act(observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        nonlocal state
+        answers, state = policy.decide(observations, None if starts.all() else state)
+        return answers if policy.bounds is not None else answers.argmax(axis=1)
+
+    return act
 
 
 def confirmation_seed(config: TrainConfig) -> int:
@@ -50,42 +65,25 @@ def confirm(
         The baselines' results by scheme, and the models' by the caller's name.
     """
     environments, wanted = Environments(config), config.evaluation
-    draws = confirmation_seed(config)
     if observer is not None:
         observer.begin(MEASURING, episodes * (len(wanted.baselines) + len(runs)))
 
-    def told(name: str) -> Callable[[int], None]:
+    def measured(env: VecEnv, actor: Actor, name: str) -> EvaluationResult:
         def done(count: int) -> None:
             if observer is not None:
                 observer.advance(MEASURING, count, name)
 
-        return done
-
-    schemes = {
-        scheme: measure_scheme(
-            environments.baseline(scheme, AT_ONCE), draws, episodes,
-            per_decision=wanted.per_decision, done=told(scheme),
-        )
-        for scheme in wanted.baselines
-    }  # fmt: skip
-    found = {}
-    for name, place in runs.items():
-        env, policy = environments.evaluation(AT_ONCE), _AsExported(exportable(load_model(place, "best")))
-        found[name] = evaluate(env, policy, draws, episodes, per_decision=wanted.per_decision, done=told(place.name))
+        draws = confirmation_seed(config)
+        found = evaluate(env, actor, draws, episodes, per_decision=wanted.per_decision, done=done)
         env.close()
-    return schemes, found
+        return found
 
-
-class _AsExported:
-    """Decides as the exported policy will: evaluated exactly, normalization included."""
-
-    def __init__(self, policy: Exportable) -> None:
-        self._policy = policy
-        self._state: npt.NDArray[np.float32] | None = None
-
-    def __call__(self, observations: Any, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """Actions for these observations; where all episodes begin, without the state of those before."""
-        if starts.all():
-            self._state = None
-        answers, self._state = self._policy.decide(observations, self._state)
-        return answers if self._policy.bounds is not None else answers.argmax(axis=1)
+    schemes, models = {}, {}
+    for scheme in wanted.baselines:
+        env = environments.baseline(scheme, AT_ONCE)
+        schemes[scheme] = measured(env, no_op_actor(env), scheme)
+    for name, place in runs.items():
+        trained = load_model(place, "best")
+        actor = as_exported(exportable(trained.model.policy, trained.statistics))
+        models[name] = measured(environments.evaluation(AT_ONCE), actor, place.name)
+    return schemes, models

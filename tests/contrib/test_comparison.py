@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ccgym.contrib.comparison import _gains, _resampled
 from ccgym.evaluation.bootstrap import interval
 from ccgym.report.figures.gap_search import gap_search_figure, label
 from ccgym.report.style import house_style
-from ccgym.training.comparison import _gains, _resampled
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
-from ccgym.training.evaluation import evaluation_seed, measure_scheme, measure_schemes
+from ccgym.training.evaluation import evaluate, evaluation_seed, measure_scheme, measure_schemes, no_op_actor
 
 
 def test_intervals_hold_the_spread_of_paths_and_of_seeds() -> None:
@@ -69,7 +69,8 @@ def test_held_out_paths_may_be_run_in_groups() -> None:
     config = TrainConfig.load("ablations/genet_uniform", settings)
     made, seed, told = Environments(config), evaluation_seed(config), list[int]()
     whole = measure_scheme(made.baseline("bbr"), seed, 5, per_decision=True)
-    parts = measure_scheme(made.baseline("bbr", 2), seed, 5, per_decision=True, done=told.append)
+    env = made.baseline("bbr", 2)
+    parts = evaluate(env, no_op_actor(env), seed, 5, per_decision=True, done=told.append)
     assert parts.rewards.tolist() == whole.rewards.tolist()
     assert parts.lengths.tolist() == whole.lengths.tolist()
     assert (parts.metrics, parts.terms) == (whole.metrics, whole.terms)

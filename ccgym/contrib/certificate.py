@@ -11,7 +11,7 @@ The policy decides episodes on paths of its own training, every second one next 
 stretch of :data:`STRETCH` decisions it is overruled, toward a queue or toward none, so that states that it avoids are
 there, too. Decisions before which an observation's whole history was congested, or clean, are the centers of boxes, in
 which every measured number of the observation is anywhere within some percent of what it was.
-:mod:`ccgym.training.bounds` then bounds all answers of the network over the box. A box is *proven* if none of them
+:mod:`ccgym.contrib.bounds` then bounds all answers of the network over the box. A box is *proven* if none of them
 breaks the property, *refuted* if one that was tried does, else *open*: the bounds are too wide to tell. What is proven
 of a network without memory holds for every observation in the box. Of a recurrent one it holds for the state that it
 was in there; what noise does to the state over several decisions is not covered.
@@ -29,13 +29,13 @@ import numpy.typing as npt
 
 from ccgym import _core
 from ccgym.config.agent import read_agent
+from ccgym.contrib.bounds import Form, Network, box
 from ccgym.envs.settings import EnvironmentConfig, Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
 from ccgym.files import atomic_write
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.policies import LearnedPolicy, card_file, read_card
-from ccgym.training.bounds import Form, Network, box
 from ccgym.training.config import DeploymentConfig
 
 Floats = npt.NDArray[np.float32]

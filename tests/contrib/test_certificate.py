@@ -13,10 +13,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ccgym.cli.main import main
+from ccgym.contrib.bounds import ROUNDING, Network, box, constant
+from ccgym.contrib.certificate import _breaks, _direction, certify, settings_of, visit
 from ccgym.errors import ConfigError
 from ccgym.schemes.policies import LearnedPolicy, find, load
-from ccgym.training.bounds import ROUNDING, Network, box, constant
-from ccgym.training.certificate import _breaks, _direction, certify, settings_of, visit
 from tests.refusals import refused
 
 RNG: Final = np.random.default_rng(1)

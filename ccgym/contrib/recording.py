@@ -26,19 +26,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
+from ccgym.contrib.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.errors import ConfigError, ResultsError, shown
+from ccgym.evaluation.directory import differences
 from ccgym.files import atomic_write
 from ccgym.schemes.policies import POLICY_FILE
-from ccgym.training.config import TrainConfig, TrainingConfig
-from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
-from ccgym.training.evaluation import ORACLE, Baselines, EvaluationResult
+from ccgym.training.config import TrainConfig
+from ccgym.training.evaluation import ORACLE, Baselines
 from ccgym.training.export import Exported, export_policy
 from ccgym.training.logs import read_rows, unreadable, wall_clock
-from ccgym.training.model import set_up_torch
+from ccgym.training.model import CARD, read_card, set_up_torch
 from ccgym.training.run_directory import RunDirectory
-from ccgym.training.saved_model import CARD, read_card
 from ccgym.training.streams import generators_kept
 from ccgym.training.trainer import train
 
@@ -50,9 +48,6 @@ TARGET_FRACTION: Final = 0.8
 
 CURVE_COLUMNS: Final = ("seed", "step", "mean_reward", "fraction_of_oracle", "wall_s")
 """Columns of ``curves.csv``."""
-
-MAY_DIFFER: Final = ("seed", "time_limit", "checkpoint_every", "keep_checkpoints", "simulator_threads")
-"""Settings of ``training`` that do not change what a seed learns, or are the seed."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +109,16 @@ class SeedRecord:
             "weights_sha256": self.weights_sha256,
         }
 
+    def line(self) -> str:
+        """For people."""
+        reached = self.reached
+        when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
+        return (
+            f"seed {self.seed}: {100 * self.confirmed_fraction:.1f} % of the oracle's reward on fresh draws, "
+            f"{100 * self.best_fraction:.1f} % on held-out ones; {100 * TARGET_FRACTION:.0f} % {when}; "
+            f"{self.wall_s:.0f} s in all"
+        )
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -167,30 +172,27 @@ def record(
         ResultsError: A run there was trained with another configuration, or is damaged.
         PlatformError: Something cannot be written.
     """
-    ordered = _checked(config, seeds, episodes)
-    if export is not None and export not in ordered:
-        raise ConfigError(
-            "unknown-choice", f"seed {export}", expected=f"one of {', '.join(map(str, ordered))}", where="--export"
-        )
+    ordered = _checked(config, seeds, episodes, export)
     each = {seed: runs / f"{config.name}-{seed}" for seed in ordered}
     for seed, place in each.items():
-        if not _train_one(_with_seed(config, seed), place, say, display, command, device):
+        training = config.training.model_copy(update={"seed": seed})
+        one = config.model_copy(update={"training": training})
+        if not _train_one(one, place, say, display, command, device):
             return None
     say(f"confirming on {episodes} fresh draws")
     with generators_kept():
         set_up_torch(config.training.torch_threads)
         schemes, confirmed = confirm(config, each, episodes)
     fresh = Baselines.of(schemes)
-    records = tuple(_seed_record(seed, each[seed], confirmed[seed], fresh) for seed in ordered)
-    for one in records:
-        say(_line(one))
+    records = tuple(_seed_record(seed, each[seed], confirmed[seed].mean_reward, fresh) for seed in ordered)
+    for row in records:
+        say(row.line())
     median = median_seed(records)
-    chosen = next((one for one in records if one.seed == export), median)
+    chosen = next((row for row in records if row.seed == export), median)
     say(f"exporting seed {chosen.seed}, {'the median' if chosen is median else 'as asked for'}")
     exported = export_policy(chosen.run_dir, out / POLICY_FILE)
-    name = exported.card.name
     made = Recording(
-        name=name,
+        name=exported.card.name,
         seeds=records,
         held_out=_fractions(Baselines(**read_card(RunDirectory(chosen.run_dir))["baselines"])),
         confirmed=_fractions(fresh),
@@ -200,7 +202,7 @@ def record(
         seeds_file=out / "seeds.json",
     )
     summary = {
-        "name": name,
+        "name": made.name,
         "command": shlex.join(command),
         "share": TARGET_FRACTION,
         "held_out": {"episodes": config.evaluation.episodes, "fraction_of_oracle": made.held_out},
@@ -215,7 +217,7 @@ def record(
             "onnx_sha256": exported.card.onnx_sha256,
             **({} if export is None else {"asked_for": True}),
         },
-        "seeds": [one.as_dict() for one in records],
+        "seeds": [row.as_dict() for row in records],
         "machines": _machines(each),
     }
     atomic_write(made.curves_file, curves_text(records))
@@ -242,10 +244,8 @@ def curves_text(records: Sequence[SeedRecord]) -> str:
     return text.getvalue()
 
 
-# --- Training --------------------------------------------------------------------------------------------------------
-
-
-def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int) -> list[int]:
+def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int, export: int | None) -> list[int]:
+    """The seeds in order."""
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(
             "wrong-count", f"seeds {shown(list(seeds))}", expected="one or more, each once", where="--seeds"
@@ -259,12 +259,11 @@ def _checked(config: TrainConfig, seeds: Sequence[int], episodes: int) -> list[i
         )
     if episodes < 1:
         raise ConfigError("out-of-range", f"{episodes} episodes", where="episodes", expected="one or more")
+    if export is not None and export not in seeds:
+        raise ConfigError(
+            "unknown-choice", f"seed {export}", expected=f"one of {', '.join(map(str, seeds))}", where="--export"
+        )
     return sorted(seeds)
-
-
-def _with_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    training = TrainingConfig.model_validate({**config.training.model_dump(), "seed": seed})
-    return config.model_copy(update={"training": training})
 
 
 def _train_one(
@@ -276,46 +275,31 @@ def _train_one(
     device: str,
 ) -> bool:
     """Bring one run to its end; returns whether it is there."""
-    run = RunDirectory(place)
+    run, training = RunDirectory(place), config.training
     begun = run.config.is_file()
     if begun:
-        _require_same(TrainConfig.load(run.config), config, place)
-        if (run.final / CARD).is_file() and read_card(run, "final").get("step", 0) >= config.training.steps:
-            say(f"seed {config.training.seed}: trained already")
+        changed = differences(_essence(TrainConfig.load(run.config)), _essence(config))
+        if changed:
+            raise ResultsError(
+                "runs-differ",
+                f"the run there was trained with another configuration ({'; '.join(changed[:6])})",
+                where=str(place),
+                expected=f"that of {config.name} with seed {training.seed}",
+                hint="record into another directory with --runs, or remove the run",
+            )
+        if (run.final / CARD).is_file() and read_card(run, "final").get("step", 0) >= training.steps:
+            say(f"seed {training.seed}: trained already")
             return True
-    say(f"seed {config.training.seed}: {'resuming' if begun else 'training'}, {config.training.steps:,} steps")
+    say(f"seed {training.seed}: {'resuming' if begun else 'training'}, {training.steps:,} steps")
     with display(config) as shown_on:
         outcome = train(config, place, shown_on, resume=begun, device=device, command=command)
     return not outcome.stopped
 
 
-def _require_same(found: TrainConfig, wanted: TrainConfig, place: Path) -> None:
-    """Raise unless two configurations mean the same training, but for the seed and what has no influence."""
-    if found.training.seed != wanted.training.seed:
-        raise _other(place, f"seed {found.training.seed}", f"seed {wanted.training.seed}")
-    ours, theirs = _essence(wanted), _essence(found)
-    for section in {**ours, **theirs}:
-        if ours.get(section) != theirs.get(section):
-            raise _other(place, f"another `{section}`", f"that of {wanted.name}")
-
-
 def _essence(config: TrainConfig) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(config.as_yaml())
-    content["training"] = {name: value for name, value in content["training"].items() if name not in MAY_DIFFER}
-    return content
-
-
-def _other(place: Path, found: str, expected: str) -> ResultsError:
-    return ResultsError(
-        "runs-differ",
-        f"the run there was trained with {found}",
-        where=str(place),
-        expected=expected,
-        hint="record into another directory with --runs, or remove the run",
-    )
-
-
-# --- Fractions ------------------------------------------------------------------------------------------------------
+    """All that decides what a record says of a seed."""
+    shown_as = {name: getattr(config, name).model_dump(mode="json") for name in ("deployment", "style")}
+    return {**config.fixed(), **shown_as, "steps": config.training.steps}
 
 
 def _fractions(measured: Baselines) -> dict[str, float]:
@@ -338,10 +322,9 @@ def _fraction(measured: Baselines, reward: float) -> float:
 # --- Reading runs ----------------------------------------------------------------------------------------------------
 
 
-def _seed_record(seed: int, place: Path, confirmed: EvaluationResult, fresh: Baselines) -> SeedRecord:
+def _seed_record(seed: int, place: Path, reward: float, fresh: Baselines) -> SeedRecord:
     run = RunDirectory(place)
     card = read_card(run)
-    reward = confirmed.mean_reward
     # First, since it says why the curve has no fractions.
     best_fraction = _fraction(Baselines(**card["baselines"]), float(card["mean_reward"]))
     return SeedRecord(
@@ -383,20 +366,9 @@ def _machines(each: Mapping[int, Path]) -> list[dict[str, Any]]:
     for seed, place in each.items():
         maker = RunDirectory(place).read_json(place / "versions.json")
         facts = {name: maker.get(name) for name in ("machine", "versions", "git")}
-        same = next((one for one in found if all(one[name] == value for name, value in facts.items())), None)
+        same = next((one for one in found if one == {"seeds": one["seeds"], **facts}), None)
         if same is None:
             found.append({"seeds": [seed], **facts})
         else:
             same["seeds"].append(seed)
     return found
-
-
-def _line(one: SeedRecord) -> str:
-    """A seed in a line."""
-    reached = one.reached
-    when = "never" if reached is None else f"after {reached.wall_s:.0f} s ({reached.step:,} steps)"
-    return (
-        f"seed {one.seed}: {100 * one.confirmed_fraction:.1f} % of the oracle's reward on fresh draws, "
-        f"{100 * one.best_fraction:.1f} % on held-out ones; {100 * TARGET_FRACTION:.0f} % {when}; "
-        f"{one.wall_s:.0f} s in all"
-    )

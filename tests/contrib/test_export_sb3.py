@@ -16,12 +16,12 @@ from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 import ccgym
 from ccgym.cli.main import main as cli
+from ccgym.contrib.others import export_any
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import ConfigError
 from ccgym.schemes import policies
 from ccgym.training.config import TrainConfig
-from ccgym.training.export import export_sb3
 from tests.integration.tiny_agent import DISCRETE, TINY
 from tests.refusals import explained, refused
 
@@ -72,7 +72,7 @@ def test_a_model_becomes_a_scheme(kind: str, overrides: list[str], config: Path,
     env = environments(settings)
     file = tmp_path / "mine.zip"
     model = trained(kind, env, file)
-    made = export_sb3(file, settings, episodes=2)
+    made = export_any(file, config=settings, episodes=2)
     assert made.onnx == tmp_path / "mine.onnx"
     card = made.card
     assert (card.name, card.training["algorithm"], card.training["steps"]) == ("mine", kind, 16)
@@ -136,7 +136,7 @@ def test_mistakes_are_explained(config: Path, tmp_path: Path, capsys: pytest.Cap
     refuses("shape-mismatch at stacked.zip", str(stacked), *given)
     discrete = TrainConfig.load(config, [DISCRETE])
     with refused(ConfigError, "shape-mismatch at mine.zip"):
-        export_sb3(file, discrete)
+        export_any(file, config=discrete)
     q_network = tmp_path / "dqn.zip"
     DQN("MlpPolicy", environments(discrete), buffer_size=10).save(q_network)
     refuses("policy-unsuitable at dqn.zip", str(q_network), *given)

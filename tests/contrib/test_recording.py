@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from ccgym.cli.main import main
+from ccgym.contrib import recording
+from ccgym.contrib.comparison import compare
+from ccgym.contrib.confirmation import confirmation_seed
+from ccgym.contrib.recording import SeedRecord, curves_text, median_seed, record
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.report.figures.learning_curves import Curve, curve_figure, medians
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.style import SchemeStyle
-from ccgym.training import recording
-from ccgym.training.comparison import compare
 from ccgym.training.config import TrainConfig
-from ccgym.training.confirmation import confirmation_seed
 from ccgym.training.evaluation import evaluation_seed
-from ccgym.training.recording import SeedRecord, curves_text, median_seed, record
 from ccgym.training.run_directory import RunDirectory
 from tests.refusals import explained, refused
 

@@ -24,9 +24,9 @@ from onnx.reference import ReferenceEvaluator
 from ccgym.errors import ConfigError, ResultsError, shown
 from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.schemes.policy_card import NetworkShape
-from ccgym.training.torch_policy import Floats
+from ccgym.training.onnx_graph import Floats, Graph
 
-IR_VERSION: Final = 10
+MAX_IR_VERSION: Final = 10
 """Newest version of ONNX's file format that the native core takes."""
 
 
@@ -42,6 +42,10 @@ class ForeignNetwork:
     """The same network in float64, of float32 inputs and outputs."""
     bounds = None
     """Those of its agent hold; the network itself may have none."""
+
+    def onnx(self, name: str) -> bytes:
+        """The file ``NAME.onnx``."""
+        return self.widened
 
     # Made when they are first asked: by then the native core has named what it does not run.
     @cached_property
@@ -152,52 +156,44 @@ def _require_float32(file: Path, port: onnx.ValueInfoProto) -> None:
 
 def _widen(file: Path, model: onnx.ModelProto, shape: NetworkShape) -> bytes:
     """The network in float64, between casts of its inputs and outputs, which get the names that every policy has."""
-    graph = model.graph
-    constants = {_inner(tensor.name): numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    given = [port.name for port in graph.input if _inner(port.name) not in constants]
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
-        for name, size in (("observation", shape.observation_size), ("state", shape.state_size))
-    ]
-    outputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
-        for name, size in (("action", shape.action_size), ("state_out", shape.state_size))
-    ]
-    inputs, outputs = inputs[: len(given)], outputs[: len(given)]
-    nodes = [
-        helper.make_node("Cast", [port.name], [_inner(name)], to=TensorProto.DOUBLE)
-        for port, name in zip(inputs, given, strict=True)
-    ]
-    for node in graph.node:
-        if node.op_type == "Constant":
-            constants[_inner(node.output[0])] = _constant(file, node)
-            continue
-        if node.op_type == "Identity" and _inner(node.input[0]) in constants:  # how torch writes equal weights once
-            constants[_inner(node.output[0])] = constants[_inner(node.input[0])]
-            continue
-        named = onnx.NodeProto()
-        named.CopyFrom(node)
-        named.input[:] = map(_inner, node.input)
-        named.output[:] = map(_inner, node.output)
-        nodes += _REWRITTEN.get(node.op_type, _as_it_is)(named, constants)
-    nodes += [
-        helper.make_node("Cast", [_inner(old.name)], [port.name], to=TensorProto.FLOAT)
-        for old, port in zip(graph.output, outputs, strict=True)
-    ]
-    wide = {
-        name: value.astype(np.float64) if np.issubdtype(value.dtype, np.floating) else value.astype(np.int64)
-        for name, value in constants.items()
-    }
-    used = {name for node in nodes for name in node.input}
-    tensors = [numpy_helper.from_array(np.ascontiguousarray(wide[name]), name) for name in sorted(used & wide.keys())]
-    made = helper.make_model(
-        helper.make_graph(nodes, graph.name or "policy", inputs, outputs, initializer=tensors),
-        producer_name="ccgym",
-        opset_imports=list(model.opset_import),
-        ir_version=min(model.ir_version, IR_VERSION),
-    )
-    content: bytes = made.SerializeToString(deterministic=True)
-    return content
+    graph, constants = Graph(), {_inner(one.name): numpy_helper.to_array(one) for one in model.graph.initializer}
+    given = [port.name for port in model.graph.input if _inner(port.name) not in constants]
+    for port, name in zip(("observation", "state"), given, strict=False):
+        graph.add("Cast", port, to=TensorProto.DOUBLE, output=_inner(name))
+    for node in model.graph.node:
+        x, (y, *_) = [*map(_inner, node.input)], [*map(_inner, node.output)]
+        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        match node.op_type:
+            case "Constant":
+                constants[y] = _constant(file, attributes)
+            case "Identity" if x[0] in constants:  # how torch writes equal weights once
+                constants[y] = constants[x[0]]
+            case "Cast" if attributes["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
+                graph.add("Identity", x[0], output=y)  # everything is float64; any other is the core's to refuse
+            case "LeakyRelu":
+                graph.leaky_relu(x[0], attributes.get("alpha", np.float32(0.01)), output=y)
+            case "Elu":
+                graph.elu(x[0], attributes.get("alpha", 1.0), output=y)
+            case "BatchNormalization" if constants.keys() >= set(x[1:]):
+                scale, bias, mean, variance = (constants[name].astype(np.float64) for name in x[1:])
+                factor = scale / np.sqrt(variance + attributes.get("epsilon", 1e-5))
+                scaled = graph.add("Mul", x[0], graph.constant(factor))
+                graph.add("Add", scaled, graph.constant(bias - mean * factor), output=y)
+            case _:
+                kept = onnx.NodeProto()
+                kept.CopyFrom(node)
+                kept.input[:], kept.output[:] = x, map(_inner, node.output)
+                graph.nodes.append(kept)
+    for port, old in zip(("action", "state_out"), model.graph.output, strict=False):
+        graph.add("Cast", _inner(old.name), to=TensorProto.FLOAT, output=port)
+    used = {name for node in graph.nodes for name in node.input}
+    for name in sorted(used & constants.keys()):
+        floating = np.issubdtype(constants[name].dtype, np.floating)
+        graph.constant(constants[name], np.float64 if floating else np.int64, name)
+    opsets = [(one.domain, one.version) for one in model.opset_import]
+    made = graph.finished(model.graph.name or "policy", shape, opsets, min(model.ir_version, MAX_IR_VERSION))
+    widened: bytes = made.SerializeToString(deterministic=True)
+    return widened
 
 
 def _inner(name: str) -> str:
@@ -205,9 +201,8 @@ def _inner(name: str) -> str:
     return f"given.{name}" if name else ""
 
 
-def _constant(file: Path, node: onnx.NodeProto) -> Any:
-    """The value of a node ``Constant``."""
-    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+def _constant(file: Path, given: Mapping[str, Any]) -> Any:
+    """The value of a node ``Constant``, by its attributes."""
     match given:
         case {"value": tensor}:
             return numpy_helper.to_array(tensor)
@@ -216,79 +211,3 @@ def _constant(file: Path, node: onnx.NodeProto) -> Any:
         case {"value_int": value} | {"value_ints": value}:
             return np.asarray(value, dtype=np.int64)
     raise ConfigError("policy-unsuitable", f"a constant of {shown(sorted(given))}", where=str(file), expected="numbers")
-
-
-_Rewrite = Callable[[onnx.NodeProto, dict[str, Any]], list[onnx.NodeProto]]
-
-
-def _as_it_is(node: onnx.NodeProto, _constants: dict[str, Any]) -> list[onnx.NodeProto]:
-    return [node]
-
-
-def _cast(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
-    """A cast to float32 or float64 changes nothing, as everything is float64; any other is the core's to refuse."""
-    if helper.get_attribute_value(node.attribute[0]) in (TensorProto.FLOAT, TensorProto.DOUBLE):
-        return [helper.make_node("Identity", list(node.input), list(node.output))]
-    return _as_it_is(node, constants)
-
-
-def _below_zero(node: onnx.NodeProto, constants: dict[str, Any], usual: float) -> tuple[list[onnx.NodeProto], str]:
-    """What max(x, 0) and min(x, 0) take, and the name of the attribute ``alpha`` among the constants."""
-    alphas = [helper.get_attribute_value(one) for one in node.attribute if one.name == "alpha"]
-    (x,), (y,) = node.input, node.output
-    constants |= {f"{y}.0": np.zeros(()), f"{y}.alpha": np.array(np.float32(alphas[0] if alphas else usual))}
-    nodes = [
-        helper.make_node("Max", [x, f"{y}.0"], [f"{y}.above"]),
-        helper.make_node("Min", [x, f"{y}.0"], [f"{y}.below"]),
-    ]
-    return nodes, f"{y}.alpha"
-
-
-def _leaky_relu(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
-    """max(x, 0) + alpha · min(x, 0)."""
-    nodes, alpha = _below_zero(node, constants, 0.01)
-    (y,) = node.output
-    return [
-        *nodes,
-        helper.make_node("Mul", [f"{y}.below", alpha], [f"{y}.scaled"]),
-        helper.make_node("Add", [f"{y}.above", f"{y}.scaled"], [y]),
-    ]
-
-
-def _elu(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
-    """max(x, 0) + alpha · (exp(min(x, 0)) − 1)."""
-    nodes, alpha = _below_zero(node, constants, 1.0)
-    (y,) = node.output
-    constants[f"{y}.1"] = np.ones(())
-    return [
-        *nodes,
-        helper.make_node("Exp", [f"{y}.below"], [f"{y}.grown"]),
-        helper.make_node("Sub", [f"{y}.grown", f"{y}.1"], [f"{y}.shrunk"]),
-        helper.make_node("Mul", [f"{y}.shrunk", alpha], [f"{y}.scaled"]),
-        helper.make_node("Add", [f"{y}.above", f"{y}.scaled"], [y]),
-    ]
-
-
-def _batch_normalization(node: onnx.NodeProto, constants: dict[str, Any]) -> list[onnx.NodeProto]:
-    """Of constant statistics: x · factor + shift."""
-    x, *names = node.input
-    if any(name not in constants for name in names):
-        return [node]
-    scale, bias, mean, variance = (constants[name].astype(np.float64) for name in names)
-    epsilons = [helper.get_attribute_value(one) for one in node.attribute if one.name == "epsilon"]
-    factor = scale / np.sqrt(variance + (epsilons[0] if epsilons else 1e-5))
-    y = node.output[0]
-    constants |= {f"{y}.factor": factor, f"{y}.shift": bias - mean * factor}
-    return [
-        helper.make_node("Mul", [x, f"{y}.factor"], [f"{y}.scaled"]),
-        helper.make_node("Add", [f"{y}.scaled", f"{y}.shift"], [y]),
-    ]
-
-
-_REWRITTEN: Final[Mapping[str, _Rewrite]] = {
-    "BatchNormalization": _batch_normalization,
-    "Cast": _cast,
-    "Elu": _elu,
-    "LeakyRelu": _leaky_relu,
-}
-"""Operations that are said otherwise; the others stay as they are."""

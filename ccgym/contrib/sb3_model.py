@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import torch
 from gymnasium import spaces
 from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.sac.policies import SACPolicy
+from stable_baselines3.td3.policies import TD3Policy
+from torch import nn
+from typing_extensions import override
 
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
@@ -26,7 +32,9 @@ from ccgym.files import MAX_MODEL_BYTES, UnreadableError, read_bytes
 from ccgym.training import normalizer as normalizers
 from ccgym.training.config import TrainConfig
 from ccgym.training.model import DAMAGE, what_is_damaged
+from ccgym.training.onnx_graph import Floats
 from ccgym.training.streams import generators_kept
+from ccgym.training.torch_policy import Exportable, Normalizer, TorchPolicy, exportable, one_thread, require_plain
 
 ALGORITHMS: Final[Mapping[str, type[BaseAlgorithm]]] = {"ppo": PPO, "a2c": A2C, "sac": SAC, "td3": TD3}
 """Classes of models that can be exported, by the words of ``--algorithm``."""
@@ -60,6 +68,55 @@ class PlainModel:
     model: BaseAlgorithm
     statistics: dict[str, Any] | None
     """How features are normalized: see :func:`ccgym.training.normalizer.observation_statistics`."""
+
+    def exportable(self) -> Exportable:
+        """Its policy.
+
+        Raises:
+            ConfigError: It has parts that cannot be exported.
+        """
+        policy: Any = self.model.policy
+        if not isinstance(policy, (SACPolicy, TD3Policy)):
+            return exportable(policy, self.statistics)
+        return OffPolicy(policy, None if self.statistics is None else Normalizer.of(self.statistics))
+
+
+class OffPolicy(TorchPolicy):
+    """The actor of SAC, TD3 or DDPG, its actions stretched to the box."""
+
+    @override
+    def _layers(self, policy: Any) -> list[nn.Module]:
+        if isinstance(policy, TD3Policy):
+            return [*policy.actor.mu, *_stretching(policy)]
+        mean = policy.actor.mu
+        last = list(mean) if isinstance(mean, nn.Sequential) else [mean]
+        return [*policy.actor.latent_pi, *last, nn.Tanh(), *_stretching(policy)]
+
+    @override
+    def _require_exportable(self, policy: Any) -> None:
+        require_plain(policy, policy.actor.features_extractor)
+
+    @override
+    def decide_as_trained(self, observations: Floats, state: Floats | None = None) -> tuple[Floats, Floats | None]:
+        inputs = observations if self.normalizer is None else self.normalizer(observations).astype(np.float32)
+        policy: Any = self._policy
+        with torch.no_grad(), one_thread():
+            squashed = policy._predict(torch.from_numpy(inputs), deterministic=True).numpy()
+        return policy.unscale_action(squashed).astype(np.float32), None
+
+
+def _stretching(policy: BasePolicy) -> list[nn.Module]:
+    """From −1 … 1 to the bounds of the action, as SB3's ``unscale_action``."""
+    space = policy.action_space
+    assert isinstance(space, spaces.Box)
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    if np.all(low == -1) and np.all(high == 1):
+        return []
+    layer = nn.Linear(low.size, low.size, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.diag(torch.from_numpy((high - low) / 2)))
+        layer.bias.copy_(torch.from_numpy((high + low) / 2))
+    return [layer]
 
 
 def load_sb3(
