@@ -60,7 +60,7 @@ class Chain(BaseModel):
         return self.base_rtt_ns / NS_PER_MS
 
     @property
-    def owd_ms(self) -> float:
+    def one_way_delay_ms(self) -> float:
         """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
         return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
 

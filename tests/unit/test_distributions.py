@@ -378,9 +378,9 @@ def test_indigo_has_its_thirty_links() -> None:
     seen = {links.sample(generator(seed), SECOND).name for seed in range(400)}
     assert len(seen) == 30
     path = NetworkPath.named(links.names[0])
-    assert (path.owd_ms, path.loss) == (10, 0)
+    assert (path.one_way_delay_ms, path.loss) == (10, 0)
     assert path.mean_rate_mbps == pytest.approx(5, rel=1e-3)
-    assert NetworkPath.named(calibrated.names[0]).owd_ms == 28
+    assert NetworkPath.named(calibrated.names[0]).one_way_delay_ms == 28
 
 
 def test_mixtures_and_lists_follow_their_weights() -> None:

@@ -403,7 +403,7 @@ def test_help_is_quick_and_loads_no_matplotlib() -> None:
 STUDENT = PathFacts(
     name="50mbps_10ms",
     capacity_mbps=33.4,
-    one_way_ms=10.0,
+    one_way_delay_ms=10.0,
     base_rtt_ms=20.0,
     random_loss=0.0,
     drain_ms=None,

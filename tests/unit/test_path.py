@@ -64,7 +64,7 @@ def test_facts_of_pantheons_fifth_emulator() -> None:
     assert path == NetworkPath.named("pantheon-5") == NetworkPath.named("aws-korea-china")
     assert path.chain == NetworkPath.from_mahimahi(PANTHEON_5).chain
     assert path.mean_rate_mbps == pytest.approx(12 * 388_600 / 59_999)
-    assert (path.base_rtt_ms, path.owd_ms, path.loss) == (102.0, 51.0, pytest.approx(0.0006))
+    assert (path.base_rtt_ms, path.one_way_delay_ms, path.loss) == (102.0, 51.0, pytest.approx(0.0006))
     assert path.bdp_packets == pytest.approx(77.7213 * 102 / 12, rel=1e-4)
     assert isinstance(path.queue, Droptail)
     assert path.queue.limit.packets == 94

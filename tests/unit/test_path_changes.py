@@ -56,7 +56,3 @@ def test_the_queue_of_a_link_with_a_rate_changes() -> None:
     (link,) = NetworkPath(chain=whole.chain, queue="9p").data_links
     assert (link.rate, link.device_packets) == (8_000_000, 1)
     assert link.queue == NetworkPath(rate="8mbps", rtt="1s", queue="9p").queue
-        8_000_000,
-        1,
-        NetworkPath(rate="8mbps", rtt="0s", queue="9p").queue,
-    )
