@@ -264,7 +264,7 @@ def _trained(experiment: Experiment) -> list[str]:
     path, notes = experiment.path, []
     for one in experiment.schemes if hosts_of(path) is None and path.data_links else ():
         trained = training_range(one)
-        if trained is not None and not trained.contains(path.mean_rate_mbps, path.owd_ms):
+        if trained is not None and not trained.contains(path.mean_rate_mbps, path.one_way_delay_ms):
             notes.append(f"note: {one.label} was trained on {trained.text}: this path lies outside")
     return notes
 

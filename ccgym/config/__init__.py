@@ -17,7 +17,6 @@
 ``catalog_file``             its entries
 ``capacity``                 capacity over time
 ``chain``                    elements in a row, and what follows from them: rate, delay, traces
-``compiled_path``            a path as the native core takes it
 ``path``                     :class:`NetworkPath`
 ``hosts``                    what lies between two machines
 ``configurations``           where configurations are found by name
@@ -25,7 +24,6 @@
 ``path_arguments``           the arguments of a path, made into its chain or into changes of one
 ``path_check``               mistakes in a path that its traces do not show
 ``random_variables``         random variables with units
-``transfer_sizes``           sizes of transfers, drawn outside a run
 ``sampled_path``             what a distribution of paths is, and a path that was drawn
 ``changing_rates``           rates that change over time
 ``bottleneck``               distributions of paths with one bottleneck

@@ -106,17 +106,14 @@ def read_table(file: Path) -> dict[str, WindowRow]:
 def table_text(rows: Iterable[WindowRow]) -> str:
     """The rows as the table's text."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
     for row in rows:
-        writer.writerow([_cell(value) for value in row.model_dump().values()])
+        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row})
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+_read_once = lru_cache(maxsize=4)(read_table)
 
 
 def best_windows() -> Mapping[str, WindowRow]:
@@ -125,7 +122,7 @@ def best_windows() -> Mapping[str, WindowRow]:
     Raises:
         ConfigError: It is damaged.
     """
-    return _table(traces_directory() / TABLE_FILE)
+    return _read_once(traces_directory() / TABLE_FILE)
 
 
 def best_window_of(path: object) -> int | None:
@@ -149,15 +146,10 @@ def best_window_of(path: object) -> int | None:
 
 
 @lru_cache(maxsize=4)
-def _table(file: Path) -> Mapping[str, WindowRow]:
-    return read_table(file)
-
-
-@lru_cache(maxsize=4)
 def _by_content(file: Path) -> Mapping[Any, int | None]:
     """Windows by the elements of the path."""
     windows: dict[Any, int | None] = {}
-    for name, row in _table(file).items():
+    for name, row in _read_once(file).items():
         try:
             windows[NetworkPath.named(name).chain] = row.target
         except CcgymError:  # a path that the catalog no longer has

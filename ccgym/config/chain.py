@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,39 @@ from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
 
 if TYPE_CHECKING:
     from ccgym import _core
+
+
+@dataclass(frozen=True)
+class CompiledPath:
+    """A path as the native core takes it."""
+
+    uplink: list[dict[str, Any]]
+    """Elements that data crosses, in that order."""
+    downlink: list[dict[str, Any]]
+    """Elements that acknowledgements cross, in that order."""
+    facts: dict[str, Any]
+    """``capacity``: pairs of nanoseconds and bit/s; ``base_rtt``: nanoseconds."""
+    traces: dict[str, _core.Trace] = field(repr=False)
+    """The traces that the elements name."""
+    links: tuple[dict[str, Any], ...] = ()
+    """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each. The two above are then those of all
+    links in a row."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Uplink, downlink and facts, or links and facts: what goes into the simulator's JSON."""
+        if self.links:
+            return {"uplink": [], "downlink": [], "links": list(self.links), "facts": self.facts}
+        return {"uplink": self.uplink, "downlink": self.downlink, "facts": self.facts}
+
+    def elements(self) -> dict[str, list[dict[str, Any]]]:
+        """Elements of each direction of each link, by the names that the native core gives them."""
+        if not self.links:
+            return {"uplink": self.uplink, "downlink": self.downlink}
+        return {
+            name: link[way]
+            for link in self.links
+            for name, way in ((link["name"], "uplink"), (f"{link['name']}:reverse", "downlink"))
+        }
 
 
 class Chain(BaseModel):
@@ -60,7 +94,7 @@ class Chain(BaseModel):
         return self.base_rtt_ns / NS_PER_MS
 
     @property
-    def owd_ms(self) -> float:
+    def one_way_delay_ms(self) -> float:
         """Propagation delay of the data direction in milliseconds; where it changes, the smallest."""
         return float(min(value for _, value in self._delay_steps("uplink"))) / NS_PER_MS
 

@@ -5,6 +5,7 @@ A declaration says type, unit, range, default and help of each parameter. Only w
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from ccgym import _core
 from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown
 
@@ -266,6 +268,19 @@ class LinkBase(Declared):
     def mirrored(self) -> Self:
         """The same as it is for a flow in the other direction."""
         return self.model_copy(update={"uplink": self.downlink, "downlink": self.uplink})
+
+
+class TransferSizeBase(Declared):
+    """A law of sizes, which the native core draws from for what draws outside a run, too."""
+
+    def mean_bytes(self) -> float:
+        """The mean, bytes. Raises ValueError where the values do not fit each other."""
+        return _core.mean_size(json.dumps(self.native()))
+
+    def sampler(self, uniform: Callable[[], float]) -> Callable[[], int]:
+        """Draws sizes, bytes, from what ``uniform`` gives: numbers from 0 up to, not including, 1."""
+        law = json.dumps(self.native())
+        return lambda: _core.draw_size(law, uniform)
 
 
 class FlowBase(Strict):

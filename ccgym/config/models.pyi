@@ -217,44 +217,44 @@ class RateSource(declared.Declared):
     rate: int | tuple[tuple[int, int], ...]
     bytes: int | None = None
 
-class ConstantTransferSize(declared.Declared):
+class ConstantTransferSize(declared.TransferSizeBase):
     """Always the same."""
     kind: Literal["constant"] = "constant"
     bytes: int
 
-class UniformTransferSize(declared.Declared):
+class UniformTransferSize(declared.TransferSizeBase):
     """Evenly between two bounds."""
     kind: Literal["uniform"] = "uniform"
     min: int
     max: int
 
-class LogUniformTransferSize(declared.Declared):
+class LogUniformTransferSize(declared.TransferSizeBase):
     """Evenly in the logarithm, between two bounds."""
     kind: Literal["log_uniform"] = "log_uniform"
     min: int
     max: int
 
-class ExponentialTransferSize(declared.Declared):
+class ExponentialTransferSize(declared.TransferSizeBase):
     """Exponentially distributed."""
     kind: Literal["exponential"] = "exponential"
     mean: int
     max: int = 1_000_000_000
 
-class ParetoTransferSize(declared.Declared):
+class ParetoTransferSize(declared.TransferSizeBase):
     """Pareto: many small ones, few very large ones."""
     kind: Literal["pareto"] = "pareto"
     min: int
     shape: float
     max: int = 1_000_000_000
 
-class LognormalTransferSize(declared.Declared):
+class LognormalTransferSize(declared.TransferSizeBase):
     """Lognormal."""
     kind: Literal["lognormal"] = "lognormal"
     median: int
     sigma: float
     max: int = 1_000_000_000
 
-class TableTransferSize(declared.Declared):
+class TableTransferSize(declared.TransferSizeBase):
     """A table, for example a measured one: linear between its points."""
     kind: Literal["table"] = "table"
     sizes: tuple[int, ...]

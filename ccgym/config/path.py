@@ -27,8 +27,7 @@ from pydantic_core import CoreSchema
 from ccgym.config.capacity import capacity
 from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_directory
 from ccgym.config.catalog_file import PublishedResult
-from ccgym.config.chain import Chain
-from ccgym.config.compiled_path import CompiledPath
+from ccgym.config.chain import Chain, CompiledPath
 from ccgym.config.declared import DIRECTIONS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts

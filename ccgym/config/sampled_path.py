@@ -138,7 +138,7 @@ def path_numbers(path: NetworkPath) -> Mapping[str, float]:
     numbers: dict[str, float] = {}
     if path.data_links:
         numbers["rate_mbps"] = path.mean_rate_mbps
-    numbers["one_way_delay_ms"] = path.owd_ms
+    numbers["one_way_delay_ms"] = path.one_way_delay_ms
     limit = getattr(path.queue, "limit", None)
     if limit is not None and limit.packets is not None:
         numbers["queue_packets"] = float(limit.packets)

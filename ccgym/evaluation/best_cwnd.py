@@ -269,7 +269,7 @@ def path_columns(name: str) -> dict[str, Any]:
     return {
         "path": name if entry is None else path.name,
         "rate_mbps": path.mean_rate_mbps,
-        "one_way_delay_ms": path.owd_ms,
+        "one_way_delay_ms": path.one_way_delay_ms,
         "queue": "infinite" if limit is None or limit.unlimited else str(limit),
         "random_loss": path.loss,
         "published": None if entry is None else entry.expert_cwnd,

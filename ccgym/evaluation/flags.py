@@ -265,12 +265,13 @@ def _scheme_flags(
             if _gap_matters(facts) and cause is None
             else _counterfactual(summary, facts, results, _varied(summary, facts) if cause is None else cause.varied),
         )
-    if name in DELAY_BASED and facts.one_way_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_ms:
+    if name in DELAY_BASED and facts.one_way_delay_ms > 0 and delay.mean > DELAY_FACTOR * facts.one_way_delay_ms:
         yield Flag(
             level="warning",
             code="delay-not-its-own",
             subject=label,
-            message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's {facts.one_way_ms:g} ms",
+            message=f"p95 delay {delay.mean:.0f} ms, over {DELAY_FACTOR:g} times the path's "
+            f"{facts.one_way_delay_ms:g} ms",
             cause="a delay-based scheme does not build such queues: the link makes the delay"
             + (f", whose trace pauses for {facts.largest_gap_ms:g} ms" if _gap_matters(facts) else ""),
             command=f"ccgym paths show {facts.trace}" if facts.trace else _again(results, facts, key, 1),
@@ -295,7 +296,7 @@ def _scheme_flags(
             "until then it sends twice what the link carries",
             command="the same path with a queue of one bandwidth-delay product, e.g. queue='1bdp'",
         )
-    queued = delay.mean - facts.one_way_ms
+    queued = delay.mean - facts.one_way_delay_ms
     if (
         facts.drain_ms
         and facts.drain_ms > LONG_IN_RTTS * facts.base_rtt_ms

@@ -24,7 +24,7 @@ class PathFacts:
     name: str
     capacity_mbps: float | None
     """Mean computed capacity over the runs, Mbit/s."""
-    one_way_ms: float
+    one_way_delay_ms: float
     """Propagation delay of the data direction, ms."""
     base_rtt_ms: float
     """Propagation round trip, ms."""
@@ -60,7 +60,7 @@ def path_facts(path: NetworkPath, results: ResultSet) -> PathFacts:
     return PathFacts(
         name=path.name or "unnamed path",
         capacity_mbps=capacity,
-        one_way_ms=path.owd_ms,
+        one_way_delay_ms=path.one_way_delay_ms,
         base_rtt_ms=path.base_rtt_ms,
         random_loss=path.loss,
         drain_ms=min(sizes) * 8 / 1e3 / capacity if sizes and capacity else None,

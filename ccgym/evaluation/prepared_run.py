@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from ccgym.config.compiled_path import CompiledPath
+from ccgym.config.chain import CompiledPath
 from ccgym.config.models import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown

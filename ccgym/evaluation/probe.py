@@ -40,7 +40,7 @@ class Probe:
 
     packets: int
     """Packets that arrived."""
-    one_way_ms: float
+    one_way_delay_ms: float
     """Median one-way delay, ms."""
     own_ms: float
     """What the path itself says: propagation, and the transmission of one packet at the mean rate, ms."""
@@ -62,15 +62,15 @@ def probe(path: NetworkPath, runs_on: Backend, seed: int) -> Probe:
     record = runs_on.run(path, [flow], duration, seed, Record())
     assert record.packets is not None
     delays = record.packets.delay_ns
-    own_ms = path.owd_ms + (PACKET_BITS / 1e3 / capacity_mbps if capacity_mbps > 0 else 0.0)
+    own_ms = path.one_way_delay_ms + (PACKET_BITS / 1e3 / capacity_mbps if capacity_mbps > 0 else 0.0)
     allowed_ms = own_ms + max(ALLOWED_MS, ALLOWED_RTTS * path.base_rtt_ms)
     expected = f"at most {allowed_ms:.0f} ms: the path's own {own_ms:.1f} ms, and some waiting"
     if not delays.size:
         nothing = f"nothing that was sent over the empty path arrived within {duration / 1e9:g} s"
         raise _refused(path, nothing, expected)
     found = Probe(int(delays.size), float(np.median(delays)) / 1e6, own_ms)
-    if found.one_way_ms > allowed_ms and not _intended(path):
-        raise _refused(path, f"on the empty path the median packet takes {found.one_way_ms:.0f} ms", expected)
+    if found.one_way_delay_ms > allowed_ms and not _intended(path):
+        raise _refused(path, f"on the empty path the median packet takes {found.one_way_delay_ms:.0f} ms", expected)
     return found
 
 

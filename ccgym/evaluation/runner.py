@@ -137,7 +137,7 @@ def _probed(experiment: Experiment, runs_on: Backend) -> str:
     except RealPathError as error:
         return f"the empty path was not probed: {error}"  # What is wrong, the runs will say.
     return (
-        f"empty path: {found.packets} packets, median one-way delay {found.one_way_ms:.1f} ms "
+        f"empty path: {found.packets} packets, median one-way delay {found.one_way_delay_ms:.1f} ms "
         f"(its own: {found.own_ms:.1f} ms)"
     )
 

@@ -266,7 +266,7 @@ def _real(spec: AdversarySpec, request: Request, find: Find, scheme: Contender) 
     cells = {cell.scheme: cell for cell in found.results["emulated"].cells}
     if len(cells) < 2:
         return Real(None, "; ".join(found.failures), confirmed=False)
-    scores = {key: run_score(cell, path.owd_ms) for key, cell in cells.items()}
+    scores = {key: run_score(cell, path.one_way_delay_ms) for key, cell in cells.items()}
     measured = scores[ORACLE] - scores[scheme.key]
     limited = next((f"{cell.name}: {cell.limited}" for cell in cells.values() if cell.limited), "")
     confirmed = not limited and measured >= KEPT * find.gap.mean

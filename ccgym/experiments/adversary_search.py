@@ -88,7 +88,7 @@ def _numbers(run: Run, record: RunRecord) -> dict[str, Any]:
     total = record.total
     invalid = record.metrics.invalid_reason(run.duration_ns / 1e9)
     numbers = Numbers(
-        record_score(record, invalid, run.path.owd_ms),
+        record_score(record, invalid, run.path.one_way_delay_ms),
         total.throughput_mbps, total.delay_p95_ms, total.loss, record.link.utilization,
     )  # fmt: skip
     return asdict(numbers)

@@ -196,7 +196,9 @@ def _section(
         )
         for path, own in complete.items()
     )
-    back = np.array([first[path].scenario.path.base_rtt_ms - first[path].scenario.path.owd_ms for path in complete])
+    back = np.array(
+        [first[path].scenario.path.base_rtt_ms - first[path].scenario.path.one_way_delay_ms for path in complete]
+    )
     power = games.rule == "power" and bool(complete)
     nothing = np.empty((0, 0, 0, 0))
     return LeagueSection(

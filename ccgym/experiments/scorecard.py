@@ -267,7 +267,7 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
         parameters=parameters,
         provenance={**made, "run_s": round(sum(one.wall_s for one in results.values()), 3)},
         paths=tuple(
-            CardPath(name, spec.paths[name], one.path.title, one.path.owd_ms, one.path.mean_rate_mbps)
+            CardPath(name, spec.paths[name], one.path.title, one.path.one_way_delay_ms, one.path.mean_rate_mbps)
             for name, one in evaluations.items()
         ),
         schemes=tuple(_card_scheme(one, spec) for one in schemes),

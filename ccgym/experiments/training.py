@@ -168,7 +168,7 @@ def _numbers_within(ranges: Bottleneck, path: NetworkPath) -> bool:
     if len(links) != 1 or not all(_ordinary(element) for element in others):
         return False
     link, back = links[0].uplink, links[0].downlink
-    steady = len(path.rtt_steps()) == 1 and path.base_rtt_ms == 2 * path.owd_ms
+    steady = len(path.rtt_steps()) == 1 and path.base_rtt_ms == 2 * path.one_way_delay_ms
     if link is None or not steady or (back is not None and not _free(back, path)):
         return False
     delay = path.base_rtt_ns / 2 if ranges.rtt is None else float(path.base_rtt_ns)

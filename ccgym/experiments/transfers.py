@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ccgym.config.models import TransferSizeField
 from ccgym.config.quantities import PeriodField, RateField, TimeField
-from ccgym.config.transfer_sizes import mean_bytes, sampler
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, located
 from ccgym.units import NS_PER_S, Nanoseconds
@@ -59,7 +58,7 @@ class Transfers(BaseModel):
     @property
     def gap_ns(self) -> float:
         """Mean time between two starts, nanoseconds. Raises ValueError where the size makes no sense."""
-        mean = mean_bytes(self.size)
+        mean = self.size.mean_bytes()
         if self.rate is not None:
             return mean * 8 * NS_PER_S / self.rate
         assert self.every is not None
@@ -67,7 +66,7 @@ class Transfers(BaseModel):
 
     def drawn(self, rng: np.random.Generator) -> Iterator[tuple[Nanoseconds, int]]:
         """Start and bytes of each."""
-        gap, size = self.gap_ns, sampler(self.size, rng.random)
+        gap, size = self.gap_ns, self.size.sampler(rng.random)
         at = self.begin + rng.exponential(gap)
         for _ in range(MAX_TRANSFERS):
             if at >= self.end:

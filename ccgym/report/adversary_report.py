@@ -82,7 +82,7 @@ def _find_row(find: Find, label: str) -> Row:
         "classic": f"{find.classic.label} {number(2)(find.classic.score.mean)}",
         "utilization": own.utilization,
         "delay": own.delay_p95_ms,
-        "base": find.network_path().owd_ms,
+        "base": find.network_path().one_way_delay_ms,
         "loss": own.loss,
         "real": _real(find),
     }

@@ -101,7 +101,7 @@ def test_a_candidate_is_the_path_that_its_sentence_says() -> None:
     stepping = Candidate((8.0, 64.0), 1.0, 300.0, 0.2, loss=0.01, jitter_ms=2.0, ack_ms=20.0)
     path = stepping.path(2_000_000_000)
     assert path.facts()["capacity"] == [[0, 8_000_000], [1_000_000_000, 64_000_000]]
-    assert path.owd_ms == 150
+    assert path.one_way_delay_ms == 150
     assert path.loss == pytest.approx(0.01)
     assert stepping.sentence(2_000_000_000) == (
         "the rate steps from 8 to 64 Mbit/s at 1 s, RTT 300 ms, buffer 0.2 BDP, random loss 1 %, jitter up to 2 ms, "
@@ -188,7 +188,8 @@ def test_a_find_is_replayed_by_its_command_and_scored_as_by_a_scorecard(
     assert words[:2] == ["ccgym", "evaluate"]
     assert evaluate([*words[2:], "--out", str(tmp_path / "again"), "--no-figures"]) == 0
     cells = ResultSet.load(tmp_path / "again").cells
-    scores = {key: [run_score(one, find.network_path().owd_ms) for one in cells if one.scheme == key] for key in
+    own_ms = find.network_path().one_way_delay_ms
+    scores = {key: [run_score(one, own_ms) for one in cells if one.scheme == key] for key in
               (find.own.key, "oracle", find.classic.key)}  # fmt: skip
     for measured in (find.own, find.oracle, find.classic):
         assert np.mean(scores[measured.key]) == pytest.approx(measured.score.mean, abs=1e-9)

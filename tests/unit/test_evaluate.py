@@ -351,7 +351,7 @@ def test_a_broken_trace_stops_the_evaluation(
 STUDENT = PathFacts(
     name="50mbps_10ms",
     capacity_mbps=33.4,
-    one_way_ms=10.0,
+    one_way_delay_ms=10.0,
     base_rtt_ms=20.0,
     random_loss=0.0,
     drain_ms=None,

@@ -241,7 +241,7 @@ def test_an_experiment_is_read(tmp_path: Path) -> None:
         ("[5mbps, 10mbps]", "[]", "wrong-count at one.yaml:3: sweep.rate"),
         ("$rate", "$rats", "unknown-name at one.yaml:4: path"),
         ("rtt: 20ms", "rtt: 20sm", "unknown-unit at one.yaml:4: path: rtt"),
-        ("queue: 1bdp", "queue: 1bpd", "unknown-unit at one.yaml:4: path: queue.droptail.limit"),
+        ("queue: 1bdp", "queue: 1bpd", "unknown-unit at one.yaml:4: path: queue.limit"),
         ("utilization: {from", "utilisation: {from", "unknown-metric at one.yaml:10: metrics.utilisation"),
         ("from: 1s", "form: 1s", "unknown-key at one.yaml:10: metrics.utilization: form"),
         ("min: 0.5", "least: 0.5", "unknown-key at one.yaml:12: criteria[0].least"),
@@ -375,7 +375,7 @@ def test_paths_of_the_training_range() -> None:
     trained = TrainingRange((Box((1.0, 6.0), (5.0, 50.0)), Box((2.0, 8.0), (1.0, 20.0))))
     for on, rate_mbps, owd_ms in ((None, 1000, 300), (trained, 80, 150)):
         path = condition.trained(on).make(rng()).path
-        assert (path.mean_rate_mbps, path.owd_ms) == (rate_mbps, owd_ms)
+        assert (path.mean_rate_mbps, path.one_way_delay_ms) == (rate_mbps, owd_ms)
     (other,) = conditions(experiments()["responsiveness"])
     assert other.trained(trained) is other, "it does not ask"
 
@@ -424,8 +424,8 @@ def test_a_quick_look_is_smaller_and_shares_its_conditions_with_the_whole() -> N
 def test_bounds_of_a_condition_are_those_of_its_draws() -> None:
     (drawn,) = conditions(experiments()["responsiveness"])
     low, high = drawn.bounds()
-    assert (low.path.mean_rate_mbps, low.path.owd_ms) == (1.0, 10.0)
-    assert (high.path.mean_rate_mbps, high.path.owd_ms) == (100.0, 100.0)
+    assert (low.path.mean_rate_mbps, low.path.one_way_delay_ms) == (1.0, 10.0)
+    assert (high.path.mean_rate_mbps, high.path.one_way_delay_ms) == (100.0, 100.0)
 
 
 def test_quantities_know_their_coordinates() -> None:

@@ -49,3 +49,10 @@ def test_only_the_slowest_link_changes() -> None:
     two = NetworkPath.from_mahimahi("mm-delay 5 mm-link 12mbps.trace 12mbps.trace mm-link 77.72mbps.trace 12mbps.trace")
     path = NetworkPath(chain=two.chain, rate="8mbps")
     assert [link.rate for link in path.data_links] == [None, 8_000_000]
+
+
+def test_the_queue_of_a_link_with_a_rate_changes() -> None:
+    whole = NetworkPath(rate="8mbps", rtt="30ms", device_packets=1)
+    (link,) = NetworkPath(chain=whole.chain, queue="9p").data_links
+    assert (link.rate, link.device_packets) == (8_000_000, 1)
+    assert link.queue == NetworkPath(rate="8mbps", rtt="1s", queue="9p").queue

@@ -140,7 +140,7 @@ def test_extrapolation_is_from_the_range_of_each_scheme() -> None:
     condition = next(one for one in TESTS["extrapolation"].conditions if one.key == "beyond=both")
     for scheme, rate_mbps, owd_ms in (("cubic", 1000, 300), ("aurora", 60, 1500)):
         path = condition.trained(training_range(contender(scheme))).make(generator(1)).path
-        assert (path.mean_rate_mbps, path.owd_ms) == (pytest.approx(rate_mbps), owd_ms)
+        assert (path.mean_rate_mbps, path.one_way_delay_ms) == (pytest.approx(rate_mbps), owd_ms)
 
 
 def test_late_decisions() -> None:

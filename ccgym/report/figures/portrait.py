@@ -142,7 +142,7 @@ def facts(path: NetworkPath) -> tuple[str, str]:
         waits = f"queue {packets} packets ({products:.{1 if products >= 1 else 2}f} BDP)"
     else:
         waits = "no queue" if queue is None else queue.words().partition(" (")[0]
-    return ", ".join([rate, *further]), f"{path.owd_ms:g} ms one way, {waits}"
+    return ", ".join([rate, *further]), f"{path.one_way_delay_ms:g} ms one way, {waits}"
 
 
 @figure("portrait", "a scheme on a few paths", page="command")
@@ -189,7 +189,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         rate.stairs(values, edges, fill=True, color=CAPACITY_COLOR, zorder=1)
         rate.stairs(values, edges, color=CAPACITY_LINE, linewidth=0.9, zorder=1.5)
         top = float(values.max())
-    min_ms, max_ms = column.path.owd_ms, column.path.owd_ms
+    min_ms, max_ms = column.path.one_way_delay_ms, column.path.one_way_delay_ms
     # The portrayed scheme last, so that it lies on top.
     for place in reversed(range(len(column.runs))):
         log = column.runs[place].packets
@@ -206,7 +206,7 @@ def _panels(rate: Axes, delay: Axes, column: Column, colors: Sequence[str]) -> N
         delay.fill_between(times, low, high, color=color, alpha=0.3, linewidth=0, zorder=2.4 if first else 2.2)
         delay.plot(times, median, color=color, linewidth=1.5 if first else 1.2, zorder=3 if first else 2.5)
         min_ms, max_ms = min(min_ms, float(low.min())), max(max_ms, float(high.max()))
-    delay.axhline(column.path.owd_ms, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
+    delay.axhline(column.path.one_way_delay_ms, color=MUTED, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
     rate.set_ylim(0, 1.06 * top or 1.0)
     _delay_axis(delay, min_ms, max_ms)
     for axes in (rate, delay):
@@ -243,7 +243,7 @@ def _window(axes: Axes, column: Column, colors: Sequence[str]) -> None:
 
 def _arriving_mbps(capacity: LinkCapacity, edges_ns: npt.NDArray[np.int64], path: NetworkPath) -> Floats:
     """The capacity as the path's far end sees it, a propagation delay later: a rate is then never above it."""
-    left_ns = np.maximum(edges_ns - round(path.owd_ms * 1e6), 0)
+    left_ns = np.maximum(edges_ns - round(path.one_way_delay_ms * 1e6), 0)
     lasted = np.diff(left_ns)
     bits = np.diff(capacity.bits_until(left_ns))
     return np.asarray(np.divide(bits * 1000, lasted, out=np.zeros_like(bits), where=lasted > 0), dtype=np.float64)
