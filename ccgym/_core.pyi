@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Ack",
+    "Actor",
     "AgentBatch",
     "Halt",
     "Interval",
@@ -24,10 +25,13 @@ __all__ = [
     "check_agent",
     "check_scheme",
     "describe_agent",
+    "draw_size",
     "join_run",
     "limits_flows",
     "load_run",
+    "mean_size",
     "net",
+    "schema",
     "schemes",
     "simulate",
 ]
@@ -391,6 +395,7 @@ class Actor:
         features than an observation has, from its beginning on. Raises ValueError if the parts do not fit together.
         """
 
+@final
 class AgentBatch:
     """N simulators with up to so many learning flows each; one row per learner, simulator by simulator."""
 
@@ -400,7 +405,7 @@ class AgentBatch:
         count: int,
         learners: int = 1,
         threads: int = 1,
-        policies: dict[str, Policy] = {},
+        policies: dict[str, Policy] = ...,
     ) -> AgentBatch: ...
     @staticmethod
     def columns() -> list[str]:
@@ -523,11 +528,14 @@ def describe_agent(agent_json: str) -> str:
 def agent_vocabulary() -> str:
     """Every signal, transform, action map and reward term that agents can be made of, as JSON."""
 
+def schema() -> str:
+    """What users may write about paths, flows and agents, as definitions of a JSON Schema."""
+
 def simulate(
     spec_json: str,
     traces: dict[str, Trace],
-    policies: dict[str, Policy] = {},
-    python: dict[str, type] = {},
+    policies: dict[str, Policy] = ...,
+    python: dict[str, type] = ...,
     halt: Halt | None = None,
 ) -> SimResult:
     """Run one simulation, the GIL released.

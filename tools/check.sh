@@ -27,6 +27,7 @@ lint() {
     quietly "ruff check" ruff check .
     quietly "ruff format" ruff format --check .
     quietly "mypy" mypy
+    quietly "stub of the native module" stubtest --concise ccgym._core
     quietly "import-linter" lint-imports
     quietly "generated files" python tools/docs.py --check
     quietly "links" python tools/lint_docs.py

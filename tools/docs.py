@@ -13,7 +13,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import models
@@ -26,8 +25,7 @@ BUILT = IMAGES.parent
 MARKER = re.compile(r"^<!-- (?:table|figure): ([\w-]+) -->$", re.MULTILINE)
 
 IN_GIT: dict[str, Callable[[], str]] = {
-    "ccgym/config/models/__init__.py": models.package,
-    **{f"ccgym/config/models/{name}.py": partial(models.module, name) for name in models.MODULES},
+    "ccgym/config/models.pyi": models.module,
     errors.SNAPSHOT: errors.snapshot,
     errors_rust.SNAPSHOT: errors_rust.snapshot,
 }

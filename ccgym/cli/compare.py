@@ -60,7 +60,7 @@ def _span(interval: Interval, sign: str = "") -> str:
 def _backends(arguments: argparse.Namespace) -> int:
     from ccgym.config.configurations import find_config
     from ccgym.config.yaml_loader import load_yaml
-    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.gap_spec import GapSpec
     from ccgym.experiments.load import FOLDERS
 
     path = chosen_path(arguments)

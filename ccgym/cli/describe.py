@@ -72,7 +72,7 @@ KINDS: Final = {
     "config": ("ccgym.training.config:TrainConfig", "configs/*.yaml: an agent, where and how it is trained"),
     "ablation": ("ccgym.training.config:TrainConfig", "configs/ablations/*.yaml: one that extends another"),
     "experiment": (
-        "ccgym.experiments.spec:Experiment",
+        "ccgym.experiments.spec:ExperimentSpec",
         "configs/experiments/*.yaml: paths, contenders, metrics, criteria",
     ),
     "agent": ("ccgym.config.agent:AgentConfig", "the section `agent` of a configuration"),
@@ -81,7 +81,7 @@ KINDS: Final = {
         "ccgym.schemes.programs.declaration:Declaration",
         "schemes/programs/*.yaml: a sender and a receiver of others",
     ),
-    "paths": ("ccgym.config.catalog:CatalogFile", "traces/paths.yaml: traces and paths with names"),
+    "paths": ("ccgym.config.catalog_file:CatalogFile", "traces/paths.yaml: traces and paths with names"),
 }
 """Kinds of YAML files: ``module:model`` and what they are. To add a kind, add a line."""
 

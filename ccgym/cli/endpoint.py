@@ -25,11 +25,10 @@ def sender_job(given: argparse.Namespace) -> dict[str, Any]:
         ConfigError: A scheme that cannot be used here.
         SchemeNotFoundError: There is none of that name.
     """
-    from ccgym.schemes.origins import refuse
     from ccgym.schemes.reading import parse_scheme
 
     choice = parse_scheme(given.scheme, "--scheme")
-    refuse(choice, "endpoint", "--scheme")
+    choice.refuse("endpoint", "--scheme")
     policy = choice.policy
     flow: dict[str, Any] = {
         "scheme": choice.name,

@@ -259,7 +259,7 @@ def _experiment(arguments: argparse.Namespace, path: NetworkPath) -> Experiment:
 def _trained(experiment: Experiment) -> list[str]:
     """On what the learned schemes were trained, where that does not contain the path."""
     from ccgym.config.hosts import hosts_of
-    from ccgym.experiments.run import training_range
+    from ccgym.experiments.plan import training_range
 
     path, notes = experiment.path, []
     for one in experiment.schemes if hosts_of(path) is None and path.data_links else ():

@@ -11,7 +11,8 @@ from ccgym.cli.common import error_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ccgym.evaluation.results import CellFailure, ResultSet
+    from ccgym.evaluation.results import ResultSet
+    from ccgym.evaluation.scheme_summary import CellFailure
 
 
 def report(results: ResultSet, out: Path, shown_on: Console, *, figures: bool, jobs: int | None) -> None:

@@ -165,7 +165,7 @@ def show_failures(failures: Iterable[object], shown_on: Console) -> None:
 def _paths(spec: ExperimentSet | Comparison) -> Iterable[NetworkPath]:
     """The paths that an experiment is run over, as far as they are not drawn."""
     from ccgym.experiments.expand import paths
-    from ccgym.experiments.gap import GapSpec
+    from ccgym.experiments.gap_spec import GapSpec
     from ccgym.experiments.spec import ExperimentSet
 
     if isinstance(spec, ExperimentSet):

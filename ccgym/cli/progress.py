@@ -48,7 +48,7 @@ def clock_text(seconds: float) -> str:
 
 
 class Progress:
-    """Shows how work goes; an :class:`~ccgym.evaluation.engine.Observer`. Use it as a context manager.
+    """Shows how work goes; an :class:`~ccgym.evaluation.observer.Observer`. Use it as a context manager.
 
     Args:
         console: Where.

@@ -29,7 +29,7 @@ def _rows() -> list[dict[str, Any]]:
 
 def _list(arguments: argparse.Namespace) -> int:
     from ccgym.schemes.groups import GROUPS
-    from ccgym.schemes.origins import ORIGINS
+    from ccgym.schemes.reading import KINDS
 
     rows = _rows()
     if arguments.json:
@@ -49,7 +49,7 @@ def _list(arguments: argparse.Namespace) -> int:
     words = [(word, f"{group.meaning}: {', '.join(group.members())}") for word, group in GROUPS.items()]
     print_table(("word", "several schemes"), words)
     say("")
-    print_table(("also", "what it is"), [(one.typed, one.meaning) for one in ORIGINS])
+    print_table(("also", "what it is"), [(one.TYPED, one.MEANING) for one in KINDS])
     return 0
 
 

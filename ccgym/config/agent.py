@@ -1,7 +1,7 @@
 """An agent that steers a flow, as users declare it: the section ``agent:`` of a configuration.
 
 An agent is data: when it decides, what it sees, what it does, what it is rewarded for, how the flow starts and what
-rescues it. The native core declares every parameter (``models/agents.py``) and evaluates an agent, for training and for
+rescues it. The native core declares every parameter and evaluates an agent, for training and for
 trained policies alike; this module reads one with units and errors that say the line, and hands it over as JSON
 (:meth:`AgentConfig.native`).
 
@@ -24,11 +24,11 @@ from __future__ import annotations
 import json
 from typing import Any, Self
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, model_validator
 
 from ccgym import _core
-from ccgym.config.models.agents import Agent
-from ccgym.config.yaml_loader import config_error
+from ccgym.config.models import Agent
+from ccgym.config.yaml_loader import Loaded, validate
 from ccgym.errors import ConfigError, explained
 
 
@@ -96,9 +96,4 @@ def vocabulary() -> dict[str, Any]:
 
 def read_agent(value: object) -> AgentConfig:
     """Understand an agent given as mapping or model. Raises :class:`ConfigError`."""
-    if isinstance(value, AgentConfig):
-        return value
-    try:
-        return AgentConfig.model_validate(value)
-    except ValidationError as error:
-        raise config_error(error, AgentConfig) from None
+    return validate(Loaded(value), AgentConfig)

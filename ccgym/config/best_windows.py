@@ -13,13 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from ccgym.config.catalog import traces_directory
 from ccgym.config.declared import Strict
 from ccgym.config.path import NetworkPath
-from ccgym.config.yaml_loader import config_error
-from ccgym.errors import CcgymError, ConfigError, PlatformError
+from ccgym.config.yaml_loader import Loaded, validate
+from ccgym.errors import CcgymError, ConfigError, PlatformError, located
 
 TABLE_FILE: Final = "best_windows.csv"
 """Name of the table in the folder of traces."""
@@ -97,10 +97,8 @@ def read_table(file: Path) -> dict[str, WindowRow]:
         )
     rows: dict[str, WindowRow] = {}
     for cells in reader:
-        try:
-            row = WindowRow.model_validate(cells)
-        except ValidationError as error:
-            raise config_error(error, WindowRow).at(f"{file}:{reader.line_num}") from None
+        with located(f"{file}:{reader.line_num}"):
+            row = validate(Loaded(cells), WindowRow)
         rows[row.path] = row
     return rows
 

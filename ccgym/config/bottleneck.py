@@ -29,28 +29,38 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import override
 
-from ccgym.config.capacity import capacity, trace_mean
+from ccgym.config.capacity import native_trace, trace_facts
 from ccgym.config.catalog import resolve_trace
+from ccgym.config.changing_rates import RateOverTime
 from ccgym.config.declared import Strict
 from ccgym.config.mahimahi import OVERHEAD
-from ccgym.config.models.links import LinkDirection
-from ccgym.config.quantities import PeriodField
+from ccgym.config.models import (
+    AnyElement,
+    AnyQueue,
+    Delay,
+    Droptail,
+    Infinite,
+    Jitter,
+    Link,
+    LinkDirection,
+    Loss,
+    UniformJitterDistribution,
+)
+from ccgym.config.quantities import Limit
 from ccgym.config.random_variables import (
-    PLAIN,
     ZERO_LOSS,
     RandomNumber,
     RandomPackets,
     RandomProbability,
-    RandomRate,
     RandomStartRate,
     RandomTime,
     RandomVariable,
@@ -61,7 +71,6 @@ from ccgym.config.random_variables import (
 )
 from ccgym.config.sampled_path import (
     DEFAULT_DURATION_NS,
-    DrawnLink,
     ParameterRow,
     PathDistribution,
     SampledPath,
@@ -69,103 +78,10 @@ from ccgym.config.sampled_path import (
     parameter_row,
 )
 from ccgym.errors import ConfigError, shown
-from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS, format_time, parse_size
+from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS, parse_size
 
 if TYPE_CHECKING:
-    from ccgym import _core
-
-MAX_RATE_STEPS: Final = 100_000
-"""A rate that changes more often in one path is refused."""
-
-
-class Changing(Strict):
-    """A rate that changes at regular times; each value is drawn between the two bounds of the episode."""
-
-    max: RandomRate
-    """The episode's upper bound."""
-    min: RandomRate
-    """The episode's lower bound, truncated at the drawn upper bound."""
-    every: RandomTime
-    """Time between changes, rounded up to the grid; zero never changes."""
-    grid: PeriodField = 100 * NS_PER_MS
-    """Changes happen at whole multiples of this."""
-    log: bool = False
-    """Values are drawn evenly by their logarithm, so that a rate often becomes a multiple of itself."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        low, high = self.min.bounds()[0], self.max.bounds()[0]
-        if low > high:
-            raise ConfigError(
-                "order-wrong",
-                f"{self.min.show(low)} Mbit/s, above the smallest `max`, {self.max.show(high)} Mbit/s",
-                expected="a lower bound below every upper bound",
-                where="min",
-            )
-        return self
-
-
-class Staircase(Strict):
-    """A rate that goes down in equal steps and up again, over and over: what cross traffic leaves that grows and
-    shrinks and reacts to nothing."""
-
-    top: RandomRate
-    """The highest rate."""
-    bottom: float = Field(default=0.01, gt=0, le=1)
-    """The lowest, as a fraction of the highest."""
-    period: PeriodField
-    """Time down and up again."""
-    steps: int = Field(default=11, ge=2, le=1000)
-    """Steps down, and as many up; of equal length."""
-    begin: RandomNumber = RandomVariable(PLAIN, "uniform", (0.0, 1.0), written={"uniform": [0, 1]})
-    """Where in the period an episode begins, as a fraction of it; 0: at the top, 0.5: at the bottom."""
-
-    @model_validator(mode="after")
-    def _long_enough(self) -> Self:
-        if self.period < 2 * self.steps * NS_PER_MS:
-            raise ConfigError("out-of-range",
-                f"{format_time(self.period)} for {2 * self.steps} steps", expected="a millisecond or more for each",
-                where="period",
-            )  # fmt: skip
-        return self
-
-    def draw(self, rng: np.random.Generator, duration_ns: int) -> tuple[tuple[int, int], ...]:
-        """The rate over time, from the top that is drawn: pairs of nanoseconds and bit/s."""
-        top = self.top.sampler()(rng)
-        length = self.period // (2 * self.steps)
-        place = self.begin.sampler()(rng) % 1.0 * 2 * self.steps
-        first, rest = int(place), round((1.0 - place % 1.0) * length)
-        made = [(0, self._rate(top, first))]
-        for step in range((max(0, duration_ns - 1 - rest)) // length + 1 if rest < duration_ns else 0):
-            made.append((rest + step * length, self._rate(top, first + 1 + step)))
-        return tuple(made)
-
-    def _rate(self, top: float, step: int) -> int:
-        """The rate of a step of the period: down through ``steps`` values, then up."""
-        place = step % (2 * self.steps)
-        depth = min(place, 2 * self.steps - 1 - place) / (self.steps - 1)
-        return max(1, round(top * (1.0 - (1.0 - self.bottom) * depth)))
-
-
-_STAIRCASE_KEYS: Final = frozenset(Staircase.model_fields)
-_CHANGING_KEYS: Final = frozenset(Changing.model_fields)
-
-
-def _rate_kind(value: Any) -> str:
-    if isinstance(value, Changing) or (isinstance(value, dict) and _CHANGING_KEYS.intersection(value)):
-        return "changing"
-    if isinstance(value, Staircase) or (isinstance(value, dict) and _STAIRCASE_KEYS.intersection(value)):
-        return "staircase"
-    return "number"
-
-
-RateOverTime: TypeAlias = Annotated[
-    Annotated[RandomRate, Tag("number")]
-    | Annotated[Changing, Tag("changing")]
-    | Annotated[Staircase, Tag("staircase")],
-    Discriminator(_rate_kind),
-]
-"""A rate that stays, or one that changes."""
+    pass
 
 
 class QueueSize(Strict):
@@ -278,47 +194,62 @@ class Bottleneck(PathDistribution):
         size, loss, jitter, start = (None if number is None else number.sampler() for number in optional)
         return self._delay_number.sampler(), size, loss, jitter, start
 
-    def _drawn(
+    def _sampled(
         self,
         rng: np.random.Generator,
-        rate: int | tuple[tuple[int, int], ...] | None,
-        traces: tuple[str, str | None] | None,
-        first_rate: Fraction | int,
+        schedule: Mapping[str, Any],
+        capacity: Sequence[Sequence[int]],
         largest_rate: Fraction | int,
         numbers: dict[str, float],
-    ) -> DrawnLink:
-        """Draw the rest of a path whose rate is known, and add it to its numbers."""
+        downlink: LinkDirection | None = None,
+        name: str = "",
+    ) -> SampledPath:
+        """Draw the rest of a path whose rate is known.
+
+        Args:
+            rng: Where the randomness comes from.
+            schedule: Rate or trace, and overhead, of the link.
+            capacity: Steps of nanoseconds and bit/s.
+            largest_rate: The rate whose bandwidth-delay product counts, bit/s.
+            numbers: What was drawn; the rest is added.
+            downlink: The link of the acknowledgements.
+            name: Name of the path.
+        """
         draw_delay, draw_queue, draw_loss, draw_jitter, draw_start = self._draws
         delay = round(draw_delay(rng) if self.one_way_delay is not None else draw_delay(rng) / 2)
         numbers["one_way_delay_ms"] = delay / NS_PER_MS
-        queue: int | None = None
+        queue: AnyQueue = Infinite.model_construct()
         if draw_queue is not None:
             size = draw_queue(rng)
-            if self.queue.bdp is None:
-                queue = int(size)
-            else:
+            if self.queue.bdp is not None:
                 numbers["queue_bdp"] = size
                 exact = Fraction(repr(size)) * largest_rate * (2 * delay) / (PACKET_BITS * NS_PER_S)
-                queue = max(self.queue.min_packets, math.ceil(exact) if self.queue.round == "up" else math.floor(exact))
-            numbers["queue_packets"] = float(queue)
-        loss = 0.0 if draw_loss is None else draw_loss(rng)
-        numbers["loss"] = loss
-        jitter = 0
+                size = max(self.queue.min_packets, math.ceil(exact) if self.queue.round == "up" else math.floor(exact))
+            queue = Droptail.model_construct(limit=Limit.model_construct(packets=int(size)))
+            numbers["queue_packets"] = float(int(size))
+        link = Link.model_construct(uplink=LinkDirection.model_construct(queue=queue, **schedule), downlink=downlink)
+        chain: list[AnyElement] = [Delay.model_construct(delay=delay), link]
+        numbers["loss"] = loss = 0.0 if draw_loss is None else draw_loss(rng)
+        if loss:
+            chain.insert(2 if self.loss_at == "before_queue" else 1, Loss.model_construct(probability=loss))
         if draw_jitter is not None:
             jitter = round(draw_jitter(rng))
             numbers["jitter_ms"] = jitter / NS_PER_MS
+            spread = UniformJitterDistribution.model_construct(max=jitter)
+            chain[1:1] = [Jitter.model_construct(distribution=spread)] if jitter else []
         if draw_start is not None:
             assert self.start_rate is not None
             start = draw_start(rng)
             if self.start_rate.of == "rate":
-                start *= float(first_rate)
+                start *= float(capacity[0][1])
             elif self.start_rate.of:
                 start *= PACKET_BITS * NS_PER_S / (2 * delay)
             numbers["start_rate_mbps"] = start / 1e6
-        up, down = (None, None) if traces is None else traces
-        overhead = 0 if up is None else OVERHEAD
-        first = self.loss_at == "before_queue"
-        return DrawnLink(rate, up, down, delay, queue, loss, first, jitter, overhead)
+        uplink = [spec for one in reversed(chain) if (spec := one.compiled("uplink"))]
+        acks = [spec for one in chain if (spec := one.compiled("downlink"))]
+        facts = {"base_rtt": 2 * delay, "capacity": capacity}
+        traces = {part.trace: native_trace(part.trace) for part in (link.uplink, downlink) if part and part.trace}
+        return SampledPath(uplink, acks, facts, numbers, name, traces, tuple(chain))
 
     @abstractmethod
     def _rate_rows(self) -> list[ParameterRow]:
@@ -326,28 +257,21 @@ class Bottleneck(PathDistribution):
 
     @override
     def rows(self) -> list[ParameterRow]:
-        rows = self._rate_rows()
-        delay = self._delay_number
-        rows.append(parameter_row("one_way_delay" if self.rtt is None else "rtt", delay))
-        if self.queue.unlimited:
-            rows.append({"name": "queue", "unit": "packets", "low": None, "high": None, "distribution": "unlimited"})
+        rows = [*self._rate_rows(), parameter_row("one_way_delay" if self.rtt is None else "rtt", self._delay_number)]
+        if self.queue.bdp is not None:
+            floor = f", min {self.queue.min_packets} packets" if self.queue.min_packets > 1 else ""
+            rows.append({**parameter_row("queue", self.queue.bdp, floor), "unit": "BDP"})
         elif self.queue.packets is not None:
             rows.append(parameter_row("queue", self.queue.packets))
         else:
-            assert self.queue.bdp is not None
-            row = parameter_row("queue", self.queue.bdp)
-            floor = f", min {self.queue.min_packets} packets" if self.queue.min_packets > 1 else ""
-            rows.append({**row, "unit": "BDP", "distribution": row["distribution"] + floor})
-        loss = parameter_row("loss", self.loss)
-        if self.loss_at == "before_queue" and loss["high"]:
-            loss["distribution"] += ", before the queue"
-        rows.append(loss)
+            rows.append({"name": "queue", "unit": "packets", "low": None, "high": None, "distribution": "unlimited"})
+        place = ", before the queue" if self.loss_at == "before_queue" and self.loss.bounds()[1] else ""
+        rows.append(parameter_row("loss", self.loss, place))
         if self.jitter is not None:
             rows.append(parameter_row("jitter", self.jitter))
         if self.start_rate is not None:
-            row = parameter_row("start_rate", self.start_rate)
             unit = {"": "Mbit/s", "rate": "× rate", "packets_per_rtt": "packets/RTT"}[self.start_rate.of]
-            rows.append({**row, "unit": unit})
+            rows.append({**parameter_row("start_rate", self.start_rate), "unit": unit})
         return rows
 
 
@@ -359,12 +283,6 @@ class Ranges(Bottleneck):
     """Rate of the bottleneck: a number, :class:`Changing` or :class:`Staircase`."""
 
     @cached_property
-    def _rate_draws(self) -> tuple[Sampler, Sampler, Sampler]:
-        """Samplers of the changing rate's maximum, its minimum (see :meth:`_min`) and the period."""
-        assert isinstance(self.rate, Changing)
-        return self.rate.max.sampler(), self.rate.min.sampler(), self.rate.every.sampler()
-
-    @cached_property
     def _draw_rate(self) -> Sampler:
         """Sampler of the rate that stays."""
         assert isinstance(self.rate, RandomVariable)
@@ -373,76 +291,27 @@ class Ranges(Bottleneck):
     @override
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
         numbers: dict[str, float] = {}
-        if isinstance(self.rate, Changing):
-            steps = self._steps(rng, duration_ns, numbers)
-        elif isinstance(self.rate, Staircase):
-            steps = self.rate.draw(rng, duration_ns)
-            ends = (*(start for start, _ in steps[1:]), duration_ns)
-            volume = sum(rate * (end - start) for (start, rate), end in zip(steps, ends, strict=True))
-            numbers["rate_mbps"] = volume / duration_ns / 1e6
-        else:
-            steps = ((0, round(self._draw_rate(rng))),)
+        if isinstance(self.rate, RandomVariable):
+            steps = [[0, round(self._draw_rate(rng))]]
             numbers["rate_mbps"] = steps[0][1] / 1e6
-        one = steps[0][1] if len(steps) == 1 else steps
-        drawn = self._drawn(rng, one, None, steps[0][1], max(rate for _, rate in steps), numbers)
-        uplink, downlink = drawn.compiled()
-        facts = {"base_rtt": 2 * drawn.delay, "capacity": [[start, rate] for start, rate in steps]}
-        return SampledPath(uplink, downlink, facts, numbers, origin=drawn)
-
-    def _steps(
-        self, rng: np.random.Generator, duration_ns: int, numbers: dict[str, float]
-    ) -> tuple[tuple[int, int], ...]:
-        """Draw how the rate changes; the time mean goes into the numbers."""
-        assert isinstance(self.rate, Changing)
-        draw_max, _, draw_period = self._rate_draws
-        high = draw_max(rng)
-        low = self._min(rng, high)
-        period = draw_period(rng)
-        step = math.ceil(period / self.rate.grid) * self.rate.grid
-        count = 1 if step == 0 else max(1, -(-duration_ns // step))
-        if count > MAX_RATE_STEPS:
-            raise ConfigError(
-                "too-large",
-                f"{count} changes of the rate in {format_time(duration_ns)}",
-                expected=f"{MAX_RATE_STEPS} or fewer",
-                where="rate",
-            )
-        parts = rng.random(count)
-        drawn = low * (high / low) ** parts if self.rate.log else low + (high - low) * parts
-        values = np.rint(drawn).astype(np.int64)
-        last = duration_ns - (count - 1) * step
-        mean = float(values[0]) if count == 1 else float(values[:-1].sum() * step + values[-1] * last) / duration_ns
-        numbers.update(
-            rate_mbps=mean / 1e6,
-            rate_min_mbps=low / 1e6,
-            rate_max_mbps=high / 1e6,
-            change_every_s=step / NS_PER_S,
-        )
-        return tuple((place * step, rate) for place, rate in enumerate(values.tolist()))
-
-    def _min(self, rng: np.random.Generator, high: float) -> float:
-        """Draw the lower bound from its distribution, truncated at the drawn upper bound, as in Genet."""
-        assert isinstance(self.rate, Changing)
-        number = self.rate.min
-        if number.distribution in ("uniform", "log_uniform") and number.values[1] > high:
-            number = RandomVariable(number.dimension, number.distribution, (number.values[0], high))
-            return number.sampler()(rng)
-        return min(self._rate_draws[1](rng), high)
+        else:
+            steps = self.rate.draw(rng, duration_ns, numbers)
+        rate = steps[0][1] if len(steps) == 1 else tuple((start, value) for start, value in steps)
+        return self._sampled(rng, {"rate": rate}, steps, max(value for _, value in steps), numbers)
 
     def ranges(self) -> dict[str, RandomVariable]:
         """The numbers that are drawn from between two bounds, by the names of :meth:`rows`: the axes of a search."""
-        rate: dict[str, RandomVariable | None]
-        if isinstance(self.rate, Changing):
-            rate = {"rate.max": self.rate.max, "rate.min": self.rate.min, "rate.every": self.rate.every}
-        elif isinstance(self.rate, Staircase):
-            rate = {"rate.top": self.rate.top}
-        else:
-            rate = {"rate": self.rate}
+        rates = {"rate": self.rate} if isinstance(self.rate, RandomVariable) else self.rate.ranges()
         size = self.queue.packets if self.queue.bdp is None else self.queue.bdp
-        numbers = {
-            **rate, "one_way_delay": self.one_way_delay, "rtt": self.rtt, "queue": size, "loss": self.loss,
-            "jitter": self.jitter, "start_rate": self.start_rate,
-        }  # fmt: skip
+        numbers: dict[str, RandomVariable | None] = {
+            **rates,
+            "one_way_delay": self.one_way_delay,
+            "rtt": self.rtt,
+            "queue": size,
+            "loss": self.loss,
+            "jitter": self.jitter,
+            "start_rate": self.start_rate,
+        }
         return {name: number for name, number in numbers.items() if number is not None and number.is_range}
 
     def at(self, place: Mapping[str, float]) -> Ranges:
@@ -465,20 +334,7 @@ class Ranges(Bottleneck):
 
     @override
     def _rate_rows(self) -> list[ParameterRow]:
-        if isinstance(self.rate, RandomVariable):
-            return [parameter_row("rate", self.rate)]
-        if isinstance(self.rate, Staircase):
-            top = parameter_row("rate.top", self.rate.top)
-            top["distribution"] += (
-                f"; in {self.rate.steps} steps to {100 * self.rate.bottom:g} % of it and up again in "
-                f"{format_time(self.rate.period)}"
-            )
-            return [top]
-        every = parameter_row("rate.every", self.rate.every)
-        every["distribution"] += f", on a grid of {format_time(self.rate.grid)}"
-        low = parameter_row("rate.min", self.rate.min)
-        low["distribution"] += ", up to rate.max"
-        return [parameter_row("rate.max", self.rate.max), low, every]
+        return [parameter_row("rate", self.rate)] if isinstance(self.rate, RandomVariable) else self.rate.rows()
 
     @override
     def summary(self) -> str:
@@ -518,14 +374,10 @@ class Traces(Bottleneck):
     def sample(self, rng: np.random.Generator, duration_ns: int = DEFAULT_DURATION_NS) -> SampledPath:
         place = pick(self._places, rng)
         up = self.uplink[place]
-        down = self.downlink[place] if self.downlink else None
         mean, steps = trace_facts(up, duration_ns)
-        numbers = {"rate_mbps": float(mean) / 1e6}
-        drawn = self._drawn(rng, None, (up, down), Fraction(steps[0][1]), mean, numbers)
-        uplink, downlink = drawn.compiled()
-        facts = {"base_rtt": 2 * drawn.delay, "capacity": steps}
-        traces = {name: native_trace(name) for name in (up, down) if name is not None}
-        return SampledPath(uplink, downlink, facts, numbers, up, traces, drawn)
+        back = LinkDirection.model_construct(trace=self.downlink[place], overhead=OVERHEAD) if self.downlink else None
+        schedule = {"trace": up, "overhead": OVERHEAD}
+        return self._sampled(rng, schedule, steps, mean, {"rate_mbps": float(mean) / 1e6}, back, up)
 
     @override
     def _rate_rows(self) -> list[ParameterRow]:
@@ -538,16 +390,3 @@ class Traces(Bottleneck):
     def summary(self) -> str:
         count = len(self.uplink)
         return f"one bottleneck driven by {'a trace' if count == 1 else f'one of {count} traces'}"
-
-
-@lru_cache(maxsize=1024)
-def native_trace(name: str) -> _core.Trace:
-    """The native trace of a name, loaded once per process; errors as in :func:`resolve_trace`."""
-    return resolve_trace(name).load()
-
-
-@lru_cache(maxsize=1024)
-def trace_facts(name: str, duration_ns: int | None) -> tuple[Fraction, list[list[int]]]:
-    """Exact mean rate of a trace in bit/s, and its capacity in steps of nanoseconds and bit/s, made once."""
-    steps = capacity(LinkDirection(trace=name), duration_ns)
-    return trace_mean(name)[0][1], [[start, round(rate)] for start, rate in steps]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from ccgym.config.catalog import resolve_trace
-from ccgym.config.models.links import LinkDirection
+from ccgym.config.models import LinkDirection
 from ccgym.tracetools.inspect import capacity_steps
 from ccgym.units import PACKET_BITS
 
@@ -73,3 +73,16 @@ def _trace_facts(trace: _core.Trace, duration_ns: int | None) -> tuple[Fraction,
     times = trace.times_ms
     mean = Fraction(1000 * PACKET_BITS * len(times), int(times[-1]))
     return mean, tuple((start, Fraction(rate)) for start, rate in capacity_steps(times, duration_ns))
+
+
+@lru_cache(maxsize=1024)
+def native_trace(name: str) -> _core.Trace:
+    """The native trace of a name, loaded once per process; errors as in :func:`resolve_trace`."""
+    return resolve_trace(name).load()
+
+
+@lru_cache(maxsize=1024)
+def trace_facts(name: str, duration_ns: int | None) -> tuple[Fraction, list[list[int]]]:
+    """Exact mean rate of a trace in bit/s, and its capacity in steps of nanoseconds and bit/s, made once."""
+    steps = capacity(LinkDirection(trace=name), duration_ns)
+    return trace_mean(name)[0][1], [[start, round(rate)] for start, rate in steps]

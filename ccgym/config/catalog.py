@@ -23,19 +23,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from ccgym.config.declared import Strict
-from ccgym.config.quantities import PeriodField, ProbabilityField, RateField, TimeField
+from ccgym.config.catalog_file import CatalogFile, FoundPaths, PathEntry, TraceEntry
 from ccgym.config.yaml_loader import load_yaml, validate
 from ccgym.errors import ConfigError, PathNotFoundError, PlatformError, TraceFormatError, did_you_mean, shown
 from ccgym.files import atomic_write
-from ccgym.tracetools import generate
-from ccgym.tracetools.generate import DEFAULT_DURATION_NS, Times
 from ccgym.tracetools.text import read_trace, trace_from_times, trace_text
-from ccgym.units import parse_probability
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -48,137 +42,6 @@ SEARCH_VARIABLE: Final = "CCGYM_TRACE_PATH"
 """Environment variable with further folders of traces."""
 CACHE_VARIABLE: Final = "CCGYM_CACHE_DIR"
 """Environment variable with the folder for files that can be made again."""
-
-
-class _Rule(Strict):
-    """How a trace is made: by the function of :mod:`ccgym.tracetools.generate` that is called as the kind."""
-
-    rate: RateField
-    """Mean rate; of ``poisson`` that after the cold start."""
-    duration: PeriodField = DEFAULT_DURATION_NS
-
-
-class ConstantRule(_Rule):
-    """See :func:`ccgym.tracetools.generate.constant`."""
-
-    kind: Literal["constant"] = "constant"
-
-    def times(self) -> Times:
-        """The trace's lines."""
-        return generate.constant(self.rate, self.duration)
-
-
-class PoissonRule(_Rule):
-    """See :func:`ccgym.tracetools.generate.poisson`."""
-
-    kind: Literal["poisson"] = "poisson"
-    cold_start: TimeField = 0
-    """Length of the slow beginning."""
-    seed: int = Field(ge=0)
-
-    def times(self) -> Times:
-        """The trace's lines."""
-        return generate.poisson(self.rate, self.duration, seed=self.seed, cold_start_ns=self.cold_start)
-
-
-class CellularRule(_Rule):
-    """See :func:`ccgym.tracetools.generate.cellular`."""
-
-    kind: Literal["cellular"] = "cellular"
-    seed: int = Field(ge=0)
-
-    def times(self) -> Times:
-        """The trace's lines."""
-        return generate.cellular(self.rate, self.duration, seed=self.seed)
-
-
-Rule: TypeAlias = Annotated[ConstantRule | PoissonRule | CellularRule, Field(discriminator="kind")]
-
-
-class TraceEntry(Strict):
-    """A trace of the catalog."""
-
-    file: str | None = None
-    """Next to the catalog; or else the rule that makes it is given."""
-    rule: Rule | None = None
-    lines: int = Field(ge=1)
-    last_ms: int = Field(ge=1)
-    """The last line, which is the period, ms."""
-    sha256: str = Field(pattern=r"[0-9a-f]{64}")
-    nominal_rate: RateField | None = None
-    """The rate it is said to have."""
-    intended: tuple[str, ...] = ()
-    """Codes of findings that are meant to be so; see :func:`ccgym.tracetools.check.check_trace`."""
-    source: str
-    license: str
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> TraceEntry:
-        if (self.file is None) == (self.rule is None):
-            raise ConfigError("exactly-one", "both or neither of file and rule", expected="exactly one of the two")
-        return self
-
-
-class Recorded(Strict):
-    """Recorded traces that a package of the distribution brings."""
-
-    package: str
-    directory: str
-    """Where it puts them."""
-    names: tuple[str, ...]
-    """Their names; each stands for NAME.up and NAME.down."""
-    source: str
-    license: str
-
-
-class PublishedResult(Strict):
-    """What a report published for a scheme on a path."""
-
-    scheme: str = ""
-    """ccgym's name of the scheme; in the catalog it is the key."""
-    label: str
-    """The report's name of the scheme."""
-    runs: int = Field(ge=1)
-    """Number of runs that the means are of."""
-    throughput_mbps: float = Field(ge=0)
-    """Mean average throughput, Mbit/s."""
-    delay_p95_ms: float = Field(ge=0)
-    """Mean 95th percentile of the one-way delay, ms."""
-    loss: Annotated[float, BeforeValidator(parse_probability)]
-    """Mean loss, a fraction."""
-    each: tuple[tuple[float, float, Annotated[float, BeforeValidator(parse_probability)]], ...] = ()
-    """Every run, if the report has them: throughput, Mbit/s; 95th percentile of the one-way delay, ms; loss."""
-
-
-class PathEntry(Strict):
-    """A path of the catalog."""
-
-    title: str
-    source: str
-    aliases: tuple[str, ...] = ()
-    path: dict[str, Any]
-    """Arguments of :class:`ccgym.config.path.NetworkPath`."""
-    calibration_error: ProbabilityField | None = None
-    """How far the emulation is from the real path: mean relative error of throughput and p95 delay over schemes."""
-    expert_cwnd: int | None = Field(default=None, ge=1)
-    """Window in packets that Indigo's expert kept on it."""
-    published: Mapping[str, PublishedResult] = Field(default={})
-    """What a report published, by ccgym's name of the scheme."""
-    published_source: str = ""
-
-
-class CatalogFile(Strict):
-    """The content of ``paths.yaml``."""
-
-    traces: dict[str, TraceEntry]
-    recorded: Recorded
-    paths: dict[str, PathEntry]
-
-
-class FoundPaths(Strict):
-    """The content of ``adversary.yaml``, which `ccgym adversary` writes: further paths of the catalog."""
-
-    paths: dict[str, PathEntry]
 
 
 @dataclass(frozen=True)
@@ -339,21 +202,19 @@ def resolve_trace(reference: str) -> TraceSource:
     if reference in _RECEIVED:
         return _RECEIVED[reference]
     if not reference or "\0" in reference:
-        raise PathNotFoundError("unknown-trace", f"there is no trace {shown(reference)}", expected="a name or a file")
+        raise _unknown(reference, "a name or a file")
     folder, base = os.path.split(reference)
     name = base.removesuffix(".trace")
-    entries = catalog().traces
+    entries, recorded = catalog().traces, catalog().recorded
     if folder:
         file = Path(reference)
         if _is_file(file):
             return TraceSource(name, file, None)
-        if name in entries and _same(file.parent, traces_directory()):
+        if name in entries and _is_traces_directory(file.parent):
             return _from_catalog(name, entries[name])
+        hint = f"the catalog has {name!r}: write it without folder" if name in entries else ""
         raise PathNotFoundError(
-            "unknown-trace",
-            f"there is no trace file {shown(reference)}",
-            expected="a file",
-            hint=f"the catalog has {name!r}: write it without folder" if name in entries else "",
+            "unknown-trace", f"there is no trace file {shown(reference)}", expected="a file", hint=hint
         )
     if name in entries:
         return _from_catalog(name, entries[name])
@@ -361,9 +222,8 @@ def resolve_trace(reference: str) -> TraceSource:
         for file in (Path(directory, base), Path(directory, f"{base}.trace")):
             if _is_file(file):
                 return TraceSource(name, file, None)
-    recorded = catalog().recorded
-    stem, dot, suffix = base.rpartition(".")
-    if dot and stem in recorded.names and suffix in ("up", "down"):
+    known_as, _, suffix = base.rpartition(".")
+    if known_as in recorded.names and suffix in ("up", "down"):
         file = Path(recorded.directory, base)
         if not _is_file(file):
             raise PlatformError(
@@ -375,20 +235,17 @@ def resolve_trace(reference: str) -> TraceSource:
         return TraceSource(base, file, None, recorded=True)
     if _is_file(Path(base)):
         return TraceSource(name, Path(base), None)
+    pairs = [f"{pair}.{end}" for pair in recorded.names for end in ("up", "down")]
     if base in recorded.names:
-        raise PathNotFoundError(
-            "unknown-trace",
-            f"{base!r} is a pair of traces",
-            expected=f"{base}.up or {base}.down",
-            hint="the path of both has that name",
-        )
-    known = [*entries, *(f"{recorded_name}.{end}" for recorded_name in recorded.names for end in ("up", "down"))]
-    raise PathNotFoundError(
-        "unknown-trace",
-        f"there is no trace {shown(reference)}",
-        expected="a name from `ccgym paths --traces`, or a file",
-        hint=did_you_mean(name, known, "traces are not made from names: `ccgym paths make constant --rate … -o FILE`"),
+        raise _unknown(reference, f"{base}.up or {base}.down", "the path of both has that name")
+    hint = "traces are not made from names: `ccgym paths make constant --rate … -o FILE`"
+    raise _unknown(
+        reference, "a name from `ccgym paths --traces`, or a file", did_you_mean(name, [*entries, *pairs], hint)
     )
+
+
+def _unknown(reference: str, expected: str, hint: str = "") -> PathNotFoundError:
+    return PathNotFoundError("unknown-trace", f"there is no trace {shown(reference)}", expected=expected, hint=hint)
 
 
 _RECEIVED: Final[dict[str, TraceSource]] = {}
@@ -422,10 +279,10 @@ def _is_file(file: Path) -> bool:
         return False
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_traces_directory(folder: Path) -> bool:
     try:
         # In a checkout, and in its docs, traces are also called traces/NAME.trace.
-        return one == Path(other.name) or one.resolve() == other.resolve()
+        return folder == Path(traces_directory().name) or folder.resolve() == traces_directory()
     except (OSError, ValueError, RuntimeError):
         return False
 

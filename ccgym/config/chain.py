@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ccgym.config.capacity import Piecewise, combine, exact, mean_rate, trace_mean
+from ccgym.config.capacity import Piecewise, capacity, combine, exact, mean_rate, trace_mean
 from ccgym.config.catalog import resolve_trace
 from ccgym.config.declared import DIRECTIONS, Direction
-from ccgym.config.models.elements import AnyElement, Delay, ElementField, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import AnyQueue
+from ccgym.config.models import AnyElement, AnyQueue, Delay, ElementField, Link, LinkDirection, Loss
 from ccgym.units import NS_PER_MS, NS_PER_S, PACKET_BITS
 
 if TYPE_CHECKING:
@@ -99,6 +97,16 @@ class Chain(BaseModel):
         rate = reduce(lambda one, other: combine(one, other, min), rates)
         products = combine(rate, self.rtt_steps(), lambda a, b: a * b)
         return max(value for _, value in products) / (PACKET_BITS * NS_PER_S)
+
+    def facts(self, duration_ns: int | None = None) -> dict[str, Any]:
+        """What is true of the chain, for the native core: ``capacity`` and ``base_rtt``.
+
+        Args:
+            duration_ns: How long the capacity must last; by default one period of a trace.
+        """
+        capacities = [capacity(link, duration_ns) for link in self.data_links]
+        available = reduce(lambda one, other: combine(one, other, min), capacities) if capacities else ()
+        return {"base_rtt": self.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available]}
 
     def chain_in_packets(self) -> list[AnyElement]:
         """The chain, with packets in place of limits in bandwidth-delay products.

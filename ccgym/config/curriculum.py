@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ccgym.config.declared import Strict, kinds_of
 from ccgym.config.distributions import KINDS, PathDistributionField, refuse_unknown_kind
 from ccgym.config.grown import Binned, GapBins, GapSearch, Searched
 from ccgym.config.sampled_path import ParameterRow, PathDistribution, prefixed
-from ccgym.config.yaml_loader import Loaded, config_error
+from ccgym.config.yaml_loader import Loaded, validate
 from ccgym.errors import ConfigError, shown
 
 
@@ -169,11 +169,7 @@ def read_paths(value: object) -> PathDistribution | AnyCurriculum:
     """Understand ``paths:`` however it is given. Raises :class:`ConfigError`."""
     if isinstance(value, (PathDistribution, AnyCurriculum)):
         return value
-    data = {"paths": value}
-    try:
-        return _Holder.model_validate(data).paths
-    except ValidationError as error:
-        raise config_error(error, _Holder, Loaded(data)) from None
+    return validate(Loaded({"paths": value}), _Holder).paths
 
 
 def curriculum_of(paths: PathDistribution | AnyCurriculum) -> Curriculum:

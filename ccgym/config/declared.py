@@ -1,7 +1,6 @@
-"""What all models have in common that the native core declares (``models``), and the short forms of what they read.
+"""What the models have in common that the native core declares (:mod:`ccgym.config.models`).
 
-A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters, or
-lets a user write less than a mapping, is here.
+A declaration says type, unit, range, default and help of each parameter. Only what concerns several parameters is here.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -26,7 +25,6 @@ from pydantic_core import CoreSchema
 
 from ccgym.config.quantities import Limit, RateSteps
 from ccgym.errors import ConfigError, did_you_mean, shown
-from ccgym.units import PACKET_RATE_UNITS, is_number, parse_flow_rate, parse_size, parse_time
 
 Direction: TypeAlias = Literal["uplink", "downlink"]
 """``uplink`` carries the data: from the sender outwards. ``downlink`` carries the acknowledgements."""
@@ -40,7 +38,6 @@ MAX_ELEMENTS: Final = 100
 Short: TypeAlias = str | int | float | list[Any]
 """What a short form may be, for JSON Schema."""
 
-_RTTS: Final = re.compile(r"([0-9]*\.?[0-9]+)\s*rtts?", re.IGNORECASE)
 _SLOT: Final = re.compile(r"\{(\w+)(?::([^|}]*)\|([^}]*))?\}")
 
 
@@ -137,11 +134,6 @@ class OneOf:
         return handler.generate_schema(Annotated[union, Field(discriminator=self.tag), reads])
 
 
-def name_alone(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A kind that needs no more than its name."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 # --- Path elements and queues -------------------------------------------------------------------------------------
 
 
@@ -197,6 +189,11 @@ class QueueBase(Declared):
 class LinkDirectionBase(Declared):
     """When one direction of a bottleneck may deliver: the core's ``schedule``."""
 
+    if TYPE_CHECKING:
+        queue: QueueBase
+        overhead: int = 0
+        device_packets: int = 0
+
     trace: str | None = Field(
         default=None, min_length=1, description="Delivery trace: a name of the catalog, or a file."
     )
@@ -210,23 +207,17 @@ class LinkDirectionBase(Declared):
         if (self.trace is None) == (self.rate is None):
             found = "both a trace and a rate" if self.trace is not None else "neither a trace nor a rate"
             raise ConfigError("exactly-one", found, expected="exactly one of the two")
-        if self.trace is not None and getattr(self, "device_packets", None):
+        if self.trace is not None and self.device_packets:
             raise ConfigError("options-conflict", "device_packets with a trace", expected="them only with a rate")
         return self
 
-    @property
-    def _queue(self) -> QueueBase:
-        queue = getattr(self, "queue", None)
-        assert isinstance(queue, QueueBase)
-        return queue
-
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
         """The same with packets in place of bandwidth-delay products of the path."""
-        sizes = {name: size for name, size in self._queue if isinstance(size, Limit) and size.bdp is not None}
+        sizes = {name: size for name, size in self.queue if isinstance(size, Limit) and size.bdp is not None}
         if not sizes:
             return self
         product = bdp_packets()
-        queue = self._queue.model_copy(update={name: size.in_packets(product) for name, size in sizes.items()})
+        queue = self.queue.model_copy(update={name: size.in_packets(product) for name, size in sizes.items()})
         return self.model_copy(update={"queue": queue})
 
     def compiled(self, once: bool) -> dict[str, Any]:
@@ -240,36 +231,41 @@ class LinkDirectionBase(Declared):
         """A few words."""
         rate = self.model_dump(mode="json", include={"rate"})["rate"]
         schedule = f"trace {self.trace}" if self.trace is not None else f"link {steps_in_words(rate)}"
-        return f"{schedule}, {self._queue.words()}"
+        return f"{schedule}, {self.queue.words()}"
 
 
 class LinkBase(Declared):
     """A bottleneck of two directions, each of which may be open."""
 
-    def _one_way(self, direction: Direction) -> LinkDirectionBase | None:
-        link = getattr(self, direction)
-        return link if isinstance(link, LinkDirectionBase) else None
+    if TYPE_CHECKING:
+        uplink: LinkDirectionBase | None = None
+        downlink: LinkDirectionBase | None = None
+        once: bool = False
+
+    def toward(self, direction: Direction) -> LinkDirectionBase | None:
+        """The given direction of the link."""
+        return self.uplink if direction == "uplink" else self.downlink
 
     def in_packets(self, bdp_packets: Callable[[], Fraction]) -> Self:
         """The same with packets in place of bandwidth-delay products of the path."""
-        links = {direction: self._one_way(direction) for direction in DIRECTIONS}
-        return self.model_copy(
-            update={key: link.in_packets(bdp_packets) for key, link in links.items() if link is not None}
-        )
+        links: dict[str, Any] = {
+            way: link.in_packets(bdp_packets) for way in DIRECTIONS if (link := self.toward(way)) is not None
+        }
+        return self.model_copy(update=links)
 
     def compiled(self, direction: Direction) -> dict[str, Any] | None:
         """The native ``ElementSpec`` for one direction, or ``None`` if packets of that direction pass untouched."""
-        link = self._one_way(direction)
-        return None if link is None else link.compiled(bool(getattr(self, "once", False)))
+        link = self.toward(direction)
+        return None if link is None else link.compiled(self.once)
 
     def describe(self, direction: Direction) -> str | None:
         """A few words for one direction, or ``None``."""
-        link = self._one_way(direction)
-        return None if link is None else link.describe() + (" (once)" if getattr(self, "once", False) else "")
+        link = self.toward(direction)
+        return None if link is None else link.describe() + (" (once)" if self.once else "")
 
     def mirrored(self) -> Self:
         """The same as it is for a flow in the other direction."""
-        return self.model_copy(update={"uplink": self._one_way("downlink"), "downlink": self._one_way("uplink")})
+        return self.model_copy(update={"uplink": self.downlink, "downlink": self.uplink})
 
 
 class FlowBase(Strict):
@@ -363,107 +359,3 @@ class InnerBase(OrName):
     @classmethod
     def _name(cls, value: Any) -> Any:
         return {"scheme": value} if isinstance(value, str) else value
-
-
-# --- Short forms of unions ----------------------------------------------------------------------------------------
-
-
-def read_clock(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A time is a fixed clock, ``0.5 rtt`` one of round trips."""
-    if isinstance(value, str):
-        rtts = _RTTS.fullmatch(value.strip()) if len(value) < 100 else None
-        if rtts is not None:
-            return {"kind": "rtt", "multiple": float(rtts.group(1))}
-    if isinstance(value, str) or is_number(value):
-        parse_time(value)
-        return {"kind": "fixed", "interval": value}
-    return value
-
-
-def read_start(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A rate, a window in packets, or the name of a kind that needs no more."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if not text[:1].isdigit():
-        if text == "rate" or text not in kinds:
-            raise ConfigError(
-                "unknown-kind",
-                "a start at a rate without rate" if text == "rate" else f"unknown start {shown(value)}",
-                expected=f"a rate like 3mbps, a window like 10p, or one of {', '.join(kinds)}",
-                hint=did_you_mean(text, kinds) if text != "rate" else "",
-            )
-        return {"kind": text}
-    if text.endswith(PACKET_RATE_UNITS) or not text.endswith(("p", "pkt", "pkts", "packet", "packets")):
-        parse_flow_rate(text)
-        return {"kind": "rate", "rate": text}
-    return {"kind": "window", "packets": parse_size(text).packets}
-
-
-def read_map(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A list is one of discrete operations."""
-    if isinstance(value, (list, tuple)):
-        return {"kind": "discrete", "operations": list(value)}
-    return name_alone(value, kinds)
-
-
-def read_jitter_distribution(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A time is the maximum of a uniform distribution."""
-    return {"kind": "uniform", "max": value} if isinstance(value, str) or is_number(value) else value
-
-
-def read_transfer_size(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A size is always the same."""
-    return {"kind": "constant", "bytes": value} if isinstance(value, str) or is_number(value) else value
-
-
-def read_source(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """``greedy`` or ``media``, or a size: a transfer of that many bytes."""
-    if value in ("greedy", "media"):
-        return {"kind": value}
-    return {"kind": "bytes", "bytes": value} if isinstance(value, str) or is_number(value) else value
-
-
-read_guard = read_expert = name_alone
-"""A guard or an expert may be its kind's name."""
-
-
-def read_queue(value: Any, kinds: Mapping[str, Any]) -> Any:
-    """A size is a droptail queue; the name of a discipline, one with its defaults."""
-    if isinstance(value, str):
-        name = value.strip()
-        if name[:1].isdigit() or name[:1] in "+-.":
-            return {"kind": "droptail", "limit": name}
-        _known_queue(name, kinds)
-        needed = [key for key, field in kinds[name].model_fields.items() if field.is_required()]
-        if needed:
-            raise ConfigError(
-                "key-missing",
-                f"queue {shown(name)} without {' and '.join(needed)}",
-                expected="a mapping like {kind: " + name + ", " + ", ".join(f"{key}: …" for key in needed) + "}",
-                hint="just a size, like '94p' or '1bdp', is a droptail queue" if name == "droptail" else "",
-            )
-        return {"kind": name}
-    if is_number(value):
-        parse_size(value)  # raises: it has no unit
-    if isinstance(value, dict) and isinstance(value.get("kind"), str):
-        _known_queue(value["kind"], kinds)
-    return value
-
-
-def _known_queue(name: str, kinds: Mapping[str, Any]) -> None:
-    if name in kinds:
-        return
-    hint = did_you_mean(name, kinds)
-    if name.casefold() in ("fifo", "taildrop", "tail_drop", "drop_tail", "droptailqueue"):
-        hint = "did you mean 'droptail'? Just a size, like '94p', is one"
-    elif name.casefold() in ("ared", "wred", "blue", "choke", "aqm"):
-        hint = "the active queue management implemented: codel, fq_codel, pie, red, step and dualpi2"
-    elif name.casefold() in ("l4s", "pi2", "dualq"):
-        hint = "did you mean 'dualpi2'?"
-    raise ConfigError(
-        "unknown-kind",
-        f"unknown queue {shown(name)}",
-        expected=f"a size like '94p', '30000B' or '1bdp', or one of {', '.join(kinds)}",
-        hint=hint,
-    )

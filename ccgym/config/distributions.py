@@ -33,15 +33,14 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import override
 
 from ccgym.config.bottleneck import QueueSize, QueueSizeField, Ranges, Traces
 from ccgym.config.catalog import path_names
 from ccgym.config.configurations import PACKAGED
 from ccgym.config.declared import Strict, kinds_of
-from ccgym.config.models.elements import Delay, ElementField
-from ccgym.config.models.links import Link
+from ccgym.config.models import Delay, ElementField, Link
 from ccgym.config.path import NetworkPath, PathField
 from ccgym.config.random_variables import cumulative, pick, read_weights
 from ccgym.config.sampled_path import (
@@ -56,7 +55,7 @@ from ccgym.config.sampled_path import (
     prefixed,
     slowest_of,
 )
-from ccgym.config.yaml_loader import Loaded, config_error, load_yaml
+from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import CcgymError, ConfigError, did_you_mean, shown
 
 
@@ -239,10 +238,9 @@ class Extended(PathDistribution):
                 hint="in `kind: links`, each link may be `kind: extended`",
             )  # fmt: skip
         first, last = self._made
-        return replace(
-            drawn, uplink=[*first, *drawn.uplink], downlink=[*drawn.downlink, *last],
-            added=(*drawn.added, *self.elements),
-        )  # fmt: skip
+        elements = (*(drawn.origin if isinstance(drawn.origin, tuple) else drawn.path().chain), *self.elements)
+        uplink, downlink = [*first, *drawn.uplink], [*drawn.downlink, *last]
+        return replace(drawn, uplink=uplink, downlink=downlink, origin=elements)
 
     @override
     def rows(self) -> list[ParameterRow]:
@@ -375,8 +373,4 @@ def read_distribution(value: object) -> PathDistribution:
     """
     if isinstance(value, PathDistribution):
         return value
-    data = {"paths": value}
-    try:
-        return _Holder.model_validate(data).paths
-    except ValidationError as error:
-        raise config_error(error, _Holder, Loaded(data)) from None
+    return validate(Loaded({"paths": value}), _Holder).paths

@@ -13,10 +13,23 @@ import numpy as np
 
 from ccgym.config.catalog import cache_directory, keep_in_cache, resolve_trace
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.mahimahi import QUEUE_ARGUMENTS, TOOLS
-from ccgym.config.models.elements import AnyElement, Delay, Intermittent, Loss, OnOff
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import AnyQueue, Drophead, Droptail, Infinite, MahimahiCodel, MahimahiPie
+from ccgym.config.mahimahi import TOOLS
+from ccgym.config.mahimahi_queue import QUEUE_ARGUMENTS
+from ccgym.config.models import (
+    AnyElement,
+    AnyQueue,
+    Delay,
+    Drophead,
+    Droptail,
+    Infinite,
+    Intermittent,
+    Link,
+    LinkDirection,
+    Loss,
+    MahimahiCodel,
+    MahimahiPie,
+    OnOff,
+)
 from ccgym.errors import ConfigError
 from ccgym.tracetools import generate
 from ccgym.tracetools.text import trace_text

@@ -15,30 +15,30 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import BeforeValidator, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ccgym.config.capacity import Piecewise, capacity, combine
-from ccgym.config.catalog import PathEntry, PublishedResult, path_entry, path_names, resolve_trace
+from ccgym.config.capacity import capacity
+from ccgym.config.catalog import path_entry, path_names, resolve_trace, traces_directory
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.chain import Chain
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.declared import DIRECTIONS, MAX_ELEMENTS, Direction
+from ccgym.config.declared import DIRECTIONS, Direction
 from ccgym.config.mahimahi import OVERHEAD, looks_like_mahimahi, parse_mahimahi
 from ccgym.config.mahimahi_writer import as_shells, format_shells, pantheon_parts
-from ccgym.config.models.elements import AnyElement, ElementField
-from ccgym.config.models.links import LinkDirection
-from ccgym.config.models.queues import AnyQueue
-from ccgym.config.path_changes import changed
-from ccgym.config.path_check import shadowed_file, too_small_queues, unlikely_path
-from ccgym.config.shorthand import KEYS as SHORTHAND_KEYS
-from ccgym.config.shorthand import OTHER_WORDS, Shorthand, chain_of
+from ccgym.config.models import AnyElement, AnyQueue
+from ccgym.config.path_arguments import KEYS as SHORTHAND_KEYS
+from ccgym.config.path_arguments import Shorthand, fields_of
+from ccgym.config.path_check import mistakes_in
 from ccgym.config.yaml_loader import config_error, load_yaml, validate
-from ccgym.errors import ConfigError, PathNotFoundError, UnitError, did_you_mean, shown
-from ccgym.tracetools.check import Finding, find_mistakes
+from ccgym.errors import ConfigError, PathNotFoundError, did_you_mean, located, shown
+from ccgym.tracetools.check import Finding
 from ccgym.units import NS_PER_MS, PACKET_BYTES, TimeLike, parse_time
 
 StepsOf: TypeAlias = "str | Sequence[tuple[TimeLike, str]]"
@@ -72,13 +72,13 @@ class NetworkPath(Chain):
         reverse_trace: Or its delivery trace.
         reverse_queue: Queue of the way back, by default infinite.
         elements: Further elements, the outermost first, such as ``{"kind": "gilbert_elliott", "good_to_bad": "1%",
-            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models.elements`.
+            "bad_to_good": "25%"}``; see :mod:`ccgym.config.models`.
         overhead: Bytes charged per packet on top of its IP length; by default 0 with a
             rate, 4 (mahimahi's) with a trace.
         device_packets: Packets in a device buffer below the queue, out of its sight (ns-3's); only with a rate.
         mahimahi: A mahimahi command line; see :mod:`ccgym.config.mahimahi`.
         named: A name of the catalog. Next to one of these two, or a chain, ``rate``, ``trace``, ``rtt``, ``queue``,
-            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_changes`.
+            ``loss`` and ``jitter`` change that much of it; see :mod:`ccgym.config.path_arguments`.
         chain: Elements in full, the outermost first; this is what a path is made of, however it was given.
         links: Several links in a row by name, the sender's first: each a path of its own. Flows have a ``route`` over
             some of them; a flow without one crosses all.
@@ -152,73 +152,7 @@ class NetworkPath(Chain):
     @model_validator(mode="before")
     @classmethod
     def _from_shorthand(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        for key in data:
-            if key not in cls.ACCEPTED_KEYS:
-                raise ConfigError(
-                    "unknown-key",
-                    f"unknown argument {shown(key)}",
-                    expected=", ".join(cls.ACCEPTED_KEYS),
-                    hint=OTHER_WORDS.get(str(key).casefold()) or did_you_mean(str(key), cls.ACCEPTED_KEYS),
-                    where="path",
-                )
-        given = {key: value for key, value in data.items() if value is not None}
-        for key in ("rtt", "jitter"):
-            if type(given.get(key)) in (int, float) and given[key] > 0:
-                # A rate without a unit is refused, too: 15 is as likely meant to be milliseconds.
-                raise UnitError(
-                    "unit-missing",
-                    f"{given[key]!r} without a unit",
-                    expected="a time with its unit",
-                    hint=f"{key}='{given[key]:g}ms', or '{given[key]:g}s'",
-                    where=key,
-                )
-        if not given.get("links"):
-            given.pop("links", None)
-        elif "chain" in given:
-            return given  # a path of several links that was compiled before: a copy
-        whole = [key for key in ("mahimahi", "named", "chain", "links") if key in given]
-        # Next to one of these, rate and trace are changes of it.
-        ways = whole or [key for key in ("rate", "trace") if key in given]
-        if len(ways) != 1:
-            raise ConfigError(
-                "exactly-one",
-                " and ".join(ways) + " together"
-                if ways
-                else "a path without rate, trace, mahimahi, named, chain or links",
-                expected="exactly one of rate, trace, mahimahi, named, chain and links",
-                hint="" if ways else "for example rate='32mbps', rtt='15ms'",
-                where="path",
-            )
-        way = ways[0]
-        shorthand = {key: given.pop(key) for key in SHORTHAND_KEYS if key in given}
-        if way in ("rate", "trace"):
-            given["chain"] = chain_of(shorthand)
-        if way == "mahimahi":
-            given["chain"] = parse_mahimahi(_text(given, "mahimahi"))
-        elif way == "named":
-            known = cls.named(_text(given, "named"))
-            given = {**{name: getattr(known, name) for name in cls.model_fields}, **given}
-        elif way == "links":
-            given["links"] = links = _read_links(given["links"])
-            given["chain"] = [element for _, link in reversed(links) for element in link.chain]
-        elif way == "chain" and isinstance(given["chain"], Iterable):
-            chain = tuple(given["chain"])
-            if len(chain) > MAX_ELEMENTS:
-                raise ConfigError(
-                    "too-large", f"{len(chain)} elements", expected=f"{MAX_ELEMENTS} or fewer", where="chain"
-                )
-            given["chain"] = chain
-        if shorthand and given.get("links"):
-            raise ConfigError(
-                "options-conflict",
-                f"{' and '.join(shorthand)} next to several links",
-                expected="changes of the links themselves",
-                hint="write them into the path of a link",
-                where="path",
-            )
-        return _with_changes(given, shorthand, way) if whole and shorthand else given
+        return fields_of(cls, data) if isinstance(data, Mapping) else data
 
     def __repr__(self) -> str:
         return f"NetworkPath: {'; '.join(line.strip() for line in self.describe().splitlines())}"
@@ -247,8 +181,7 @@ class NetworkPath(Chain):
         Raises:
             PathNotFoundError: With a near miss.
         """
-        proper, entry = path_entry(name)
-        return _named(cls, proper, entry)
+        return _named(cls, path_entry(name)[0], traces_directory())
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -306,10 +239,7 @@ class NetworkPath(Chain):
 
     def known(self) -> NetworkPath:
         """The path of the catalog with the same elements, which has a name and published results; else itself."""
-        same = (path for name in self.names() if (path := self.named(name)).chain == self.chain)
-        return next(same, self)
-
-    # --- Facts ----------------------------------------------------------------------------------------------------
+        return next((path for name in self.names() if (path := self.named(name)).chain == self.chain), self)
 
     @property
     def published(self) -> dict[str, PublishedResult]:
@@ -330,32 +260,11 @@ class NetworkPath(Chain):
             PlatformError: A trace that cannot be read, or no native core.
             TraceFormatError: A file that is not a trace.
         """
-        ways = {direction: self.compiled(self.chain, direction) for direction in DIRECTIONS}
-        links = tuple(
-            {"name": name, **{direction: self.compiled(link.chain, direction) for direction in DIRECTIONS}}
-            for name, link in self.links
+        uplink, downlink = (self.compiled(self.chain, way) for way in DIRECTIONS)
+        links = (
+            {"name": name, **{way: self.compiled(link.chain, way) for way in DIRECTIONS}} for name, link in self.links
         )
-        return CompiledPath(ways["uplink"], ways["downlink"], self.facts(duration_ns), self.traces(), links)
-
-    def facts(
-        self, duration_ns: int | None = None, route: Sequence[str] = (), direction: Direction = "uplink"
-    ) -> dict[str, Any]:
-        """What is true of a route over the path, for the native core: ``capacity`` and ``base_rtt``.
-
-        Args:
-            duration_ns: How long the capacity must last; by default one period of a trace.
-            route: Names of links; all of them by default.
-            direction: The direction of each link that data crosses.
-
-        Raises:
-            ConfigError: There is no such link.
-        """
-        way = self.along(route, direction)
-        available: Piecewise | None = None
-        for link in way.data_links:
-            steps = capacity(link, duration_ns)
-            available = steps if available is None else combine(available, steps, min)
-        return {"base_rtt": way.base_rtt_ns, "capacity": [[start, round(rate)] for start, rate in available or ()]}
+        return CompiledPath(uplink, downlink, self.facts(duration_ns), self.traces(), tuple(links))
 
     def along(self, route: Sequence[str], direction: Direction = "uplink") -> NetworkPath:
         """The path that a route over some of the links is, as a flow on it sees it.
@@ -421,41 +330,30 @@ class NetworkPath(Chain):
         Returns:
             What was found and is not listed as intended in the catalog, errors first.
         """
-        findings: list[Finding] = []
-        for name in self.trace_names():
-            source = resolve_trace(name)
-            entry = source.entry
-            nominal = entry.nominal_rate if entry is not None else None
-            found = find_mistakes(source.load(), nominal, self.base_rtt_ns, name=os.path.basename(name))
-            findings += [one for one in found if one.code not in source.intended]
-            findings += shadowed_file(name, source)
-        findings += too_small_queues(self.chain)
-        findings += unlikely_path(self.base_rtt_ns, self.limits_flows, self.name or "")
-        return sorted(findings, key=lambda finding: finding.severity != "error")
+        return mistakes_in(self, self.name or "")
 
     def describe(self) -> str:
         """Elements in each direction, capacity, round trip and source, in a few lines."""
-        head = self.name or "unnamed path"
-        lines = [f"{head}: {self.title}" if self.title else head]
+        lines = [": ".join(filter(None, (self.name or "unnamed path", self.title)))]
         for title, chain in [(f"{name} ", link.chain) for name, link in self.links] or [("", self.chain)]:
             for label, direction in zip(("data", "acks"), DIRECTIONS, strict=True):
                 crossed = reversed(chain) if direction == "uplink" else chain
                 words = [element.describe(direction) for element in crossed]
                 lines.append(f"  {title + label:<9} {' → '.join(filter(None, words)) or 'unconstrained'}")
+        delays = [float(delay) / NS_PER_MS for _, delay in self.rtt_steps()]
+        rtt = f"  base RTT  {' to '.join(f'{delay:g}' for delay in sorted({min(delays), max(delays)}))} ms"
         if self.data_links:
-            product = self.bdp_packets
-            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{_changes(self.data_links)}")
-            lines.append(
-                f"  base RTT  {_milliseconds(self.rtt_steps())}; bandwidth-delay product "
-                f"{float(product):.4g} packets of {PACKET_BYTES} bytes{_in_products(self.queue, product)}"
-            )
-        else:
-            lines.append(f"  base RTT  {_milliseconds(self.rtt_steps())}")
-        try:
+            product, steps = float(self.bdp_packets), max(len(capacity(link)) for link in self.data_links)
+            changes = f" on average ({steps} steps)" if steps > 1 else ""
+            lines.append(f"  capacity  {self.mean_rate_mbps:.6g} Mbit/s{changes}")
+            rtt += f"; bandwidth-delay product {product:.4g} packets of {PACKET_BYTES} bytes"
+            limit = getattr(self.queue, "limit", None)
+            if limit is not None and limit.packets is not None and product > 0:
+                rtt += f"; queue {limit.packets / product:.3g} of it"
+        lines.append(rtt)
+        with suppress(ConfigError):
             if all(link.trace is not None for link in self.data_links) and self.trace_names():
                 lines.append(f"  mahimahi  {self.to_mahimahi()}")
-        except ConfigError:
-            pass
         if self.source:
             lines.append(f"  source    {self.source}")
         return "\n".join(lines)
@@ -464,66 +362,8 @@ class NetworkPath(Chain):
         return self.describe()
 
 
-def _changes(links: Sequence[LinkDirection]) -> str:
-    steps = max(len(capacity(link)) for link in links)
-    return f" on average ({steps} steps)" if steps > 1 else ""
-
-
-def _milliseconds(steps: Piecewise) -> str:
-    low, high = min(value for _, value in steps), max(value for _, value in steps)
-    if low == high:
-        return f"{float(low) / NS_PER_MS:g} ms"
-    return f"{float(low) / NS_PER_MS:g} to {float(high) / NS_PER_MS:g} ms"
-
-
-def _in_products(queue: AnyQueue | None, product: Fraction) -> str:
-    limit = getattr(queue, "limit", None)
-    if limit is None or limit.packets is None or product <= 0:
-        return ""
-    return f"; queue {limit.packets / float(product):.3g} of it"
-
-
 PathField: TypeAlias = Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
 """A path in another model: takes whatever :meth:`NetworkPath.from_any` understands."""
-
-
-def _text(given: dict[str, Any], key: str) -> str:
-    """Take a text out of the arguments."""
-    value = given.pop(key)
-    if not isinstance(value, str):
-        raise ConfigError("wrong-type", f"{key}={shown(value)}", expected="a text", where="path")
-    return value
-
-
-def _read_links(given: object) -> tuple[tuple[str, NetworkPath], ...]:
-    """Several links by name: a mapping, or pairs."""
-    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
-    if not isinstance(pairs, tuple) or not all(isinstance(name, str) for name, _ in pairs):
-        raise ConfigError(
-            "wrong-type",
-            shown(given),
-            where="links",
-            expected="paths by name",
-            hint="write links={'first': {'rate': '10mbps', 'rtt': '10ms'}, 'second': ...}",
-        )
-    read = []
-    for name, link in pairs:
-        try:
-            path = NetworkPath.from_any(link)
-        except ConfigError as error:
-            raise error.at(f"links.{name}") from None
-        if not name or ":" in name or path.links:
-            raise ConfigError(
-                "name-invalid",
-                "a path of several links" if path.links else f"the name {shown(name)}",
-                where=f"links.{name}",
-                expected="one link, with a name without a colon",
-            )
-        read.append((name, path))
-    return tuple(read)
-
-
-_CHAIN: Final = TypeAdapter(tuple[ElementField, ...])
 
 
 # Pydantic knows of the fields of a path only, not of the short forms that become them.
@@ -531,39 +371,21 @@ NetworkPath.__signature__ = inspect.Signature(
     [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in NetworkPath.ACCEPTED_KEYS]
 )
 
-_NAMED: Final[dict[tuple[type[NetworkPath], str], tuple[PathEntry, NetworkPath]]] = {}
-"""Paths of the catalog that were built, with the entries that they were built from."""
 
-
-def _named(cls: type[NetworkPath], name: str, entry: PathEntry) -> NetworkPath:
-    """Build a path of the catalog once for each entry: another catalog has others."""
-    known = _NAMED.get((cls, name))
-    if known is not None and known[0] is entry:
-        return known[1]
-    try:
-        path = cls(**entry.path)
-    except ConfigError as error:
-        raise error.at(f"path {name!r} of the catalog") from None
-    results = tuple(result.model_copy(update={"scheme": scheme}) for scheme, result in entry.published.items())
-    built = cls(
-        chain=path.chain,
+@cache
+def _named(cls: type[NetworkPath], name: str, catalog: Path) -> NetworkPath:
+    """A path of the catalog, built once: another catalog has others."""
+    entry = path_entry(name)[1]
+    with located(f"path {name!r} of the catalog"):
+        chain = cls(**entry.path).chain
+    return cls(
+        chain=chain,
         name=name,
         title=entry.title,
         source=entry.source,
-        published_results=results,
+        published_results=[one.model_copy(update={"scheme": scheme}) for scheme, one in entry.published.items()],
         published_source=entry.published_source,
     )
-    _NAMED[cls, name] = entry, built
-    return built
-
-
-def _with_changes(given: Mapping[str, Any], changes: Mapping[str, Any], way: str) -> dict[str, Any]:
-    """The fields of a path with some of it changed: what was published of it is not of this one."""
-    chain = _CHAIN.validate_python(given["chain"])
-    said = ", ".join(f"{key} {value}" for key, value in changes.items() if isinstance(value, (str, int, float)))
-    kept = {key: value for key, value in given.items() if key not in ("published_results", "published_source", "title")}
-    name = f"{given['name']} ({said})" if given.get("name") and said else None
-    return {**kept, "chain": changed(chain, changes, way), "name": name}
 
 
 def _bare_trace(cls: type[NetworkPath], reference: str) -> NetworkPath:

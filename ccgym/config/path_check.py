@@ -1,32 +1,44 @@
-"""Mistakes in a path that its traces do not show; for those see :mod:`ccgym.tracetools.check`."""
+"""Mistakes in a path; for those in its traces see :mod:`ccgym.tracetools.check`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from ccgym.config.catalog import TraceSource
+from ccgym.config.catalog import TraceSource, resolve_trace
+from ccgym.config.chain import Chain
 from ccgym.config.declared import DIRECTIONS
-from ccgym.config.models.elements import AnyElement
-from ccgym.config.models.links import Link
+from ccgym.config.models import Link
 from ccgym.config.quantities import Limit
-from ccgym.tracetools.check import Finding
+from ccgym.tracetools.check import Finding, find_mistakes
 from ccgym.units import NS_PER_S, PACKET_BYTES
 
-LONG_RTT_NS = 5 * NS_PER_S
+LONG_RTT_NS: Final = 5 * NS_PER_S
 """A longer round trip was probably meant in another unit: one to the moon takes 2.6 s."""
 
 
-def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
+def mistakes_in(path: Chain, name: str) -> list[Finding]:
+    """What is wrong or strange about a path of this name and is not listed as intended in the catalog, errors first."""
+    findings: list[Finding] = []
+    for trace in path.trace_names():
+        source = resolve_trace(trace)
+        nominal = source.entry.nominal_rate if source.entry is not None else None
+        found = find_mistakes(source.load(), nominal, path.base_rtt_ns, name=os.path.basename(trace))
+        findings += [one for one in found if one.code not in source.intended]
+        findings += _shadowed_file(trace, source)
+    findings += [*_small_queues(path), *_unlikely(path, name)]
+    return sorted(findings, key=lambda finding: finding.severity != "error")
+
+
+def _shadowed_file(name: str, source: TraceSource) -> Iterator[Finding]:
     """Warn of a file in the working directory that the catalog's trace of that name hides."""
     local = Path(name)
     if source.entry is None or os.path.dirname(name) or not local.is_file():
-        return []
-    if source.materialize().read_bytes() == local.read_bytes():
-        return []
-    return [
-        Finding(
+        return
+    if source.materialize().read_bytes() != local.read_bytes():
+        yield Finding(
             "warning",
             "shadowed-file",
             f"the working directory has another {name}, and the catalog's trace of that name is used",
@@ -34,65 +46,51 @@ def shadowed_file(name: str, source: TraceSource) -> list[Finding]:
             remedy=f"write ./{name} to use the file",
             subject=name,
         )
-    ]
 
 
-def too_small_queues(chain: Iterable[AnyElement]) -> list[Finding]:
+def _small_queues(path: Chain) -> Iterator[Finding]:
     """Refuse byte limits in which no full packet fits."""
-    findings = []
-    for element in chain:
-        for direction in DIRECTIONS:
-            link = element.toward(direction) if isinstance(element, Link) else None
-            limit = getattr(link.queue, "limit", Limit()) if link is not None else Limit()
-            unit = PACKET_BYTES + (link.overhead if link is not None else 0)
-            if limit.bytes is not None and limit.bytes < unit:
-                findings.append(
-                    Finding(
-                        "error",
-                        "queue-too-small",
-                        f"the {direction} queue holds {limit.bytes} bytes, and a full packet is {unit}",
-                        cause="limits in bytes count what mahimahi charges on top of the IP length",
-                        remedy=f"give it {unit}B or more, or a limit in packets",
-                    )
-                )
-    return findings
+    links = [(way, one.toward(way)) for one in path.chain if isinstance(one, Link) for way in DIRECTIONS]
+    for direction, link in links:
+        limit = getattr(link.queue, "limit", Limit()) if link is not None else Limit()
+        unit = PACKET_BYTES + (link.overhead if link is not None else 0)
+        if limit.bytes is not None and limit.bytes < unit:
+            yield Finding(
+                "error",
+                "queue-too-small",
+                f"the {direction} queue holds {limit.bytes} bytes, and a full packet is {unit}",
+                cause="limits in bytes count what mahimahi charges on top of the IP length",
+                remedy=f"give it {unit}B or more, or a limit in packets",
+            )
 
 
-def unlikely_path(base_rtt_ns: int, limits_flows: bool, name: str) -> list[Finding]:
+def _unlikely(path: Chain, name: str) -> Iterator[Finding]:
     """Warn of a path without propagation delay, with a very long one, or on which nothing limits a flow."""
-    seconds = base_rtt_ns / NS_PER_S
-    findings = []
-    if base_rtt_ns <= 0:
-        findings.append(
-            Finding(
-                "warning",
-                "no-delay",
-                "the path has no propagation delay",
-                cause="a trace says when packets may leave, not how long they travel",
-                remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
-                subject=name,
-            )
+    seconds = path.base_rtt_ns / NS_PER_S
+    if path.base_rtt_ns <= 0:
+        yield Finding(
+            "warning",
+            "no-delay",
+            "the path has no propagation delay",
+            cause="a trace says when packets may leave, not how long they travel",
+            remedy="give a whole path, such as 'mm-delay 20 mm-link UP DOWN', or rtt='40ms'",
+            subject=name,
         )
-    if base_rtt_ns > LONG_RTT_NS:
-        findings.append(
-            Finding(
-                "warning",
-                "long-delay",
-                f"the base RTT is {seconds:g} s",
-                cause="plain numbers are seconds",
-                remedy=f"if you mean milliseconds, write '{seconds:g}ms'",
-                subject=name,
-            )
+    if path.base_rtt_ns > LONG_RTT_NS:
+        yield Finding(
+            "warning",
+            "long-delay",
+            f"the base RTT is {seconds:g} s",
+            cause="plain numbers are seconds",
+            remedy=f"if you mean milliseconds, write '{seconds:g}ms'",
+            subject=name,
         )
-    if not limits_flows:
-        findings.append(
-            Finding(
-                "warning",
-                "no-link",
-                "the path has no link, so that nothing limits a greedy flow; such flows are refused",
-                cause="delays pass on every packet; only a link has a rate",
-                remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
-                subject=name,
-            )
+    if not path.limits_flows:
+        yield Finding(
+            "warning",
+            "no-link",
+            "the path has no link, so that nothing limits a greedy flow; such flows are refused",
+            cause="delays pass on every packet; only a link has a rate",
+            remedy="add a link, as in 'mm-delay 20 mm-link 12mbps 12mbps' or rate='12mbps', or use fixed_rate",
+            subject=name,
         )
-    return findings

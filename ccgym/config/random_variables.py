@@ -27,7 +27,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ccgym.errors import ConfigError, did_you_mean, shown
+from ccgym.errors import ConfigError, did_you_mean, located, shown
 from ccgym.units import (
     MAX_NS,
     MAX_RATE_BPS,
@@ -137,36 +137,23 @@ class RandomVariable:
 
     def sampler(self) -> Sampler:
         """A fast function that draws a value; a constant uses no randomness."""
+        draw = self._drawn()
+        return (lambda rng: self._modified(draw(rng))) if self.floor or self.plus or self.zero_below else draw
+
+    def _drawn(self) -> Sampler:
         low, high = self.values[0], self.values[-1]
         span = high - low
-
-        def constant(rng: np.random.Generator) -> float:
-            return low
-
-        def uniform(rng: np.random.Generator) -> float:
-            return low + span * rng.random()
-
-        def exp_uniform(rng: np.random.Generator) -> float:
-            return math.exp(uniform(rng))
-
-        draw: Sampler = {"uniform": uniform, "exp_uniform": exp_uniform}.get(self.distribution, constant)
-        if low == high and len(self.values) == 2 and self.distribution != "exp_uniform":
-            draw = constant
-        elif self.distribution == "log_uniform":
-            log_low, log_span = math.log(low), math.log(high / low)
-
-            def draw(rng: np.random.Generator) -> float:
-                return min(max(math.exp(log_low + log_span * rng.random()), low), high)
-
-        elif self.distribution == "choice":
+        if self.distribution == "exp_uniform":
+            return lambda rng: math.exp(low + span * rng.random())
+        if self.distribution == "constant" or (low == high and len(self.values) == 2):
+            return lambda rng: low
+        if self.distribution == "choice":
             steps = cumulative(self.weights or (1.0,) * len(self.values))
-
-            def draw(rng: np.random.Generator) -> float:
-                return self.values[pick(steps, rng)]
-
-        if self.floor or self.plus or self.zero_below:
-            return lambda rng: self._modified(draw(rng))
-        return draw
+            return lambda rng: self.values[pick(steps, rng)]
+        if self.distribution == "log_uniform":
+            log_low, log_span = math.log(low), math.log(high / low)
+            return lambda rng: min(max(math.exp(log_low + log_span * rng.random()), low), high)
+        return lambda rng: low + span * rng.random()
 
     def _modified(self, value: float) -> float:
         value = (float(math.floor(value)) if self.floor else value) + self.plus
@@ -255,10 +242,9 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
     known = (*DISTRIBUTIONS, *MODIFIERS)
     for key in value:
         if key not in known:
-            raise ConfigError("unknown-key",
-                f"unknown key {shown(key)}", expected=", ".join(known), hint=did_you_mean(str(key), known),
-                where=str(key),
-            )  # fmt: skip
+            with located(str(key)):
+                found, hint = f"unknown key {shown(key)}", did_you_mean(str(key), known)
+                raise ConfigError("unknown-key", found, expected=", ".join(known), hint=hint)
     given = [name for name in DISTRIBUTIONS if name in value]
     if len(given) != 1:
         raise ConfigError(
@@ -267,109 +253,80 @@ def read_random_variable(value: object, dimension: Dimension, of: tuple[str, ...
             expected="exactly one of " + ", ".join(DISTRIBUTIONS),
             hint="" if given else f"a constant {dimension.name} is written without braces",
         )
-    distribution = given[0]
-    target = value.get("of", "")
-    if target and target not in of:
-        raise ConfigError(
-            "unknown-name",
-            shown(target),
-            expected=" or ".join(of) or "no `of` here",
-            hint=did_you_mean(str(target), of),
-            where="of",
-        )
+    distribution, target, unit = given[0], value.get("of", ""), value.get("unit")
     measured = PLAIN if target else dimension
-    unit = value.get("unit")
-    if unit is not None and (not isinstance(unit, str) or not measured.bare_unit):
-        raise ConfigError(
-            "unknown-unit",
-            shown(unit),
-            expected="a unit such as packets/s" if measured.bare_unit else "no unit",
-            where="unit",
-        )
+    with located("of"):
+        if target and target not in of:
+            hint = did_you_mean(str(target), of)
+            raise ConfigError("unknown-name", shown(target), expected=" or ".join(of) or "no `of` here", hint=hint)
+    with located("unit"):
+        if unit is not None and (not isinstance(unit, str) or not measured.bare_unit):
+            expected = "a unit such as packets/s" if measured.bare_unit else "no unit"
+            raise ConfigError("unknown-unit", shown(unit), expected=expected)
 
-    def read(part: Any, key: str) -> float:
-        try:
-            if unit is not None and isinstance(part, (int, float)) and not isinstance(part, bool):
-                return float(measured.read(f"{part!r} {unit}"))
-            return float(measured.read(part))
-        except ConfigError as error:
-            raise error.at(key) from None
+    def read(part: Any) -> float:
+        bare = unit is not None and isinstance(part, (int, float)) and not isinstance(part, bool)
+        return float(measured.read(f"{part!r} {unit}" if bare else part))
 
-    values: tuple[float, ...]
-    if distribution == "constant":
-        values = (read(value[distribution], distribution),)
-    else:
-        raw = value[distribution]
-        if not isinstance(raw, (list, tuple)) or not 1 <= len(raw) <= MAX_CHOICES:
-            raise ConfigError("wrong-type", shown(raw), expected=_expected_list(distribution), where=distribution)
-        if distribution != "choice" and len(raw) != 2:
-            raise ConfigError(
-                "wrong-count", f"{len(raw)} numbers", expected=_expected_list(distribution), where=distribution
-            )
-        values = tuple(_plain(part) if distribution == "exp_uniform" else read(part, distribution) for part in raw)
-        if distribution != "choice" and values[0] > values[1]:
-            raise ConfigError(
-                "order-wrong", f"{raw[0]} before {raw[1]}", expected="the smaller bound first", where=distribution
-            )
-        if distribution == "log_uniform" and values[0] <= 0.0:
-            raise ConfigError(
-                "out-of-range",
-                shown(raw[0]),
-                expected="a bound above zero, since zero has no logarithm",
-                where=distribution,
-            )
-        if distribution == "exp_uniform" and max(map(abs, values)) > 50:
-            raise ConfigError("out-of-range", shown(raw), expected="exponents from -50 to 50", where=distribution)
-    floor = value.get("floor", False)
-    if not isinstance(floor, bool):
-        raise ConfigError("wrong-type", shown(floor), expected="true or false", where="floor")
-    number = RandomVariable(
-        measured,
-        distribution,
-        values,
-        read_weights(value["weights"], len(values)) if "weights" in value else (),
-        str(target),
-        floor,
-        read(value["plus"], "plus") if "plus" in value else 0.0,
-        read(value["zero_below"], "zero_below") if "zero_below" in value else 0.0,
-        dict(value),
-    )
-    if number.weights and distribution != "choice":
-        raise ConfigError(
-            "option-needed", f"weights with {distribution}", expected="weights only with choice", where="weights"
-        )
-    for end in number.bounds():
-        _in_range(end, measured, value[distribution], distribution)
+    with located(distribution):
+        values = _read_values(value[distribution], distribution, read)
+    with located("floor"):
+        floor = value.get("floor", False)
+        if not isinstance(floor, bool):
+            raise ConfigError("wrong-type", shown(floor), expected="true or false")
+    weights = read_weights(value["weights"], len(values)) if "weights" in value else ()
+    added = {}
+    for key in ("plus", "zero_below"):
+        with located(key):
+            added[key] = read(value[key]) if key in value else 0.0
+    number = RandomVariable(measured, distribution, values, weights, str(target), floor, **added, written=dict(value))
+    with located("weights"):
+        if weights and distribution != "choice":
+            raise ConfigError("option-needed", f"weights with {distribution}", expected="weights only with choice")
+    with located(distribution):
+        for end in number.bounds():
+            _in_range(end, measured, value[distribution])
     return number
 
 
-def _expected_list(distribution: str) -> str:
-    return f"1 to {MAX_CHOICES} values" if distribution == "choice" else "two bounds, like [low, high]"
+def _read_values(given: Any, distribution: str, read: Callable[[Any], float]) -> tuple[float, ...]:
+    """The constant, the bounds or the choices of a distribution."""
+    if distribution == "constant":
+        return (read(given),)
+    expected = f"1 to {MAX_CHOICES} values" if distribution == "choice" else "two bounds, like [low, high]"
+    if not isinstance(given, (list, tuple)) or not 1 <= len(given) <= MAX_CHOICES:
+        raise ConfigError("wrong-type", shown(given), expected=expected)
+    if distribution == "choice":
+        return tuple(map(read, given))
+    if len(given) != 2:
+        raise ConfigError("wrong-count", f"{len(given)} numbers", expected=expected)
+    low, high = map(_plain if distribution == "exp_uniform" else read, given)
+    if low > high:
+        raise ConfigError("order-wrong", f"{given[0]} before {given[1]}", expected="the smaller bound first")
+    if distribution == "log_uniform" and low <= 0.0:
+        expected = "a bound above zero, since zero has no logarithm"
+        raise ConfigError("out-of-range", shown(given[0]), expected=expected)
+    if distribution == "exp_uniform" and max(abs(low), abs(high)) > 50:
+        raise ConfigError("out-of-range", shown(given), expected="exponents from -50 to 50")
+    return low, high
 
 
 def read_weights(value: object, count: int) -> tuple[float, ...]:
     """Read the weights of ``count`` choices. Raises :class:`ConfigError`."""
-    if not isinstance(value, (list, tuple)) or len(value) != count:
-        raise ConfigError(
-            "wrong-count", shown(value), expected=f"{count} weights, one for each choice", where="weights"
-        )
-    weights = tuple(_plain(part) for part in value)
-    if min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise ConfigError(
-            "out-of-range", shown(value), expected="weights of zero or more, not all zero", where="weights"
-        )
+    with located("weights"):
+        if not isinstance(value, (list, tuple)) or len(value) != count:
+            raise ConfigError("wrong-count", shown(value), expected=f"{count} weights, one for each choice")
+        weights = tuple(_plain(part) for part in value)
+        if min(weights) < 0 or not 0 < sum(weights) < math.inf:
+            raise ConfigError("out-of-range", shown(value), expected="weights of zero or more, not all zero")
     return weights
 
 
-def _in_range(value: float, dimension: Dimension, written: object, where: str = "") -> None:
+def _in_range(value: float, dimension: Dimension, written: object) -> None:
     if not dimension.floor <= value <= dimension.ceiling:
-        raise ConfigError(
-            "out-of-range",
-            f"{shown(written)}, which reaches {dimension.write(value)}",
-            expected=f"a {dimension.name} from {dimension.write(dimension.floor)} to "
-            f"{dimension.write(dimension.ceiling) if math.isfinite(dimension.ceiling) else 'any size'}",
-            where=where,
-        )
+        low, high = dimension.write(dimension.floor), dimension.write(dimension.ceiling)
+        found = f"{shown(written)}, which reaches {dimension.write(value)}"
+        raise ConfigError("out-of-range", found, expected=f"a {dimension.name} from {low} to {high}")
 
 
 @dataclass(frozen=True)

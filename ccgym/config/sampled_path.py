@@ -1,6 +1,6 @@
 """Distributions of paths, and one path drawn from one, as the simulator takes it.
 
-A draw happens at every reset of every environment, so what is drawn is compiled directly; :meth:`SampledPath.path`
+A draw happens at every reset of every environment, so what is drawn is not validated again; :meth:`SampledPath.path`
 gives the :class:`~ccgym.config.path.NetworkPath` that compiles to the same, for everything else that takes a path.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 from typing_extensions import TypedDict, override
 
 from ccgym.config.declared import Direction, Strict
-from ccgym.config.models.elements import AnyElement
+from ccgym.config.models import AnyElement
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.errors import CcgymError, ConfigError
-from ccgym.units import NS_PER_S, Nanoseconds, format_rate
+from ccgym.units import NS_PER_S
 
 if TYPE_CHECKING:
     from ccgym import _core
@@ -43,85 +43,6 @@ UNITS: Final[dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class DrawnLink:
-    """The numbers of a path with one bottleneck, in base units."""
-
-    rate: int | tuple[tuple[int, int], ...] | None
-    """Bits per second, or steps of nanoseconds and bits per second."""
-    trace: str | None
-    """Or a delivery trace."""
-    reverse_trace: str | None
-    """That of the acknowledgements; ``None`` is unconstrained."""
-    delay: int
-    """One way, nanoseconds."""
-    queue: int | None
-    """Packets; ``None`` is unlimited."""
-    loss: float
-    loss_first: bool
-    """Whether packets are lost before the queue."""
-    jitter: int
-    """Max extra delay of a data packet, nanoseconds."""
-    overhead: int
-    """Bytes charged per packet on top of its IP length."""
-
-    def compiled(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """What data and what acknowledgements cross, as the native core takes it."""
-        rate, delay = self.rate, {"kind": "delay", "delay": self.delay, "tick": 0}
-        if self.trace is None:
-            steps = [list(step) for step in rate] if isinstance(rate, tuple) else rate
-            schedule: dict[str, Any] = {"kind": "rate", "rate": steps}
-        else:
-            schedule = {"kind": "trace", "name": self.trace, "once": False}
-        queue: dict[str, Any] = (
-            {"kind": "infinite"} if self.queue is None else {"kind": "droptail", "limit": {"packets": self.queue}}
-        )
-        uplink: list[dict[str, Any]] = [
-            {"kind": "link", "schedule": schedule, "queue": queue, "overhead": self.overhead, "device_packets": 0}
-        ]
-        if self.loss:
-            uplink.insert(0 if self.loss_first else 1, {"kind": "loss", "probability": self.loss})
-        if self.jitter:
-            spread = {"kind": "uniform", "max": self.jitter}
-            uplink.append({"kind": "jitter", "distribution": spread, "reorder": False, "flows": []})
-        uplink.append(delay)
-        downlink = [delay]
-        if self.reverse_trace is not None:
-            back: dict[str, Any] = {
-                "kind": "link",
-                "schedule": {"kind": "trace", "name": self.reverse_trace, "once": False},
-                "queue": {"kind": "infinite"},
-                "overhead": self.overhead,
-                "device_packets": 0,
-            }
-            downlink.append(back)
-        return uplink, downlink
-
-    def chain(self) -> list[dict[str, Any]]:
-        """The same as the elements of a :class:`NetworkPath`, the outermost first."""
-        uplink: dict[str, Any] = {
-            "queue": "infinite" if self.queue is None else f"{self.queue}p",
-            "overhead": self.overhead,
-        }
-        if self.trace is not None:
-            uplink["trace"] = self.trace
-        elif isinstance(self.rate, tuple):
-            uplink["rate"] = [[Nanoseconds(start), format_rate(rate)] for start, rate in self.rate]
-        else:
-            assert self.rate is not None
-            uplink["rate"] = format_rate(self.rate)
-        link: dict[str, Any] = {"kind": "link", "uplink": uplink}
-        if self.reverse_trace is not None:
-            link["downlink"] = {"trace": self.reverse_trace, "overhead": self.overhead}
-        chain: list[dict[str, Any]] = [{"kind": "delay", "delay": Nanoseconds(self.delay)}]
-        if self.jitter:
-            chain.append({"kind": "jitter", "distribution": Nanoseconds(self.jitter)})
-        chain.append(link)
-        if self.loss:
-            chain.insert(len(chain) if self.loss_first else len(chain) - 1, {"kind": "loss", "probability": self.loss})
-        return chain
-
-
-@dataclass(frozen=True)
 class SampledPath:
     """A path that was drawn. Its parts may be shared with other draws: treat them as constants."""
 
@@ -137,10 +58,8 @@ class SampledPath:
     """The distribution's, the trace's or the path's name."""
     traces: Mapping[str, _core.Trace] = field(default_factory=dict, repr=False)
     """The native traces that the elements name."""
-    origin: DrawnLink | NetworkPath | None = field(default=None, repr=False)
-    """What :meth:`path` makes the path of."""
-    added: tuple[AnyElement, ...] = ()
-    """Elements at the sender's end, on top of those of :attr:`origin`."""
+    origin: tuple[AnyElement, ...] | NetworkPath = field(default=(), repr=False)
+    """The path, or its elements, the outermost first."""
     links: tuple[dict[str, Any], ...] = ()
     """Of a path of several links: ``name``, ``uplink`` and ``downlink`` of each, in place of the path's own."""
     _ways: dict[tuple[tuple[str, ...], Direction, int], SampledPath] = field(
@@ -201,12 +120,9 @@ class SampledPath:
 
     def path(self) -> NetworkPath:
         """The path for everything else that takes one: evaluation, plots, ``ccgym paths show``."""
-        if self.added:
-            return NetworkPath(chain=[*replace(self, added=()).path().chain, *self.added], name=self.name or None)
         if isinstance(self.origin, NetworkPath):
             return self.origin
-        assert self.origin is not None
-        return NetworkPath(chain=self.origin.chain(), name=self.name or None)
+        return NetworkPath(chain=self.origin, name=self.name or None)
 
     def describe(self) -> dict[str, float]:
         """What was drawn, by the names of :data:`UNITS`."""
@@ -316,11 +232,11 @@ class PathDistribution(Strict):
         return {name: value for name, value in self.__dict__.items() if name in type(self).model_fields}
 
 
-def parameter_row(name: str, number: RandomVariable) -> ParameterRow:
-    """Describe a parameter of a distribution."""
-    dimension = number.dimension
-    low, high = (end / dimension.shown_scale for end in number.bounds())
-    return {"name": name, "unit": dimension.shown_unit, "low": low, "high": high, "distribution": number.describe()}
+def parameter_row(name: str, number: RandomVariable, more: str = "") -> ParameterRow:
+    """Describe a parameter of a distribution, with some more words."""
+    unit, scale = number.dimension.shown_unit, number.dimension.shown_scale
+    low, high = (end / scale for end in number.bounds())
+    return {"name": name, "unit": unit, "low": low, "high": high, "distribution": number.describe() + more}
 
 
 def prefixed(prefix: str, rows: list[ParameterRow]) -> list[ParameterRow]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from ccgym import _core
-from ccgym.config.models.sources import AnyTransferSize
+from ccgym.config.models import AnyTransferSize
 
 
 def mean_bytes(size: AnyTransferSize) -> float:

@@ -22,31 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
-import yaml
-
 from ccgym.config.configurations import packaged_config
-from ccgym.errors import CcgymError, ConfigError, did_you_mean, near_miss, shown
-from ccgym.files import read_bytes
+from ccgym.config.yaml_extends import extend
+from ccgym.config.yaml_parser import Node, parse, parse_file
+from ccgym.errors import CcgymError, ConfigError, did_you_mean, located, near_miss, shown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
     _M = TypeVar("_M", bound=BaseModel)
 
-MAX_FILE_BYTES: Final = 4 * 2**20
-"""Larger configuration files are refused."""
-MAX_DEPTH: Final = 32
-"""Deeper nesting is refused."""
 MAX_PROBLEMS: Final = 10
 """Max number of further problems whose places an error names."""
-
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_FLOAT: Final = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,3})?")
-_ZERO_LED: Final = re.compile(r"[-+]?0[0-9]+")
-_SEXAGESIMAL: Final = re.compile(r"[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?")
-_BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_TRAPS: Final = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
-_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 Place: TypeAlias = "tuple[str | int, ...]"
 """Keys and list positions from the top."""
@@ -66,6 +53,22 @@ class Loaded:
     """The file that it extends; empty where it extends none."""
     dropped: list[str] = field(default_factory=list)
     """Key paths of the extended file that the extending one does not take over: see :data:`OWNED`."""
+
+    @classmethod
+    def of(cls, root: Node, source: str) -> Loaded:
+        """Part the values of a file from their lines."""
+        lines: dict[Place, str] = {}
+
+        def plain(value: Any, place: Place) -> Any:
+            inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            lines.update({(*place, step): node.line for step, node in inside})
+            if isinstance(value, dict):
+                return {key: plain(node.value, (*place, key)) for key, node in value.items()}
+            if isinstance(value, list):
+                return [plain(node.value, (*place, position)) for position, node in enumerate(value)]
+            return value
+
+        return cls(plain(root.value, ()), lines, source)
 
     def inherited(self) -> list[str]:
         """Key paths, two levels deep at most, of which all was written in the extended file."""
@@ -89,28 +92,14 @@ class Loaded:
         known: Place = ()
         node = self.data
         for step in place:
-            inside = _child(node, step)
-            if inside is _ABSENT:
+            try:
+                node = node[step]
+            except (LookupError, TypeError):
                 continue  # a name that pydantic adds for the member of a union
-            node = inside
             known = (*known, step)
-        line = self.source
-        for length in range(len(known), -1, -1):
-            if known[:length] in self.lines:
-                line = self.lines[known[:length]]
-                break
+        above = (known[:length] for length in range(len(known), -1, -1))
+        line = next((self.lines[one] for one in above if one in self.lines), self.source)
         return ": ".join(part for part in (line, dotted(known)) if part)
-
-
-_ABSENT: Final = object()
-
-
-def _child(node: Any, step: str | int) -> Any:
-    if isinstance(node, dict):
-        return node.get(step, _ABSENT)
-    if isinstance(node, list) and isinstance(step, int) and step < len(node):
-        return node[step]
-    return _ABSENT
 
 
 def dotted(place: Sequence[str | int]) -> str:
@@ -127,40 +116,35 @@ def load_yaml(path: str | os.PathLike[str]) -> Loaded:
     Raises:
         ConfigError: The file is missing or unreadable, or breaks one of the rules above.
     """
-    top = _parse(_read(path), str(path))
+    top = parse_file(path)
     if not isinstance(top.value, dict) or "extends" not in top.value:
-        return _loaded(top, str(path))
-    name, where = top.value["extends"].value, f"{top.value['extends'].line}: extends"
-    if not isinstance(name, str) or not name:
-        raise ConfigError("wrong-type", shown(name), expected="the name of one YAML file", where=where)
-    base_path = Path(path).parent / name
-    if not base_path.exists() or base_path.samefile(path):
-        base_path = packaged_config(name) or base_path
-    try:
-        base = _parse(_read(base_path), str(base_path)).value
-    except ConfigError as error:
-        raise error.at(where) from None
-    if not isinstance(base, dict):
-        raise ConfigError("not-a-mapping", f"{base_path} is not a mapping", expected="keys and values", where=where)
-    if "extends" in base:
-        raise ConfigError(
-            "yaml-feature",
-            f"{base_path} extends another file itself",
-            expected="one level of `extends`",
-            hint="extend that file directly, or copy what you need of it",
-            where=where,
-        )
-    del top.value["extends"]
-    dropped = _drop_foreign(base, top.value)
-    loaded = _loaded(_Node(_merge(base, top.value, ()), ""), str(path))
-    loaded.extends = str(base_path)
-    loaded.dropped = dropped
+        return Loaded.of(top, str(path))
+    name, line = top.value["extends"].value, top.value.pop("extends").line
+    with located(f"{line}: extends"):
+        if not isinstance(name, str) or not name:
+            raise ConfigError("wrong-type", shown(name), expected="the name of one YAML file")
+        base_path = Path(path).parent / name
+        if not base_path.exists() or base_path.samefile(path):
+            base_path = packaged_config(name) or base_path
+        base = parse_file(base_path).value
+        if not isinstance(base, dict):
+            raise ConfigError("not-a-mapping", f"{base_path} is not a mapping", expected="keys and values")
+        if "extends" in base:
+            raise ConfigError(
+                "yaml-feature",
+                f"{base_path} extends another file itself",
+                expected="one level of `extends`",
+                hint="extend that file directly, or copy what you need of it",
+            )
+    content, dropped = extend(base, top.value)
+    loaded = Loaded.of(Node(content, ""), str(path))
+    loaded.extends, loaded.dropped = str(base_path), dropped
     return loaded
 
 
 def parse_yaml(text: str, source: str) -> Loaded:
     """Parse YAML text; ``source`` is the name that errors show. Raises :class:`ConfigError`."""
-    return _loaded(_parse(text, source), source)
+    return Loaded.of(parse(text, source), source)
 
 
 def load_model(path: str | os.PathLike[str], model: type[_M], overrides: Iterable[str] | Mapping[str, Any] = ()) -> _M:
@@ -402,288 +386,3 @@ def _key_paths(model: type[BaseModel], deepest: int = 3) -> Iterator[tuple[str, 
     for key, inner in inside:
         for path in _key_paths(inner, deepest - 1):
             yield (key, *path)
-
-
-# --- Parsing ------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Node:
-    """A value of a file and its line; what is inside a mapping or a list are nodes, too."""
-
-    value: Any
-    line: str
-
-
-def _loaded(root: _Node, source: str) -> Loaded:
-    """Part the values from their lines."""
-    lines: dict[Place, str] = {}
-
-    def plain(value: Any, place: Place) -> Any:
-        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        lines.update({(*place, step): node.line for step, node in inside})
-        if isinstance(value, dict):
-            return {key: plain(node.value, (*place, key)) for key, node in value.items()}
-        if isinstance(value, list):
-            return [plain(node.value, (*place, position)) for position, node in enumerate(value)]
-        return value
-
-    return Loaded(plain(root.value, ()), lines, source)
-
-
-def _read(path: str | os.PathLike[str]) -> str:
-    try:
-        content = read_bytes(path, MAX_FILE_BYTES)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(
-            "file-unreadable", f"cannot be read: {reason}", expected="a readable YAML file", where=str(path)
-        ) from None
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError("not-utf8", "not UTF-8", expected="YAML in UTF-8", where=f"{path}:{line}") from None
-
-
-def _parse(text: str, source: str) -> _Node:
-    if len(text) > MAX_FILE_BYTES:
-        raise ConfigError("too-large", f"{len(text)} characters", expected=f"{MAX_FILE_BYTES} or fewer", where=source)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return _Parser(yaml.parse(text, Loader=loader), source).document()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}" if mark is not None else source
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        hint = "indent with blanks, not tabs; quote what begins with @ or `" if "start any token" in problem else ""
-        raise ConfigError(
-            "yaml-syntax", f"not valid YAML: {problem}", expected="YAML", hint=hint, where=where
-        ) from None
-    except UnicodeError:
-        raise ConfigError(
-            "not-utf8", "characters that UTF-8 cannot hold", expected="YAML in UTF-8", where=source
-        ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(
-            "yaml-syntax", f"not valid YAML: {str(error).splitlines()[0]}", expected="YAML", where=source
-        ) from None
-
-
-class _Parser:
-    """Turns YAML events into nodes: PyYAML's own constructors know neither lines nor these rules."""
-
-    def __init__(self, events: Iterator[Any], source: str) -> None:
-        self.events = events
-        self.source = source
-
-    def document(self) -> _Node:
-        root: _Node | None = None
-        for event in self.events:
-            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise self.fail(
-                    "yaml-feature", event, "a second document", "one document per file", "remove the line `---`"
-                )
-            if isinstance(event, yaml.NodeEvent):
-                root = _Node(self.value(event, 0), self.line(event))
-        return root or _Node(None, self.source)
-
-    def line(self, event: Any) -> str:
-        return f"{self.source}:{event.start_mark.line + 1}"
-
-    def fail(self, code: str, event: Any, found: str, expected: str, hint: str = "") -> ConfigError:
-        return ConfigError(code, found, expected=expected, hint=hint, where=self.line(event))
-
-    def value(self, event: Any, depth: int) -> Any:
-        """What begins with an event, at this depth of mappings and lists."""
-        self.refuse_marks(event)
-        if isinstance(event, yaml.ScalarEvent):
-            return self.scalar(event)
-        if depth >= MAX_DEPTH:
-            raise self.fail("too-large", event, f"more than {MAX_DEPTH} levels", "less nesting")
-        if isinstance(event, yaml.SequenceStartEvent):
-            items = []
-            while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-                items.append(_Node(self.value(event, depth + 1), self.line(event)))
-            return items
-        mapping: dict[str, _Node] = {}
-        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            key = self.key(event, mapping)
-            mapping[key] = _Node(self.value(next(self.events), depth + 1), self.line(event))
-        return mapping
-
-    def refuse_marks(self, event: Any) -> None:
-        if isinstance(event, yaml.AliasEvent):
-            raise self.fail(
-                "yaml-feature", event, f"the alias *{event.anchor}", "a value written out", "write the value again"
-            )
-        if event.anchor is not None:
-            raise self.fail(
-                "yaml-feature", event, f"the anchor &{event.anchor}", "no anchors", "write the value where it is used"
-            )
-        if event.tag is not None and event.tag != "!":
-            raise self.fail(
-                "yaml-feature", event, f"the tag {event.tag}", "no tags", "quote the value if it is a string"
-            )
-
-    def key(self, event: Any, mapping: Mapping[str, _Node]) -> str:
-        self.refuse_marks(event)
-        if not isinstance(event, yaml.ScalarEvent):
-            raise self.fail("yaml-ambiguous", event, "a list or mapping as key", "a word as key")
-        key = str(event.value)
-        if not event.style and (not key or key == "<<" or not isinstance(self.plain(event), str)):
-            raise self.fail(
-                "yaml-ambiguous", event, f"the key {key!r}, which is not a string", "a word as key", "quote the key"
-            )
-        if key in mapping:
-            hint = f"first given at {mapping[key].line}"
-            raise self.fail("duplicate", event, f"the key {shown(key)} a second time", "each key once", hint)
-        return key
-
-    def scalar(self, event: Any) -> Any:
-        if event.style:  # quoted; a plain scalar has None here, or "" from the C parser
-            return event.value
-        meant = _TRAPS.get(event.value.casefold())
-        if meant:
-            raise self.fail(
-                "yaml-ambiguous",
-                event,
-                f"the bare word {event.value}, which YAML 1.1 takes for a boolean",
-                "true, false or a quoted string",
-                f"write {meant} for the truth value, or {event.value!r} for the word",
-            )
-        return self.plain(event)
-
-    def plain(self, event: Any) -> Any:
-        """Resolve a plain scalar by YAML 1.2's core rules."""
-        text = event.value
-        if text in _NULLS:
-            return None
-        if text in _BOOLEANS:
-            return _BOOLEANS[text]
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _ZERO_LED.fullmatch(text):
-            raise self.fail(
-                "yaml-ambiguous", event, f"the number {text}", "no leading zeros", "quote it if it is a string"
-            )
-        if _FLOAT.fullmatch(text):
-            return float(text)
-        if _SEXAGESIMAL.fullmatch(text):
-            found = f"{text}, which YAML 1.1 takes for a number to base 60"
-            raise self.fail("yaml-ambiguous", event, found, "a quantity with its unit", "or quote it")
-        return text
-
-
-# --- Extending ----------------------------------------------------------------------------------------------------
-
-NAMING_KEYS: Final = ("name", "term", "signal")
-"""Keys that name an item of a list; the first that it has counts."""
-
-
-OWNED: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
-    # A name, and what it is called in reports: a policy of another name is another policy.
-    ("name", "", ("style",)),
-    # What an action means: limits, unit and first deviation of another kind of map say nothing about this one.
-    ("agent.action.map", "kind", ("agent.action.bounds", "agent.action.scale", "algorithm.log_std_init")),
-    # Two ways to say the same.
-    ("environment.paths", "", ("environment.path",)),
-    ("environment.path", "", ("environment.paths",)),
-)
-"""What belongs to what: where the extending file gives the first (with another value of the second), the third is not
-taken over from the extended one."""
-
-
-def _drop_foreign(base: dict[str, _Node], over: dict[str, _Node]) -> list[str]:
-    """Remove from an extended file what belongs to what the extending one replaces; the key paths that were there."""
-    dropped = []
-    for owner, tag, owned in OWNED:
-        new, old = _at(over, owner), _at(base, owner)
-        if new is None:
-            continue
-        values = [None if one is None else _at(one.value, tag) if tag else one for one in (new, old)]
-        if tag or owner == "name":
-            first, second = (None if one is None else one.value for one in values)
-            if first is None or first == second:
-                continue
-        for path in owned:
-            holder, _, key = path.rpartition(".")
-            inside = _at(base, holder) if holder else _Node(base, "")
-            if inside is not None and isinstance(inside.value, dict) and inside.value.pop(key, None) is not None:
-                dropped.append(path)
-    return dropped
-
-
-def _at(mapping: Any, path: str) -> _Node | None:
-    """The node at a key path; None where there is none."""
-    node = _Node(mapping, "")
-    for key in path.split("."):
-        if not isinstance(node.value, dict) or key not in node.value:
-            return None
-        node = node.value[key]
-    return node
-
-
-def _merge(base: dict[str, _Node], over: dict[str, _Node], place: Place) -> dict[str, _Node]:
-    """What a mapping at a place becomes when another one changes it."""
-    merged = dict(base)
-    for key, node in over.items():
-        here, value = (*place, key), node.value
-        before = merged[key].value if key in merged else None
-        if isinstance(before, dict) and isinstance(value, dict) and _is_same_kind(before, value, here):
-            value = _merge(before, value, here)
-        elif isinstance(before, list) and isinstance(value, dict) and "kind" not in value:
-            names = [_name_of(item) for item in before]
-            if names and None not in names:
-                value = _merge_named(before, names, node, here)
-        merged[key] = _Node(value, node.line)
-    return merged
-
-
-def _merge_named(items: list[_Node], names: list[str | None], over: _Node, place: Place) -> list[_Node]:
-    """Change the items of a list by their names."""
-    # The key that says what the items are.
-    tag = next((key for key in NAMING_KEYS[1:] for item in items if _has(item, key)), "name")
-    merged: list[_Node] = []
-    for name, item in zip(names, items, strict=True):
-        change = over.value.get(name, item)
-        if change is not item and isinstance(change.value, dict):
-            whole = item.value if isinstance(item.value, dict) else {tag: item}
-            change = _Node(_merge(whole, change.value, (*place, len(merged))), change.line)
-        if change is item or change.value is not None:
-            merged.append(change)
-    for name, node in over.value.items():
-        if name in names:
-            continue
-        if not isinstance(node.value, dict):
-            raise ConfigError(
-                "unknown-name",
-                f"no item {shown(name)} to change",
-                expected=f"one of {', '.join(map(str, names))}, or a new item",
-                hint=did_you_mean(name, [str(one) for one in names]),
-                where=f"{node.line}: {dotted(place)}",
-            )
-        named = node.value if _name_of(node) is not None else {tag: _Node(name, node.line), **node.value}
-        merged.append(_Node(named, node.line))
-    return merged
-
-
-def _has(item: _Node, key: str) -> bool:
-    return isinstance(item.value, dict) and key in item.value
-
-
-def _name_of(item: _Node) -> str | None:
-    """What an item of a list is called: a word is its own name."""
-    if isinstance(item.value, str):
-        return item.value
-    names = (item.value[key].value for key in NAMING_KEYS if _has(item, key))
-    return next((name for name in names if isinstance(name, str)), None)
-
-
-def _is_same_kind(before: dict[str, _Node], over: dict[str, _Node], place: Place) -> bool:
-    """Whether the keys of two mappings mean the same; that of an algorithm is told by its name."""
-    tag = "name" if place == ("algorithm",) else "kind"
-    return over.get(tag, _ABSENT_NODE).value in (None, before.get(tag, _ABSENT_NODE).value)
-
-
-_ABSENT_NODE: Final = _Node(None, "")

@@ -42,7 +42,7 @@ SHOWN_LINES: Final = 6
 
 
 @dataclass(frozen=True)
-class RunOutcome:
+class ProcessOutcome:
     """What a run process left."""
 
     result: SimResult
@@ -93,7 +93,7 @@ class RunProcess:
         """The exit status of the process; None while it runs."""
         return self._process.poll()
 
-    def wait(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> RunOutcome:
+    def wait(self, halt: threading.Event | None = None, slack_s: float = SLACK_S) -> ProcessOutcome:
         """Wait for the end of the run and read what came out.
 
         Args:
@@ -199,19 +199,19 @@ class RunProcess:
     def _error_text(self) -> str:
         return self._errors.read().decode(errors="replace")
 
-    def _load(self) -> RunOutcome:
+    def _load(self) -> ProcessOutcome:
         from ccgym import _core
 
         try:
             result, report = _core.load_run(self._result.path)
-            return RunOutcome(result, dict(json.loads(report)))
+            return ProcessOutcome(result, dict(json.loads(report)))
         except (OSError, TypeError, ValueError) as error:
             refused = explained(RealPathError, error, "protocol-error", where=f"backend {self._name}: its result")
             refused.found += _quoted(self._error_text())
             raise refused from error
 
 
-def run_plan(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+def run_plan(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
     """Run a plan in a process of its own and wait for what comes out.
 
     Args:

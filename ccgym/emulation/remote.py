@@ -16,7 +16,7 @@ from ccgym.config.hosts import Hosts, Side
 from ccgym.emulation.checkout import git_summary
 from ccgym.emulation.ntp import clock_offset_s
 from ccgym.emulation.plan import Plan, TunnelEnd
-from ccgym.emulation.process import SLACK_S, RunOutcome, RunProcess
+from ccgym.emulation.process import SLACK_S, ProcessOutcome, RunProcess
 from ccgym.emulation.remote_end import RemoteEnd
 from ccgym.errors import ConfigError, RealPathError, explained, shown
 
@@ -28,7 +28,7 @@ _MAX_ANSWER: Final = 2**20
 """Maximum size of an answer of `ssh -G`, bytes."""
 
 
-def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> RunOutcome:
+def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -> ProcessOutcome:
     """Run a plan between this machine and another one, and join what both saw.
 
     Args:
@@ -99,7 +99,7 @@ def run_between(plan: Plan, hosts: Hosts, halt: threading.Event | None = None) -
     report = dict(json.loads(text))
     notes += [f"no clock offset: {failure}" for failure in dict.fromkeys((*begun.failures, *offsets.failures))]
     applied = report["clocks"]["applied"] == "ntp"
-    return RunOutcome(
+    return ProcessOutcome(
         result, {**report, "notes": [*report["notes"], *notes]} | ({"clock_offsets_ms": ntp} if applied else {})
     )
 

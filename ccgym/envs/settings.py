@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, TypedDict
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import Unpack
 
 from ccgym.config.agent import AgentConfig, AgentFile
 from ccgym.config.configurations import find_config, packaged_config
 from ccgym.config.curriculum import Curriculum, PathsField, curriculum_of, read_paths
+from ccgym.config.declared import Strict
 from ccgym.config.distributions import Fixed
 from ccgym.config.path import NetworkPath, PathField, PathLike
 from ccgym.config.quantities import PeriodField
@@ -32,7 +33,6 @@ from ccgym.envs.episode import Source
 from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError, did_you_mean, shown
 from ccgym.schemes import policies
 from ccgym.schemes.flow import FlowSpec, LearnerFlow, read_flows
-from ccgym.schemes.origins import refuse
 from ccgym.schemes.policies import LearnedPolicy
 from ccgym.units import TimeLike, parse_positive_time
 
@@ -54,11 +54,7 @@ PathOrName: TypeAlias = "str | os.PathLike[str]"
 """A configuration: a YAML file, or the name of one that comes with ccgym."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EpisodeLimits(_Strict):
+class EpisodeLimits(Strict):
     """When an episode ends, whichever comes first. Both truncate: a flow never terminates by itself."""
 
     steps: int | None = Field(default=None, ge=1)
@@ -93,7 +89,7 @@ def _read_learners(learners: object) -> object:
     return learners
 
 
-class EarlierSelvesConfig(_Strict):
+class EarlierSelvesConfig(Strict):
     """Flows that the policy in training steers as it was some time ago."""
 
     flows: tuple[LearnerFlow, ...] = Field(default=(LearnerFlow(),), min_length=1, max_length=MAX_LEARNERS)
@@ -104,7 +100,7 @@ class EarlierSelvesConfig(_Strict):
     """How many of the latest policies flows draw from."""
 
 
-class EnvironmentConfig(_Strict):
+class EnvironmentConfig(Strict):
     """The section ``environment`` of a configuration file."""
 
     path: PathField | None = None
@@ -204,8 +200,8 @@ def check_flows(backend: str, flows: Sequence[FlowSpec]) -> None:
     """Raise :class:`~ccgym.errors.CcgymError` unless every flow can run there: some need real packets."""
     for place, flow in enumerate(flows):
         where, choice = f"flows[{place}]", flow.choice
-        refuse(choice, "real environment" if backend in REAL_BACKENDS else "environment", where)
-        reason = choice.origin.why_unavailable(choice)
+        choice.refuse("real environment" if backend in REAL_BACKENDS else "environment", where)
+        reason = choice.why_unavailable()
         if reason is not None:
             raise SchemeNotFoundError(
                 "scheme-unavailable",

@@ -9,7 +9,8 @@ What is run
 ``simulate``        one run: :func:`~ccgym.evaluation.simulate.simulate`
 ``engine``          many: what is kept is not run again, the rest is made in threads or on a cluster
 ``cluster``         the same runs on a Ray cluster
-``luggage``         what a process of a cluster needs to make runs
+``spread``          a quantity over several runs
+``run_bundle``      what a process of a cluster needs to make runs
 ``budget``          time for runs
 ``store``           the runs that a directory keeps
 ``directory``       whose a results directory is

@@ -60,14 +60,14 @@ class Criterion:
     delay_weight: float
     """Of the logarithm of the delay, that of the throughput being 1."""
 
-    def score(self, measured: Measured, base_rtt_ms: float) -> float:
+    def score(self, measured: CwndRuns, base_rtt_ms: float) -> float:
         """The larger, the better; −∞ where nothing arrives."""
         if measured.throughput_mbps <= 0 or measured.loss >= 1:
             return -math.inf
         delay = max(measured.rtt_p95_ms, base_rtt_ms + ALLOWANCE_MS)
         return math.log(measured.throughput_mbps) + math.log1p(-measured.loss) - self.delay_weight * math.log(delay)
 
-    def best(self, measured: Iterable[Measured], base_rtt_ms: float) -> Measured:
+    def best(self, measured: Iterable[CwndRuns], base_rtt_ms: float) -> CwndRuns:
         """The best of what was measured; at least one window."""
         scored = [(self.score(one, base_rtt_ms), one) for one in measured]
         enough = max(score for score, _ in scored) - TIE
@@ -81,7 +81,7 @@ POWER: Final = Criterion(1.0)
 
 
 @dataclass(frozen=True)
-class Measured:
+class CwndRuns:
     """What a window does on a path after the start-up: means over the runs."""
 
     window: int
@@ -119,9 +119,9 @@ class Search:
 class Found:
     """The outcome of a search."""
 
-    best: tuple[Measured, Measured]
+    best: tuple[CwndRuns, CwndRuns]
     """By :data:`THROUGHPUT_FIRST` and by :data:`POWER`."""
-    tried: tuple[Measured, ...]
+    tried: tuple[CwndRuns, ...]
     """Every window that was measured, ascending."""
     runs: int
     """Runs per window that there were in fact."""
@@ -132,7 +132,7 @@ class _Bench:
 
     def __init__(self, path: NetworkPath, search: Search) -> None:
         self.path, self.search = path, search
-        self.measured: dict[int, Measured] = {}
+        self.measured: dict[int, CwndRuns] = {}
         self.runs = search.runs
 
     def settle_runs(self, window: int) -> None:
@@ -148,7 +148,7 @@ class _Bench:
         results = iter(self._run([self._planned(window, one) for window in missing for one in range(self.runs)]))
         for window in missing:
             rows = [next(results)["numbers"] for _ in range(self.runs)]
-            self.measured[window] = Measured(window, *(float(value) for value in np.mean(rows, axis=0)))
+            self.measured[window] = CwndRuns(window, *(float(value) for value in np.mean(rows, axis=0)))
 
     def _planned(self, window: int, number: int) -> Run:
         flow = {"scheme": "fixed_window", "params": {"cwnd": window}, "profile": "udp"}
@@ -156,7 +156,7 @@ class _Bench:
         return Run(self.path, contender(flow), self.search.runtime_ns, seed, Record(series=0), name=f"window {window}")
 
     def _run(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
-        """The numbers of :class:`Measured`, and the hash of what happened, per run."""
+        """The numbers of :class:`CwndRuns`, and the hash of what happened, per run."""
         outcomes = measure(runs, reduce=_AFTER_START_UP)
         for outcome in outcomes:
             if outcome.error is not None:
@@ -242,7 +242,7 @@ def _geometric(low: float, high: float) -> list[int]:
     return sorted({round(value) for value in np.geomspace(low, high, count)})
 
 
-def _refinement(measured: dict[int, Measured], rtt: float) -> list[int]:
+def _refinement(measured: dict[int, CwndRuns], rtt: float) -> list[int]:
     """Windows to measure next; none when every interval of interest is fine enough."""
     tried = sorted(measured)
     wanted: set[int] = set()

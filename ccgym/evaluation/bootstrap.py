@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,11 @@ class Ranked:
     """Score less that of the best competitor, with its interval: below zero throughout is surely worse."""
     first: float
     """Fraction of the resamples in which it was first."""
+
+    def columns(self, score: str) -> dict[str, Any]:
+        """The place as columns of a table; ``score`` is what the score is called."""
+        own = {"rank": self.rank, "scheme": self.scheme, "label": self.label}
+        return {**own, **self.score.columns(score), **self.behind.columns("behind"), "first": self.first}
 
 
 def ranked(resampled: Resampled, schemes: Sequence[tuple[str, str, bool]]) -> list[Ranked]:

@@ -1,7 +1,7 @@
 """Runs on a Ray cluster: the same functions, in processes of other machines.
 
 The driver, the process that the user started, sends runs and what they need by content
-(:mod:`ccgym.evaluation.luggage`); workers make them and send back what is kept; only the driver writes. So a lost
+(:mod:`ccgym.evaluation.run_bundle`); workers make them and send back what is kept; only the driver writes. So a lost
 worker leaves nothing half-written: its runs are sent again. A killed driver goes on with the same command, as without a
 cluster.
 
@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from ccgym.errors import ConfigError, PlatformError
 from ccgym.evaluation.engine import Made, Reduction, RunOutcome
-from ccgym.evaluation.luggage import code, packed
 from ccgym.evaluation.run import Run
+from ccgym.evaluation.run_bundle import code, packed
 
 AUTO: Final = "auto"
 """The address of the cluster that runs on this machine, or else one is started for the time of the command."""
@@ -103,7 +103,7 @@ class Cluster:
         self._ray.shutdown()
 
     def require(self, runs: Sequence[Run]) -> None:
-        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        """See :class:`~ccgym.evaluation.engine.RemoteExecutor`."""
         real = next((run.backend for run in runs if run.real), None)
         if real is not None:
             raise ConfigError(
@@ -116,7 +116,7 @@ class Cluster:
             )
 
     def at_a_time(self, jobs: int | None) -> int:
-        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        """See :class:`~ccgym.evaluation.engine.RemoteExecutor`."""
         there = max(1, int(self._ray.cluster_resources().get("CPU", 0)))
         return there if jobs is None else min(jobs, there)
 
@@ -130,12 +130,12 @@ class Cluster:
         keep: Callable[[Run, Made], RunOutcome],
         notice: Callable[[str], None],
     ) -> Generator[tuple[Run, Future[RunOutcome]], None, None]:
-        """See :class:`~ccgym.evaluation.engine.Elsewhere`."""
+        """See :class:`~ccgym.evaluation.engine.RemoteExecutor`."""
         if not runs:
             return
         ray = self._ray
         # In a list, a reference is not replaced by what it refers to: a worker fetches that once, not for every task.
-        luggage = [ray.put(packed(runs, reduce))]
+        bundle = [ray.put(packed(runs, reduce))]
         function = ray.remote(_worker()).options(num_cpus=1, max_retries=0)
         waiting, alone = deque(runs), deque[Run]()
         lost: Counter[str] = Counter()
@@ -157,7 +157,7 @@ class Cluster:
                         yield from ((run, _done(RunOutcome(run, left=True))) for run, may in begun if not may)
                     if batch:
                         sent = pickle.dumps([(run, begins[run.digest]) for run in batch])
-                        flying[function.remote(code(), luggage, sent)] = batch
+                        flying[function.remote(code(), bundle, sent)] = batch
                 for ref in _ready(ray, list(flying)):
                     batch = flying.pop(ref)
                     try:
@@ -217,17 +217,17 @@ def _worker() -> Callable[[str, list[Any], bytes], list[Made | str] | str]:
     """The function that workers are sent. It is inside of another one so that it travels as code, and can say so
     where ccgym is not installed."""
 
-    def work(wanted: str, luggage: list[Any], runs: bytes) -> list[Made | str] | str:
+    def work(wanted: str, bundle: list[Any], runs: bytes) -> list[Made | str] | str:
         import platform
 
         import ray
 
         try:
-            from ccgym.evaluation.luggage import difference, make_runs
+            from ccgym.evaluation.run_bundle import difference, make_runs
         except ImportError as error:
             return f"{platform.node()} has no ccgym, or a very different one ({error})"
         found = difference(wanted)
-        return make_runs(ray.get(luggage[0]), runs) if found is None else found
+        return make_runs(ray.get(bundle[0]), runs) if found is None else found
 
     return work
 

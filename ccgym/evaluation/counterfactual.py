@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from ccgym.config.path import NetworkPath
-from ccgym.config.path_changes import changed
+from ccgym.config.path_arguments import changed
 from ccgym.errors import CcgymError
 from ccgym.evaluation.capacity import OPPORTUNITY_BYTES
 from ccgym.evaluation.experiment import Experiment
@@ -14,7 +14,7 @@ from ccgym.evaluation.flags import LONGER, Cause, is_starved
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.simulate import Job, simulate_many
-from ccgym.schemes.origins import OfPython
+from ccgym.schemes.python_classes import PythonScheme
 from ccgym.units import Nanoseconds
 
 RELIEF: Final = 2.0
@@ -32,7 +32,7 @@ def causes(experiment: Experiment, results: ResultSet) -> dict[str, Cause]:
     asked = [
         (key, cause, other)
         for key, cell in starved.items()
-        if cell.run == 1 and not any(isinstance(one.origin, OfPython) for one in runs[key].contender.choices)
+        if cell.run == 1 and not any(isinstance(one, PythonScheme) for one in runs[key].contender.choices)
         for cause, other in _others(runs[key], cell.record.link.capacity_mbps or 0.0)
     ]
     jobs = [Job(run.path, run.contender.flows, Nanoseconds(run.duration_ns), run.seed) for *_, run in asked]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ccgym.evaluation.bootstrap import FloatArray, Interval, resampled_means, stretched, student_quantile
 
-Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
+PairVerdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
 """What the first of two schemes is. ``equal``: all runs of both gave the same number."""
 
 Direction: TypeAlias = Literal["higher", "lower"]
@@ -43,7 +43,7 @@ class Difference:
     low: float | None
     """Where the interval begins; None where there are too few runs for one."""
     high: float | None
-    verdict: Verdict
+    verdict: PairVerdict
     """What the first one is."""
     more_runs: int | None
     """Of an undecided pair: about how many more runs of each scheme would decide; None where over 10,000 would, or
@@ -105,7 +105,7 @@ def _difference(
     degrees: float,
 ) -> Difference:
     interval = None if means is None else stretched(mean, means, degrees)
-    verdict: Verdict = "undecided"
+    verdict: PairVerdict = "undecided"
     if interval is not None and (interval.low > 0 or interval.high < 0):
         verdict = "better" if (mean > 0) == (better == "higher") else "worse"
     elif interval is not None and interval.low == interval.high == 0:

@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol
 from ccgym.errors import CcgymError
 from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.run import Run
 from ccgym.evaluation.run_record import RunRecord
@@ -40,38 +41,6 @@ RUNNING: Final = "running"
 
 REPEATED: Final = "repeated, since the machine could not hold the schedule of an earlier try"
 """Note of a run before which others were discarded; ``repeats`` in its report says how many."""
-
-
-class Observer(Protocol):
-    """Receives the progress of work, be it running or drawing; called from the main thread only."""
-
-    def notice(self, text: str) -> None:
-        """Something worth a line: a damaged result that is run again, a scheme that is left out."""
-        ...
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        """A stage begins, of ``total`` steps, ``done`` of which were done before (``"simulating"``, ``"figures"``)."""
-        ...
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """Steps of a stage are done; ``note`` says which, in a few words (``"bbr_run1"``).
-
-        ``kept``: they were done before, and are only counted now.
-        """
-        ...
-
-
-class Silent:
-    """An :class:`Observer` that does nothing."""
-
-    def notice(self, text: str) -> None:
-        """See :class:`Observer`."""
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        """See :class:`Observer`."""
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        """See :class:`Observer`."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +121,7 @@ class Made:
     """Seconds, with all that was tried before."""
 
 
-class Elsewhere(Protocol):
+class RemoteExecutor(Protocol):
     """Processes on other machines that make runs: a cluster."""
 
     def require(self, runs: Sequence[Run]) -> None:
@@ -201,7 +170,7 @@ def measure(
     repeat_limited: int = 0,
     retries: int = 0,
     budget: Budget | None = None,
-    cluster: Elsewhere | None = None,
+    cluster: RemoteExecutor | None = None,
     progress: ProgressFile | None = None,
 ) -> list[RunOutcome]:
     """Run what is not there yet; the outcomes are in the order of the runs.

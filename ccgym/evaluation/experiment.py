@@ -16,7 +16,8 @@ from ccgym.evaluation.backends import REMOTE, SIMULATED, check_name, is_real
 from ccgym.evaluation.prepared_run import MAX_MEMORY, Record
 from ccgym.evaluation.run import Contender, Run, contenders, starting_at, trace_digests
 from ccgym.schemes.flow import FlowSpec
-from ccgym.schemes.origins import OfPython, OfQuic
+from ccgym.schemes.python_classes import PythonScheme
+from ccgym.schemes.quic import QuicScheme
 from ccgym.units import format_time
 
 LogsPolicy: TypeAlias = Literal["all", "first", "none"]
@@ -24,8 +25,8 @@ LogsPolicy: TypeAlias = Literal["all", "first", "none"]
 
 LOGS_POLICIES: Final[tuple[LogsPolicy, ...]] = ("all", "first", "none")
 
-EDITABLE: Final = (OfPython, OfQuic)
-"""Origins whose schemes one writes and runs again."""
+EDITABLE: Final = (PythonScheme, QuicScheme)
+"""Schemes that one writes and runs again."""
 
 EDITED: Final = ("contenders", "policies")
 """Parameters that change with the content of such schemes."""
@@ -210,7 +211,7 @@ class Experiment:
         """
         here = json.loads(json.dumps(self.parameters()))
         choices = (choice for one in self.schemes for choice in one.choices if choice.version is not None)
-        edited = {choice.key for choice in choices if isinstance(choice.origin, EDITABLE)}
+        edited = {choice.key for choice in choices if isinstance(choice, EDITABLE)}
 
         def rest(parameters: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in parameters.items() if name not in EDITED}
@@ -233,7 +234,7 @@ def _refuse_unlimited(path: NetworkPath, schemes: Sequence[Contender]) -> None:
     """Refuse a simulation in which nothing limits a flow."""
     if path.limits_flows:
         return
-    growing = [choice.title for one in schemes for choice in one.choices if not choice.origin.bounded(choice)]
+    growing = [choice.title for one in schemes for choice in one.choices if not choice.bounded]
     if growing:
         raise ConfigError(
             "path-without-link",

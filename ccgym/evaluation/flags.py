@@ -7,27 +7,23 @@ has a command that shows it, and names the likely cause where the numbers at han
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import numpy as np
-
-from ccgym.config.catalog import resolve_trace
-from ccgym.config.path import NetworkPath
-from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import RECORDED
-from ccgym.evaluation.capacity import OPPORTUNITY_BYTES, slowest_link
 from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.pantheon import stats_file
-from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.evaluation.path_facts import PathFacts
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.invocation import as_typed, command
-from ccgym.schemes import kernel, programs, quic
+from ccgym.schemes.reading import read_scheme
 from ccgym.schemes.registry import registry
-from ccgym.tracetools.check import rate_in_name
+from ccgym.schemes.scheme import ExternalScheme
 
 STARVED_FRACTION: Final = 0.20
 """Greedy flows should carry at least this fraction of the computed capacity."""
@@ -86,79 +82,6 @@ class Cause:
     """What to vary to see it, as ``--sweep`` takes it."""
 
 
-@dataclass(frozen=True)
-class PathFacts:
-    """What the rules need to know about the path."""
-
-    name: str
-    capacity_mbps: float | None
-    """Mean computed capacity over the runs, Mbit/s."""
-    one_way_ms: float
-    """Propagation delay of the data direction, ms."""
-    base_rtt_ms: float
-    """Propagation round trip, ms."""
-    random_loss: float
-    """Probability of random loss in the data direction."""
-    drain_ms: float | None
-    """Time to drain a full bottleneck queue, ms; None where it has no limit in packets or bytes."""
-    largest_gap_ms: float | None
-    """Largest time between delivery opportunities, ms; None without a trace."""
-    trace: str | None
-    """Name of the bottleneck's trace."""
-    declared_mbps: float | None
-    """Rate that the trace is said to have, Mbit/s; None where nothing is said, or the difference is known."""
-    options: str
-    """What one gives `ccgym evaluate` to get this path."""
-
-
-def path_facts(path: NetworkPath, results: ResultSet) -> PathFacts:
-    """Collect the facts from the path and the runs."""
-    compiled = path.compile()
-    capacities = [cell.record.link.capacity_mbps for cell in results.cells if cell.record.link.capacity_mbps]
-    capacity = float(np.mean(capacities)) if capacities else None
-    link = slowest_link(compiled.uplink, compiled.traces)
-    limit: Mapping[str, Any] = {} if link is None else link["queue"].get("limit") or {}
-    sizes = [limit["packets"] * OPPORTUNITY_BYTES] if limit.get("packets") else []
-    sizes += [limit["bytes"]] if limit.get("bytes") else []
-    schedule = {} if link is None else link["schedule"]
-    trace = schedule.get("name") if schedule.get("kind") == "trace" else None
-    gap = None
-    if trace is not None:
-        times = np.asarray(compiled.traces[trace].times_ms).astype(np.int64)
-        gap = float(np.diff(times, prepend=0).max())
-    return PathFacts(
-        name=path.name or "unnamed path",
-        capacity_mbps=capacity,
-        one_way_ms=path.owd_ms,
-        base_rtt_ms=path.base_rtt_ms,
-        random_loss=path.loss,
-        drain_ms=min(sizes) * 8 / 1e3 / capacity if sizes and capacity else None,
-        largest_gap_ms=gap,
-        trace=trace,
-        declared_mbps=None if trace is None else _declared_mbps(trace),
-        options=_options(path),
-    )
-
-
-def _declared_mbps(trace: str) -> float | None:
-    entry = resolve_trace(trace).entry
-    if entry is not None and "rate-mismatch" in entry.intended:
-        return None
-    declared = entry.nominal_rate if entry is not None and entry.nominal_rate else rate_in_name(trace)
-    return declared / 1e6 if declared else None
-
-
-def _options(path: NetworkPath) -> str:
-    if path.name in path.names():
-        return f"--trace {path.name}"
-    if len(path.chain) == 1 and path.base_rtt_ns == 0 and path.trace_names():
-        return f"--trace {shlex.quote(path.trace_names()[0])}"
-    try:
-        return f"--mahimahi {shlex.quote(path.to_mahimahi())}"
-    except ConfigError:
-        return "--trace PATH.yaml"
-
-
 def flags(
     results: ResultSet, facts: PathFacts | None, causes: Mapping[str, Cause] = MappingProxyType({})
 ) -> list[Flag]:
@@ -199,8 +122,9 @@ def _algorithm(results: ResultSet, key: str) -> str:
     """The algorithm of a scheme: its name without parameters, and without what says that it is the
     kernel's, a QUIC library's or a program's."""
     text = _text(results, key)
-    of_others = kernel.algorithm_of(text) or quic.algorithm_of(text) or programs.algorithm_of(text)
-    name = of_others or text.split(":", 1)[0]
+    scheme, name = read_scheme(text), text.split(":", 1)[0]
+    if isinstance(scheme, ExternalScheme):
+        name = Path(scheme.name.removeprefix(scheme.PREFIX)).stem
     return name if name in DELAY_BASED else name.split("_", 1)[0]
 
 

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ccgym.config.compiled_path import CompiledPath
-from ccgym.config.models.sources import MediaSource
+from ccgym.config.models import MediaSource
 from ccgym.config.path import NetworkPath, PathLike
 from ccgym.errors import ConfigError, located, shown
 from ccgym.evaluation.capacity import LinkCapacity, link_capacity, slowest_link
 from ccgym.evaluation.ccperf_metrics import CcperfMetrics, FlowInput, RunInput, ccperf_metrics
 from ccgym.evaluation.metrics import MediaMetrics, PacketLog, RunMetrics, media_metrics, run_metrics, transfer_metrics
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.schemes.flow import FlowSpec, flow_spec, policies_of, python_of
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.python_classes import PythonScheme
+from ccgym.schemes.python_classes import PythonClass
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import TimeLike, is_whole, parse_positive_time, parse_size, parse_time
 
 if TYPE_CHECKING:
     from ccgym._core import SimResult
 
-Flow: TypeAlias = FlowSpec | SchemeChoice | str | Mapping[str, Any]
+Flow: TypeAlias = FlowSpec | Scheme | str | Mapping[str, Any]
 """A flow, or a short form of one: ``"cubic"``, ``{"scheme": "reno", "start": "5s"}``."""
 
 MAX_SEED: Final = 2**64 - 1
@@ -84,7 +85,7 @@ class PreparedRun:
         return policies_of(self.flows)
 
     @property
-    def python(self) -> dict[str, PythonScheme]:
+    def python(self) -> dict[str, PythonClass]:
         """The schemes in Python, by key."""
         return python_of(self.flows)
 
@@ -263,7 +264,7 @@ def prepare(
         facts = compiled.facts
         if spec.route or spec.reverse:
             with located(f"flows[{place}]"):
-                facts = path.facts(duration_ns, spec.route, spec.direction)
+                facts = path.along(spec.route, spec.direction).facts(duration_ns)
         native = spec.native(int(facts["base_rtt"]), f"flows[{place}]")
         if facts is not compiled.facts and facts["capacity"]:
             native["facts"] = facts
@@ -319,7 +320,7 @@ def _flow_record(
         return table[name].value if name in table else None
 
     def of_window(name: str) -> float | None:
-        return from_series(name) if spec.choice.origin.window_known else None
+        return from_series(name) if spec.choice.WINDOW_KNOWN else None
 
     return FlowRecord(
         scheme=spec.choice.title,

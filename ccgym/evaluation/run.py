@@ -22,12 +22,11 @@ from ccgym.config.random_variables import TIME, RandomVariable
 from ccgym.errors import ConfigError, shown
 from ccgym.evaluation.backends import SIMULATED, is_real
 from ccgym.evaluation.prepared_run import Record
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import expanded
-from ccgym.schemes.origins import Place, refuse
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import MARKERS, registry
+from ccgym.schemes.scheme import Scheme, Venue
 from ccgym.schemes.style import SchemeStyle, check_color, check_label, check_marker
 from ccgym.units import format_time, parse_time
 
@@ -52,12 +51,12 @@ class Contender:
     """What one types to get it."""
 
     @property
-    def choices(self) -> tuple[SchemeChoice, ...]:
+    def choices(self) -> tuple[Scheme, ...]:
         """The scheme of each flow."""
         return tuple(flow.choice for flow in self.flows)
 
     @property
-    def choice(self) -> SchemeChoice | None:
+    def choice(self) -> Scheme | None:
         """The scheme of a contender that is nothing but one flow of it; None for any other."""
         plain = len(self.flows) == 1 and self.text == self.flows[0].choice.text
         return self.flows[0].choice if plain else None
@@ -70,7 +69,7 @@ class Contender:
 
     @property
     def seed_text(self) -> str:
-        """What the random streams of its runs depend on; see :attr:`~ccgym.schemes.origins.SchemeChoice.seed_text`."""
+        """What the random streams of its runs depend on; see :attr:`~ccgym.schemes.scheme.Scheme.seed_text`."""
         return "+".join(
             _with_start(choice.seed_text, flow) for choice, flow in zip(self.choices, self.flows, strict=True)
         )
@@ -84,10 +83,10 @@ class Contender:
         """The same contender with other flows."""
         return replace(self, flows=tuple(flows))
 
-    def refuse(self, place: Place, where: str) -> None:
+    def refuse(self, place: Venue, where: str) -> None:
         """Raise :class:`ConfigError` if one of its flows cannot run at a place."""
         for choice in self.choices:
-            refuse(choice, place, where)
+            choice.refuse(place, where)
 
 
 def contender(given: object, where: str = "contender") -> Contender:

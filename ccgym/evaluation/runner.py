@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.hosts import hosts_of
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError, RealPathError
@@ -17,27 +17,22 @@ from ccgym.evaluation.backends import Backend, backend
 from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.counterfactual import causes
 from ccgym.evaluation.directory import claim, held_parameters
-from ccgym.evaluation.engine import Elsewhere, Observer, Reduced, Reduction, RunOutcome, Silent, measure
+from ccgym.evaluation.engine import Reduced, Reduction, RemoteExecutor, RunOutcome, measure
 from ccgym.evaluation.experiment import EDITED, Experiment, LogsPolicy
-from ccgym.evaluation.flags import flag_dicts, flags, path_facts
+from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.frames import to_csv
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon.packet_logs import has_raw_logs, what_is_wrong, write_packet_logs
 from ccgym.evaluation.pantheon.write import write_pantheon_files
+from ccgym.evaluation.path_facts import path_facts
 from ccgym.evaluation.prepared_run import MAX_MEMORY, memory_bytes
 from ccgym.evaluation.probe import probe
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import (
-    SERIES_STEP_NS,
-    CellFailure,
-    CellResult,
-    ResultSet,
-    ordered,
-    series_file,
-    write_results,
-)
+from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, ordered, series_file, write_results
 from ccgym.evaluation.run import Contender, Run
 from ccgym.evaluation.run_record import RunRecord, series_table
+from ccgym.evaluation.scheme_summary import CellFailure, CellResult
 from ccgym.evaluation.store import RunStore, StoredRun
 from ccgym.files import MAX_ARRAYS_BYTES, UnreadableError, atomic_write, read_bytes
 from ccgym.units import Nanoseconds
@@ -63,7 +58,7 @@ def run_experiment(
     retries: int = 0,
     budget_s: float | None = None,
     max_memory: str = MAX_MEMORY,
-    cluster: Elsewhere | None = None,
+    cluster: RemoteExecutor | None = None,
 ) -> ResultSet:
     """Run what is not there yet, and write Pantheon's files and ``ccgym_results.json``.
 

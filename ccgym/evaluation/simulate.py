@@ -14,7 +14,6 @@ from ccgym.errors import SimulationError, explained
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.threads import in_threads
-from ccgym.schemes.origins import refuse
 from ccgym.units import TimeLike
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def simulate_prepared(run: PreparedRun, halt: _core.Halt | None = None) -> RunRe
     from ccgym import _core
 
     for place, spec in enumerate(run.flows):
-        refuse(spec.choice, "simulator", f"flows[{place}]")
+        spec.choice.refuse("simulator", f"flows[{place}]")
     try:
         result = _core.simulate(
             json.dumps(run.document),

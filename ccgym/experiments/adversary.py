@@ -24,10 +24,10 @@ from dataclasses import replace
 from typing import Final
 
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import Spread
 from ccgym.evaluation.run import Contender, contender
+from ccgym.evaluation.spread import Spread
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.adversary_finds import (
     FAR,
@@ -36,9 +36,9 @@ from ccgym.experiments.adversary_finds import (
     PATHS_DIRECTORY,
     AdversaryResults,
     Find,
-    Measured,
     Real,
     SchemeFinds,
+    SchemeOnPath,
     write_finds,
 )
 from ccgym.experiments.adversary_search import (
@@ -53,9 +53,10 @@ from ccgym.experiments.adversary_search import (
     search,
 )
 from ccgym.experiments.adversary_space import Candidate
-from ccgym.experiments.gap import GapSpec, run_gap
+from ccgym.experiments.gap import run_gap
+from ccgym.experiments.gap_spec import GapSpec
+from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.scorecard import run_score
 from ccgym.experiments.training import Training
 from ccgym.units import Nanoseconds
 
@@ -210,14 +211,14 @@ def _find(
     )
 
 
-def _measured(one: Contender, numbers: Sequence[Numbers]) -> Measured:
+def _measured(one: Contender, numbers: Sequence[Numbers]) -> SchemeOnPath:
     def mean(values: Iterable[float | None]) -> float | None:
         spread = Spread.of(values)
         return None if spread is None else spread.mean
 
     score = Spread.of(each.score for each in numbers)
     assert score is not None
-    return Measured(
+    return SchemeOnPath(
         one.key, one.label, score,
         mean(each.throughput_mbps for each in numbers), mean(each.delay_p95_ms for each in numbers),
         mean(each.loss for each in numbers), mean(each.utilization for each in numbers),

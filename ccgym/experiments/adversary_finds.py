@@ -11,8 +11,8 @@ from typing import Any, Final
 import yaml
 
 from ccgym.config.path import NetworkPath
-from ccgym.evaluation.results import Spread
 from ccgym.evaluation.run import Contender
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.adversary_search import AdversarySpec, Searched
 from ccgym.experiments.adversary_space import Candidate
 from ccgym.files import atomic_write
@@ -33,7 +33,7 @@ FORMAT_VERSION: Final = 1
 
 
 @dataclass(frozen=True)
-class Measured:
+class SchemeOnPath:
     """A contender on a find: means over runs."""
 
     key: str
@@ -79,7 +79,7 @@ class Find:
     original_gap: float
     trials: int
     """Candidates that were tried to minimize it."""
-    measured: tuple[Measured, ...]
+    measured: tuple[SchemeOnPath, ...]
     """The scheme, the oracle, then classic schemes from best to worst."""
     fair: bool
     """Whether a classic scheme does better by :data:`LEAD` or more."""
@@ -91,17 +91,17 @@ class Find:
     """With real packets; None where it was not tried."""
 
     @property
-    def own(self) -> Measured:
+    def own(self) -> SchemeOnPath:
         """The scheme's numbers."""
         return self.measured[0]
 
     @property
-    def oracle(self) -> Measured:
+    def oracle(self) -> SchemeOnPath:
         """The oracle's."""
         return self.measured[1]
 
     @property
-    def classic(self) -> Measured:
+    def classic(self) -> SchemeOnPath:
         """Those of the best classic scheme."""
         return self.measured[2]
 

@@ -20,16 +20,17 @@ from pydantic import Field
 
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import PeriodField
-from ccgym.evaluation.engine import Observer, Reduction, measure
+from ccgym.evaluation.engine import Reduction, measure
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Contender, Run, contender
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.adversary_space import RANGES, Candidate, changed, crossed, drawn
 from ccgym.experiments.comparison import Comparison
+from ccgym.experiments.path_result import record_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.scorecard import record_score
 
 NAME: Final = "adversary"
 ORACLE: Final = "oracle"

@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from ccgym.config.configurations import find_config
+from ccgym.config.declared import Strict
 from ccgym.config.yaml_loader import load_yaml, validate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.load import FOLDERS
-from ccgym.experiments.spec import Strict
 
 
 class Catalogue(Strict):

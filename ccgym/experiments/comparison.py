@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import Field
 
+from ccgym.config.declared import Strict
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import PeriodField
-from ccgym.evaluation.engine import Observer
 from ccgym.evaluation.experiment import MAX_RUNS, Experiment
+from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender
 from ccgym.evaluation.runner import run_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.spec import Strict
 
 
 class Comparison(Strict):
@@ -58,7 +58,7 @@ class Comparison(Strict):
 class Counting:
     """Progress over several calls of :func:`~ccgym.evaluation.engine.measure` as one stage.
 
-    An :class:`~ccgym.evaluation.engine.Observer`.
+    An :class:`~ccgym.evaluation.observer.Observer`.
 
     Args:
         observer: Receives the sum.

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ccgym.evaluation.bootstrap import Interval, resampled_means, stretched
-from ccgym.experiments import spec
+from ccgym.experiments.criterion_spec import Bound, CriterionSpec, Reference, reference
 from ccgym.experiments.expand import Condition, Value, coordinate
 
 GROUP_NAMES: Final = {"owd": "one-way delay"}
@@ -101,7 +101,11 @@ class Evidence:
 
 
 def judged(
-    criteria: Sequence[spec.Criterion], evidence: Evidence, others: Mapping[str, Evidence], *, intervals: bool = False
+    criteria: Sequence[CriterionSpec],
+    evidence: Evidence,
+    others: Mapping[str, Evidence],
+    *,
+    intervals: bool = False,
 ) -> list[Criterion]:
     """The criteria with the values found.
 
@@ -115,7 +119,7 @@ def judged(
 
 
 def _judged(
-    one: spec.Criterion, evidence: Evidence, others: Mapping[str, Evidence], intervals: bool
+    one: CriterionSpec, evidence: Evidence, others: Mapping[str, Evidence], intervals: bool
 ) -> Iterator[Criterion]:
     for group in groups(one, evidence.conditions):
 
@@ -147,13 +151,13 @@ def _judged(
             )
 
 
-def _shared(one: spec.Criterion, group: Mapping[str, Any]) -> dict[str, Value]:
+def _shared(one: CriterionSpec, group: Mapping[str, Any]) -> dict[str, Value]:
     single = {name: value for name, value in one.where.items() if not isinstance(value, list)}
     return dict(coordinate(name, value) for name, value in {**single, **group}.items())
 
 
 def _number(
-    bound: spec.Bound | None,
+    bound: Bound | None,
     metric: str,
     group: Mapping[str, Any],
     evidence: Evidence,
@@ -161,8 +165,8 @@ def _number(
     chosen: Callable[[Condition], bool],
 ) -> float | None:
     """A bound as a number; None where there is none, or what it refers to was not measured."""
-    found = None if bound is None else spec.reference(bound)
-    if not isinstance(found, spec.Reference):
+    found = None if bound is None else reference(bound)
+    if not isinstance(found, Reference):
         return found
     other, chosen = _referred(found, group, evidence, others, chosen)
     mean = None if other is None else other.mean(metric, chosen)
@@ -170,7 +174,7 @@ def _number(
 
 
 def _referred(
-    found: spec.Reference,
+    found: Reference,
     group: Mapping[str, Any],
     evidence: Evidence,
     others: Mapping[str, Evidence],
@@ -183,7 +187,7 @@ def _referred(
 
 
 def _by_run(
-    bound: spec.Bound | None,
+    bound: Bound | None,
     metric: str,
     group: Mapping[str, Any],
     evidence: Evidence,
@@ -191,8 +195,8 @@ def _by_run(
     chosen: Callable[[Condition], bool],
 ) -> float | dict[int, float] | None:
     """A bound as :func:`_number`; one that is measured for each number of a run."""
-    found = None if bound is None else spec.reference(bound)
-    if not isinstance(found, spec.Reference):
+    found = None if bound is None else reference(bound)
+    if not isinstance(found, Reference):
         return found
     other, chosen = _referred(found, group, evidence, others, chosen)
     measured = {} if other is None else other.by_run(metric, chosen)
@@ -223,7 +227,7 @@ def _where(where: Mapping[str, Any], group: Mapping[str, Any]) -> Callable[[Cond
     )
 
 
-def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+def groups(one: CriterionSpec, conditions: Sequence[Condition]) -> list[dict[str, Any]]:
     """The values of ``per`` for which there are conditions."""
     values = [
         list(dict.fromkeys(c.written[name] for c in conditions if name in c.written and matches(one, {}, c)))
@@ -232,16 +236,16 @@ def groups(one: spec.Criterion, conditions: Sequence[Condition]) -> list[dict[st
     return [dict(zip(one.split, row, strict=True)) for row in itertools.product(*values)]
 
 
-def matches(one: spec.Criterion, group: Mapping[str, Any], condition: Condition) -> bool:
+def matches(one: CriterionSpec, group: Mapping[str, Any], condition: Condition) -> bool:
     """Whether a criterion is about a condition, and for this group of it."""
     return _where(one.where, group)(condition)
 
 
-def _in_range(one: spec.Criterion, inside: bool | None) -> bool:
+def _in_range(one: CriterionSpec, inside: bool | None) -> bool:
     return one.training_range is None or (inside is not False) == (one.training_range == "inside")
 
 
-def group_text(one: spec.Criterion, group: Mapping[str, Any], evidence: Evidence) -> str:
+def group_text(one: CriterionSpec, group: Mapping[str, Any], evidence: Evidence) -> str:
     """``buffer 0.2bdp, cubic first``."""
     words = [f"{GROUP_NAMES.get(name, name)} {value}" for name, value in group.items()]
     words += [

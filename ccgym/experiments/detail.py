@@ -43,7 +43,7 @@ def detail(run: Run, record: RunRecord) -> dict[str, Any]:
         capacity = whole if flow.bottleneck is None else record.links[flow.bottleneck].capacity_mbps
         facts = whole_path
         if spec.route or spec.reverse:
-            facts = run.path.facts(run.duration_ns, spec.route, spec.direction)
+            facts = run.path.along(spec.route, spec.direction).facts(run.duration_ns)
         base_rtt = int(facts["base_rtt"])
         own_rtt = base_rtt + int(spec.native(base_rtt, f"flows[{place}]")["extra_rtt"])
         flows.append(

@@ -100,8 +100,8 @@ class Condition:
     """Its coordinates, for tables and figures; numbers carry their unit in the name: ``owd_ms``."""
     written: Mapping[str, Any] = field(compare=False)
     """The same as the YAML has them: ``owd`` is ``"10ms"``."""
-    _experiment: spec.Experiment = field(repr=False, compare=False)
-    _part: spec.Scenario = field(repr=False, compare=False)
+    _experiment: spec.ExperimentSpec = field(repr=False, compare=False)
+    _part: spec.ScenarioSpec = field(repr=False, compare=False)
     _values: Mapping[str, Any] = field(repr=False, compare=False)
 
     def trained(self, on: TrainingRange | None) -> Condition:
@@ -171,7 +171,7 @@ class Condition:
         return Scenario(path, flows, duration_ns, tuple(metrics))
 
 
-def conditions(experiment: spec.Experiment) -> list[Condition]:
+def conditions(experiment: spec.ExperimentSpec) -> list[Condition]:
     """All conditions of an experiment, scenario by scenario.
 
     Raises:
@@ -191,7 +191,7 @@ def conditions(experiment: spec.Experiment) -> list[Condition]:
     return list(found.values())
 
 
-def _conditions(experiment: spec.Experiment, name: str, part: spec.Scenario) -> Iterator[Condition]:
+def _conditions(experiment: spec.ExperimentSpec, name: str, part: spec.ScenarioSpec) -> Iterator[Condition]:
     axes = [_axis(key, values) for key, values in part.sweep.items()]
     if part.paths is not None:
         axes.append(_paths(part.paths))
@@ -258,7 +258,7 @@ def coordinate(key: str, value: Any) -> tuple[str, Value]:
     return f"{key}_{unit}" if unit else key, number
 
 
-def paths(experiments: Iterable[spec.Experiment]) -> Iterator[NetworkPath]:
+def paths(experiments: Iterable[spec.ExperimentSpec]) -> Iterator[NetworkPath]:
     """The paths of all conditions; where something is drawn, with all draws at their minimum and at their maximum."""
     for experiment in experiments:
         for condition in conditions(experiment):
@@ -268,7 +268,7 @@ def paths(experiments: Iterable[spec.Experiment]) -> Iterator[NetworkPath]:
                 yield largest.path
 
 
-def check(experiment: spec.Experiment, loaded: Loaded) -> None:
+def check(experiment: spec.ExperimentSpec, loaded: Loaded) -> None:
     """Expand an experiment once, so that a mistake is found before anything runs.
 
     Raises:
@@ -293,7 +293,7 @@ def check(experiment: spec.Experiment, loaded: Loaded) -> None:
         raise error.at(line) from None
 
 
-def _check_criteria(experiment: spec.Experiment, found: Sequence[Condition]) -> None:
+def _check_criteria(experiment: spec.ExperimentSpec, found: Sequence[Condition]) -> None:
     parameters = dict.fromkeys(key for condition in found for key in condition.written)
     for place, criterion in enumerate(experiment.criteria):
         where = f"criteria[{place}]"

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
-
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from typing import Any, Final
 
 from ccgym.config.declared import HOSTS
-from ccgym.config.models.flows import Host
+from ccgym.config.models import Host
 from ccgym.config.path import NetworkPath
-from ccgym.config.quantities import TimeField
 from ccgym.errors import ConfigError, PlatformError, RealPathError
-from ccgym.evaluation.backends import BACKENDS, REMOTE, SIMULATED, backend, check_name, is_real
+from ccgym.evaluation.backends import BACKENDS, REMOTE, SIMULATED, backend, is_real
 from ccgym.evaluation.directory import held_parameters
-from ccgym.evaluation.engine import Observer, Silent
-from ccgym.evaluation.experiment import MAX_RUNS, Experiment
-from ccgym.evaluation.results import ResultSet, SchemeSummary, Spread
+from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender, contender, contenders
-from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
+from ccgym.evaluation.scheme_summary import SchemeSummary
+from ccgym.evaluation.spread import Spread
+from ccgym.experiments.comparison import Counting, run_evaluation
+from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
 from ccgym.files import atomic_write
 from ccgym.schemes.registry import registry
-from ccgym.units import Nanoseconds, format_time
+from ccgym.units import Nanoseconds
 
 GAP_FILE: Final = "ccgym_gap.json"
 FORMAT: Final = "ccgym-gap"
@@ -42,46 +42,8 @@ LOSS_TOLERANCE: Final = 0.01
 """Losses that differ by more (a fraction: one point) are apart."""
 
 
-class GapSpec(Comparison):
-    """The same schemes and seeds on several backends: how far apart are they?"""
-
-    kind: Literal["gap"] = "gap"
-    title: str = "The gap between backends"
-    path: Annotated[NetworkPath, BeforeValidator(NetworkPath.from_any)]
-    schemes: Sequence[Any] = ("bbr", "cubic")
-    backends: tuple[str, ...] | None = None
-    """What is compared; by default all that work here."""
-    sim_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    """Runs in the simulator; by default as many as elsewhere."""
-    host_jitter: TimeField = 0
-    """In the simulator, every acknowledgement is delayed by up to this, at random. No host is as exact as the
-    simulator: where fractions of a millisecond decide what a scheme does, only means over such runs compare."""
-    host_start: TimeField = 0
-    """In the simulator, the flows of a run start up to this late, at random. With real packets a flow never starts
-    together with the clock of its path."""
-
-    @field_validator("backends")
-    @classmethod
-    def _known(cls, backends: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if backends is None:
-            return None
-        if not backends:
-            raise ConfigError("argument-missing", "no backend", expected=f"some of {', '.join(BACKENDS)}")
-        for name in backends:
-            check_name(name, "")
-        return tuple(name for name in BACKENDS if name in backends)
-
-    @model_validator(mode="after")
-    def _starts_within_the_run(self) -> Self:
-        if self.host_start >= self.duration:
-            raise ConfigError(
-                "out-of-range", format_time(self.host_start), where="host_start", expected="less than the run time"
-            )
-        return self
-
-
 @dataclass(frozen=True)
-class Difference:
+class Deviation:
     """One measured number against another."""
 
     absolute: float
@@ -109,7 +71,7 @@ class GapRow:
     """Why there are no numbers, or what they stand for; mostly empty."""
     limited: bool
     """Whether the machine could not hold the schedule in some run."""
-    against: Mapping[str, Mapping[str, Difference]]
+    against: Mapping[str, Mapping[str, Deviation]]
     """By backend, by quantity (``throughput_mbps``, ``delay_p95_ms``, ``loss``): how far from it."""
 
 
@@ -123,7 +85,7 @@ class HostRow:
     """Its name; empty: none, as the simulator is otherwise."""
     backend: str
     """The backend that counts as reality."""
-    against: Mapping[str, Difference]
+    against: Mapping[str, Deviation]
     """By quantity: how far from it."""
     apart: float
     """The same as one number: :func:`apart_by`."""
@@ -282,9 +244,9 @@ def counterpart(scheme: Contender, name: str) -> Contender | None:
     return contender([flow.model_copy(update={"scheme": flow.choice.kernel or flow.scheme}) for flow in scheme.flows])
 
 
-def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Difference]:
+def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dict[str, Deviation]:
     """How far one measurement is from another, by quantity, where both have numbers."""
-    found: dict[str, Difference] = {}
+    found: dict[str, Deviation] = {}
     if ours is None or theirs is None:
         return found
     for quantity in ("throughput_mbps", "delay_p95_ms", "loss"):
@@ -297,11 +259,11 @@ def differences(ours: SchemeSummary | None, theirs: SchemeSummary | None) -> dic
             beyond = relative is None or abs(relative) > THROUGHPUT_TOLERANCE
         else:
             beyond = abs(absolute) > (DELAY_TOLERANCE_MS if quantity == "delay_p95_ms" else LOSS_TOLERANCE)
-        found[quantity] = Difference(absolute, relative, beyond)
+        found[quantity] = Deviation(absolute, relative, beyond)
     return found
 
 
-def apart_by(found: Mapping[str, Difference]) -> float:
+def apart_by(found: Mapping[str, Deviation]) -> float:
     """The root mean square of differences, each in units of its tolerance."""
     sizes = {"throughput_mbps": THROUGHPUT_TOLERANCE, "delay_p95_ms": DELAY_TOLERANCE_MS, "loss": LOSS_TOLERANCE}
     units = [(one.relative if name == "throughput_mbps" else one.absolute) or 0.0 for name, one in found.items()]

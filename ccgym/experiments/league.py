@@ -13,155 +13,31 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
-from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.frames import rows_to_csv
-from ccgym.evaluation.run import Contender
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.games import (
     Floats,
-    fair_share_rating,
-    fair_share_winners,
     improvement,
-    power_winners,
-    worst,
+)
+from ccgym.experiments.league_section import (
+    WEIGHTS,
+    LeagueScheme,
+    LeagueSection,
+    _of,
+    _section,
+    _strata,
 )
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import RunResult, Test
-from ccgym.experiments.run import Executed, PlannedRun, checked, execute
-from ccgym.experiments.score import score
-from ccgym.experiments.spec import ExperimentSet, Games
+from ccgym.experiments.run import Executed, checked, execute
+from ccgym.experiments.spec import ExperimentSet
 from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
-from ccgym.schemes.style import SchemeStyle
 
 FORMAT: Final = "ccgym-league"
 FORMAT_VERSION: Final = 1
-WEIGHTS: Final = (0.5, 1.0, 2.0, 4.0)
-"""Weights of the throughput against the delay that ranks are shown for; 1 is that of the rating, 2 that of ccBench."""
-RATING_WEIGHT: Final = 1.0
-
-
-@dataclass(frozen=True)
-class Member:
-    """A scheme of a league."""
-
-    style: SchemeStyle
-    reference: bool
-    """Whether it knows the path: then it shows what is possible, and takes no part in games."""
-
-    @property
-    def key(self) -> str:
-        """Its name in files."""
-        return self.style.key
-
-
-@dataclass(frozen=True)
-class Place:
-    """A path of a section."""
-
-    condition: str
-    """Key of its condition."""
-    run: int
-    """Number of the first run over it: where paths are drawn, each run has its own."""
-    base_rtt_ms: float
-    rate_mbps: float
-    """Mean rate of the bottleneck."""
-    flows: int
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of a league, measured. The axes of arrays are path, run, window and scheme."""
-
-    test: Test
-    games: Games
-    members: tuple[Member, ...]
-    """The schemes that have numbers here."""
-    places: tuple[Place, ...]
-    """The paths on which all of them have."""
-    missing: int
-    """Paths that are left out, since a scheme has no number there."""
-    throughput: Floats
-    """Mbit/s."""
-    rtt: Floats
-    """Mean one-way delay and the way back, ms; NaN where nothing arrived; empty of ``fair_share``."""
-    share: Floats
-    """Part of the capacity that was used; empty of ``fair_share``."""
-
-    @property
-    def name(self) -> str:
-        """Name in files."""
-        return self.test.name
-
-    @property
-    def competitors(self) -> list[str]:
-        """Keys of the schemes that take part in games."""
-        return [one.key for one in self.members if not one.reference]
-
-    def ratings(self, weight: float = RATING_WEIGHT) -> Floats:
-        """By path, run and scheme: the mean over the windows.
-
-        Args:
-            weight: Of the throughput; it has no meaning for ``fair_share``.
-        """
-        if self.games.rule == "fair_share":
-            fair = self._fair()
-            rated = np.vectorize(fair_share_rating, otypes=[float])(self.throughput, fair)
-        else:
-            base = np.array([place.base_rtt_ms for place in self.places])[:, None, None, None]
-            arrived = np.isfinite(self.rtt)
-            share = np.where(arrived, self.share, 0.0)
-            rated = np.vectorize(score, otypes=[float])(share, np.where(arrived, self.rtt, base) / base, weight)
-        return np.asarray(rated.mean(axis=2))
-
-    def _fair(self) -> Floats:
-        return np.array([place.rate_mbps / place.flows for place in self.places])[:, None, None, None]
-
-    def winning_rates(self, among: Sequence[str] | None = None, *, rounded: bool) -> dict[str, float]:
-        """Part of the games that each scheme wins.
-
-        Args:
-            among: Keys of those who take part; by default all competitors.
-            rounded: Whether throughput and delay are rounded first, as ccBench has it.
-        """
-        keys = [one for one in self.competitors if among is None or one in among]
-        columns = [place for place, one in enumerate(self.members) if one.key in keys]
-        throughput = self.throughput[..., columns]
-        if not throughput.size:
-            return {}
-        if self.games.rule == "fair_share":
-            won = fair_share_winners(throughput, self._fair(), rounded=rounded)
-        else:
-            won = power_winners(throughput, self.rtt[..., columns], rounded=rounded)
-        rates = won.mean(axis=(0, 1, 2))
-        return dict(zip(keys, map(float, rates), strict=True))
-
-    @property
-    def game_count(self) -> int:
-        """Games of each scheme."""
-        return int(np.prod(self.throughput.shape[:3]))
-
-    @cached_property
-    def means(self) -> dict[str, dict[str, float]]:
-        """By scheme: the mean and the worst tenth of the rating, and means of what it is made of."""
-        rated = self.ratings().mean(axis=1)
-        tenth = worst(rated)
-        found = {}
-        for place, one in enumerate(self.members):
-            own = {"mean": float(rated[:, place].mean()), "worst": float(tenth[place])}
-            if self.games.rule == "power":
-                base = np.array([place.base_rtt_ms for place in self.places])[:, None, None]
-                with np.errstate(invalid="ignore"):
-                    ratio = np.log2(self.rtt[..., place] / base)
-                own["share"] = float(self.share[..., place].mean())
-                own["delay_ratio"] = float(2 ** np.nanmean(ratio)) if np.isfinite(ratio).any() else float("nan")
-            else:
-                own["share"] = float((self.throughput[..., place] / self._fair()[..., 0]).mean())
-            found[one.key] = own
-        return found
 
 
 @dataclass(frozen=True)
@@ -171,9 +47,9 @@ class League:
     source: ExperimentSet = field(repr=False)
     parameters: Mapping[str, Any]
     provenance: Mapping[str, Any]
-    members: tuple[Member, ...]
+    members: tuple[LeagueScheme, ...]
     """The schemes, in the order in which they were named."""
-    sections: tuple[Section, ...]
+    sections: tuple[LeagueSection, ...]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
     left: int = 0
@@ -185,7 +61,7 @@ class League:
         return self.source.name
 
     @cached_property
-    def everywhere(self) -> tuple[Member, ...]:
+    def everywhere(self) -> tuple[LeagueScheme, ...]:
         """The schemes that have numbers in every section."""
         return tuple(one for one in self.members if all(one in section.members for section in self.sections))
 
@@ -195,7 +71,9 @@ class League:
         made = {"all": self._ranking(self.everywhere, self.sections, "all")} if len(self.sections) > 1 else {}
         return made | {one.name: self._ranking(one.members, [one], one.name) for one in self.sections}
 
-    def _ranking(self, members: Sequence[Member], sections: Sequence[Section], name: str) -> tuple[Ranked, ...]:
+    def _ranking(
+        self, members: Sequence[LeagueScheme], sections: Sequence[LeagueSection], name: str
+    ) -> tuple[Ranked, ...]:
         rated = [_of(section, members) for section in sections]
         if not members or not any(one.size for one in rated):
             return ()
@@ -236,7 +114,7 @@ class League:
                 ranks[members[place].key][weight] = rank
         return ranks
 
-    def published(self, section: Section) -> list[PublishedRow]:
+    def published(self, section: LeagueSection) -> list[PublishedRow]:
         """The winning rates among those who took part in what was published, next to the published ones."""
         given = section.games.published
         if given is None:
@@ -311,12 +189,7 @@ class League:
                 rows.append(
                     {
                         "section": name,
-                        "rank": place.rank,
-                        "scheme": place.scheme,
-                        "label": place.label,
-                        **place.score.columns("rating"),
-                        **place.behind.columns("behind"),
-                        "first": place.first,
+                        **place.columns("rating"),
                         "winning_rate": rates[0].get(place.scheme),
                         "winning_rate_exact": rates[1].get(place.scheme),
                         **{name: means.get(name) for name in ("mean", "worst", "share", "delay_ratio")},
@@ -385,7 +258,7 @@ def run_league(source: ExperimentSet, request: Request, observer: Observer | Non
 
 def league_of(ran: Executed) -> League:
     """Games and rankings from the runs."""
-    members = tuple(Member(one.style, one.knows_path) for one in ran.schemes)
+    members = tuple(LeagueScheme(one.style, one.knows_path) for one in ran.schemes)
     sections = [_section(test, members, ran.plans[test.name], ran.ran(test), ran.schemes) for test in ran.tests]
     return League(
         source=ran.source,
@@ -397,73 +270,3 @@ def league_of(ran: Executed) -> League:
         notes=ran.notes,
         left=ran.left,
     )
-
-
-def _section(
-    test: Test,
-    members: Sequence[Member],
-    plan: Sequence[PlannedRun],
-    runs: Mapping[str, Sequence[RunResult]],
-    schemes: Sequence[Contender],
-) -> Section:
-    games = test.spec.games
-    assert games is not None
-    values = {(key, one.condition, one.run): one.values for key, own in runs.items() for one in own}
-    taking_part = tuple(one for one in members if runs.get(one.key))
-    # Repetitions over the same path belong together; where paths are drawn, each run has a path of its own.
-    numbers: dict[tuple[str, Any], list[int]] = {}
-    first: dict[tuple[str, Any], PlannedRun] = {}
-    for one in plan:
-        if one.tested.key == schemes[0].key:
-            path = (one.condition.key, one.scenario.path)
-            numbers.setdefault(path, []).append(one.number)
-            first.setdefault(path, one)
-    complete = {
-        path: own
-        for path, own in numbers.items()
-        if all((one.key, path[0], number) in values for one in taking_part for number in own)
-    }
-
-    def table(keys: Sequence[str]) -> npt.NDArray[np.float64]:
-        found = [
-            [
-                [[values[one.key, path[0], number][key] for one in taking_part] for key in keys]
-                for number in complete[path]
-            ]
-            for path in complete
-        ]
-        return np.array(found, dtype=np.float64)
-
-    places = tuple(
-        Place(
-            condition=path[0],
-            run=own[0],
-            base_rtt_ms=first[path].scenario.path.base_rtt_ms,
-            rate_mbps=first[path].scenario.path.mean_rate_mbps,
-            flows=len(first[path].scenario.flows),
-        )
-        for path, own in complete.items()
-    )
-    back = np.array([first[path].scenario.path.base_rtt_ms - first[path].scenario.path.owd_ms for path in complete])
-    power = games.rule == "power" and bool(complete)
-    nothing = np.empty((0, 0, 0, 0))
-    return Section(
-        test=test,
-        games=games,
-        members=taking_part,
-        places=places,
-        missing=len(numbers) - len(complete),
-        throughput=table(games.throughput),
-        rtt=table(games.delay) + back[:, None, None, None] if power else nothing,
-        share=table(games.share) if power else nothing,
-    )
-
-
-def _of(section: Section, members: Sequence[Member], weight: float = RATING_WEIGHT) -> Floats:
-    """The ratings of these schemes, by path, run and scheme."""
-    places = [section.members.index(one) for one in members]
-    return section.ratings(weight)[..., places]
-
-
-def _strata(rated: Sequence[Floats]) -> list[int]:
-    return [kind for kind, one in enumerate(rated) for _ in range(len(one))]

@@ -16,9 +16,9 @@ from ccgym.config.configurations import find_config
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, PlatformError, shown
 from ccgym.experiments.expand import check
-from ccgym.experiments.gap import GapSpec
-from ccgym.experiments.scorecard import ScorecardSpec
-from ccgym.experiments.spec import Experiment, ExperimentSet, merged
+from ccgym.experiments.gap_spec import GapSpec
+from ccgym.experiments.scorecard_spec import ScorecardSpec
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, merged
 
 FOLDERS: Final = ("experiments",)
 """Where experiments are looked for by name, within ``configs``."""
@@ -58,7 +58,7 @@ def load_experiment(
         return _variant(loaded, comparison, file.stem, quick)
     if "include" in loaded.data or "rows" in loaded.data:
         found = validate(loaded, ExperimentSet)
-        experiments: list[Experiment] = []
+        experiments: list[ExperimentSpec] = []
         left_out: list[str] = []
         for included in found.include:
             part = _mapping(load_yaml(file.parent / included))
@@ -88,10 +88,10 @@ def _mapping(loaded: Loaded) -> Loaded:
     return loaded
 
 
-def _experiment(loaded: Loaded, name: str, quick: bool) -> Experiment:
+def _experiment(loaded: Loaded, name: str, quick: bool) -> ExperimentSpec:
     # Both ways are checked, whichever is asked for.
     for variant in (not quick, quick):
-        experiment = _variant(loaded, Experiment, name, variant)
+        experiment = _variant(loaded, ExperimentSpec, name, variant)
         check(experiment, loaded)
     return experiment
 

@@ -9,7 +9,7 @@ from typing import Any
 from ccgym import __version__
 from ccgym.evaluation.backends import SIMULATED, check_name
 from ccgym.evaluation.directory import claim, held_parameters
-from ccgym.evaluation.engine import Elsewhere
+from ccgym.evaluation.engine import RemoteExecutor
 from ccgym.evaluation.experiment import MAX_RUNS, MAX_SEED, check_range
 from ccgym.evaluation.run import Contender, digest
 
@@ -41,7 +41,7 @@ class Request:
     confirm: int = 0
     """Of a report on requirements: how many simulated runs are made once more with real packets."""
     command: tuple[str, ...] = ()
-    cluster: Elsewhere | None = None
+    cluster: RemoteExecutor | None = None
     """Where runs are made; None: here."""
 
     def __post_init__(self) -> None:

@@ -7,22 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ccgym.evaluation.engine import RUNNING, Observer, Silent, measure
+from ccgym.evaluation.engine import RUNNING, measure
+from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.spread import Spread
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
+from ccgym.experiments.outcome import Outcome, Test
+from ccgym.experiments.plan import PlannedRun, planned, reduction
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Confirmed, ExperimentResults, Outcome, Spread, Test
-from ccgym.experiments.run import (
-    Executed,
-    PlannedRun,
-    checked,
-    execute,
-    planned,
-    ran_of,
-    reduction,
-    results_of,
-    write_results,
-)
+from ccgym.experiments.results import Confirmed, ExperimentResults
+from ccgym.experiments.run import Executed, checked, execute, ran_of, results_of, write_results
 from ccgym.experiments.spec import ExperimentSet
 
 BACKEND: Final = "emulated"

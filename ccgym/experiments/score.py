@@ -48,7 +48,7 @@ def score(utilization: float | None, delay_ratio: float | None, weight: float = 
 
 
 @dataclass(frozen=True)
-class Standing:
+class MeanMetrics:
     """What decides who dominates whom on a path: means over runs."""
 
     throughput_mbps: float
@@ -57,7 +57,7 @@ class Standing:
     """A fraction."""
 
 
-def dominates(one: Standing, other: Standing) -> bool:
+def dominates(one: MeanMetrics, other: MeanMetrics) -> bool:
     """Whether one is better than the other in throughput, delay or loss, and worse in none of the three.
 
     Differences within the margins are none; so two schemes never dominate each other.
@@ -75,7 +75,7 @@ def _advantage(larger: float, smaller: float, margin: float) -> int:
     return 1 if larger > smaller else -1
 
 
-def pareto_optimal(standings: Sequence[Standing | None]) -> list[bool]:
+def pareto_optimal(standings: Sequence[MeanMetrics | None]) -> list[bool]:
     """Which of the schemes of a path no other one dominates; those without numbers are dominated."""
     known = [standing for standing in standings if standing is not None]
 

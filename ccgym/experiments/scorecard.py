@@ -13,26 +13,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Self
-
-from pydantic import Field, field_validator, model_validator
+from typing import Any, Final
 
 from ccgym.config.path import NetworkPath
-from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.bootstrap import Ranked, bootstrap, ranked
-from ccgym.evaluation.engine import RUNNING, SIMULATING, Observer, Silent
+from ccgym.evaluation.engine import RUNNING, SIMULATING
 from ccgym.evaluation.frames import rows_to_csv
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.provenance import provenance
-from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import Contender, contenders
-from ccgym.evaluation.run_record import RunRecord
-from ccgym.experiments.comparison import Comparison, Counting, run_evaluation
+from ccgym.experiments.comparison import Counting, run_evaluation
+from ccgym.experiments.path_result import (
+    CardPath,
+    CardScheme,
+    PathResult,
+    _path_result,
+    _standing,
+    run_score,
+)
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, Standing, pareto_optimal, score
-from ccgym.experiments.spec import Strict
+from ccgym.experiments.score import pareto_optimal
+from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.experiments.training import Training
 from ccgym.files import atomic_write
-from ccgym.schemes.style import SchemeStyle
 
 PATHS_DIRECTORY: Final = "paths"
 JSON_FILE: Final = "scorecard.json"
@@ -40,129 +44,6 @@ RESULTS_FILE: Final = "scorecard_paths.csv"
 RANKING_FILE: Final = "scorecard_ranking.csv"
 FORMAT: Final = "ccgym-scorecard"
 FORMAT_VERSION: Final = 2
-
-
-class Section(Strict):
-    """Paths that figures set apart."""
-
-    title: str
-    paths: tuple[str, ...] = Field(min_length=1)
-    """Names of the catalog."""
-
-    @field_validator("paths")
-    @classmethod
-    def _known(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
-        # Aliases, such as pantheon-5, become the name that says more: 77.72mbps.
-        return tuple(NetworkPath.named(name).name or name for name in paths)
-
-
-class GroupSpec(Strict):
-    """Sections whose paths are ranked together."""
-
-    title: str
-    sections: tuple[str, ...]
-
-
-class ScorecardSpec(Comparison):
-    """Every scheme on every path: a score for each, rankings over groups of paths."""
-
-    kind: Literal["scorecard"]
-    sections: Mapping[str, Section] = Field(min_length=1)
-    """The paths, in sections by name."""
-    groups: Mapping[str, GroupSpec] = Field(default_factory=dict)
-    """What is ranked together, by name; the first is that of the overall ranking. By default all paths."""
-
-    @model_validator(mode="after")
-    def _known_sections(self) -> Self:
-        if not self.groups:
-            everything = {"all": GroupSpec(title="All paths", sections=tuple(self.sections))}
-            object.__setattr__(self, "groups", everything)
-        for name, group in self.groups.items():
-            for section in group.sections:
-                if section not in self.sections:
-                    raise ConfigError(
-                        "unknown-name",
-                        f"section {shown(section)}",
-                        where=f"groups.{name}",
-                        expected=", ".join(self.sections),
-                        hint=did_you_mean(section, self.sections),
-                    )
-        return self
-
-    @property
-    def paths(self) -> Mapping[str, str]:
-        """The section of every path, section by section."""
-        return {name: section for section, one in self.sections.items() for name in one.paths}
-
-
-@dataclass(frozen=True)
-class CardPath:
-    """A path of a scorecard."""
-
-    name: str
-    section: str
-    title: str
-    base_delay_ms: float
-    """One-way propagation delay of the data direction, ms."""
-    rate_mbps: float
-    """Mean rate of the bottleneck, Mbit/s."""
-
-    @property
-    def facts(self) -> str:
-        """``77.7 Mbit/s, 51 ms``."""
-        return f"{self.rate_mbps:.3g} Mbit/s, {self.base_delay_ms:g} ms"
-
-
-@dataclass(frozen=True)
-class CardScheme:
-    """A scheme of a scorecard."""
-
-    style: SchemeStyle
-    reference: bool
-    """Whether it knows the path: then it shows what is possible, and is not ranked."""
-    trained_on: Mapping[str, bool] | None = None
-    """Of a learned scheme, by path: whether it was trained there. None of others, and where its card is silent."""
-    learned: bool = False
-
-    @property
-    def key(self) -> str:
-        """Its name in files."""
-        return self.style.key
-
-
-@dataclass(frozen=True)
-class PathResult:
-    """A scheme on a path; means are over the runs that count, and None where there are none."""
-
-    path: str
-    scheme: str
-    runs: int
-    """Runs that were made."""
-    counted: int
-    """Those that count by Pantheon's rules; the others have the minimum score."""
-    limited: int
-    """Those whose schedule the machine could not hold (real packets)."""
-    throughput_mbps: float | None
-    delay_p95_ms: float | None
-    loss: float | None
-    """Mean loss, a fraction."""
-    utilization: float | None
-    """Normalized throughput: mean of throughput / capacity over the run."""
-    delay_ratio: float | None
-    """Normalized delay: mean 95th percentile / propagation delay."""
-    scores: tuple[float, ...]
-    """Score of each run, in order."""
-    trained: bool | None
-    """Whether the scheme was trained on the path; None of schemes that were not learned or do not say."""
-    pareto_optimal: bool
-    """Whether no competitor dominates it on the path; references neither dominate nor are dominated."""
-    best: bool
-    """Whether it has the best score of the competitors on the path."""
-
-    @property
-    def score(self) -> float | None:
-        """Mean score; None where nothing was run."""
-        return statistics.fmean(self.scores) if self.scores else None
 
 
 @dataclass(frozen=True)
@@ -346,53 +227,6 @@ class Scorecard:
         }
 
 
-def _path_result(
-    path: CardPath, one: CardScheme, summary: SchemeSummary, scores: tuple[float, ...], free: bool, best: bool
-) -> PathResult:
-    spreads = {name: getattr(summary, name) for name in ("throughput_mbps", "delay_p95_ms", "loss", "utilization")}
-    means = {name: None if spread is None else spread.mean for name, spread in spreads.items()}
-    delay = means["delay_p95_ms"]
-    return PathResult(
-        path=path.name,
-        scheme=one.key,
-        runs=len(summary.runs),
-        counted=len(summary.valid_runs),
-        limited=len(summary.limited_runs),
-        **means,
-        delay_ratio=None if delay is None else delay / path.base_delay_ms,
-        scores=scores,
-        trained=None if one.trained_on is None else one.trained_on[path.name],
-        pareto_optimal=free,
-        best=best,
-    )
-
-
-def run_score(cell: CellResult, base_delay_ms: float) -> float:
-    """Score of one run."""
-    return record_score(cell.record, cell.invalid, base_delay_ms)
-
-
-def record_score(record: RunRecord, invalid: str | None, base_delay_ms: float) -> float:
-    """Score of a run; the floor for a run that does not count: who sends nothing is not better for it.
-
-    Args:
-        record: What came out of it.
-        invalid: Why it does not count, or None.
-        base_delay_ms: One-way propagation delay of the data, ms.
-    """
-    total = record.total
-    if invalid is not None or total.delay_p95_ms is None:
-        return SCORE_FLOOR
-    return score(record.link.utilization, total.delay_p95_ms / base_delay_ms)
-
-
-def _standing(summary: SchemeSummary) -> Standing | None:
-    throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
-    if throughput is None or delay is None or loss is None:
-        return None
-    return Standing(throughput.mean, delay.mean, loss.mean)
-
-
 def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float | None:
     known = [value for value in values if value is not None]
     if not known:
@@ -485,16 +319,12 @@ def path_results_csv(card: Scorecard) -> str:
 
 def ranking_csv(card: Scorecard) -> str:
     """A row per group and scheme."""
-    numbers = ("first", "wins", "pareto_optimal", "utilization", "delay_ratio", "loss")
+    numbers = ("wins", "pareto_optimal", "utilization", "delay_ratio", "loss")
     rows = [
         {
             "group": group.name,
             "paths": len(card.ranked_paths(group)),
-            "rank": place.rank,
-            "scheme": place.scheme,
-            "label": place.label,
-            **place.score.columns("score"),
-            **place.behind.columns("behind"),
+            **place.columns("score"),
             **{name: getattr(place, name) for name in numbers},
         }
         for group in card.groups

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from ccgym.config.declared import Strict
 from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.evaluation.experiment import MAX_RUNS
+from ccgym.experiments.criterion_spec import CriterionSpec, Raw
 from ccgym.units import NS_PER_MS
-
-Raw: TypeAlias = Any
-"""A part of the YAML that may hold placeholders."""
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,13 +29,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Strict(BaseModel):
-    """A part of the YAML; unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Scenario(Strict):
+class ScenarioSpec(Strict):
     """Conditions of one kind: what varies, the path, and the flows."""
 
     sweep: Mapping[str, Sequence[Raw] | Mapping[str, Mapping[str, Raw]]] = Field(default_factory=dict)
@@ -56,96 +49,6 @@ class Scenario(Strict):
     """The flows, as in ``simulate``; ``$scheme`` is the tested scheme."""
     duration: Raw = "30s"
     """Length of a run."""
-
-
-class Reference(Strict):
-    """A bound that is measured: a multiple of a scheme's mean, or of its own under other conditions, plus a number."""
-
-    scheme: str = ""
-    """The scheme; empty: the tested one."""
-    where: Mapping[str, Raw] = Field(default_factory=dict)
-    """Its conditions, in place of the criterion's."""
-    times: float = Field(default=1.0, gt=0)
-    """Multiple of the mean."""
-    plus: float = 0.0
-    """What is added to it, in the metric's own unit; fractions are written as such."""
-
-    @model_validator(mode="after")
-    def _another(self) -> Reference:
-        if not self.scheme and not self.where:
-            raise ConfigError(
-                "key-missing", "a scheme compared with itself", expected="scheme or where", where="criteria"
-            )
-        return self
-
-    @property
-    def text(self) -> str:
-        """``0.9 × cubic's``."""
-        times = "" if self.times == 1 else f"{self.times:g} × "
-        at = ", ".join(f"{name} {value}" for name, value in self.where.items())
-        whose = f"{self.scheme}'s" if self.scheme else "its own"
-        plus = f" {'+' if self.plus > 0 else '−'} {abs(self.plus):g}" if self.plus else ""
-        return f"{times}{whose}{f' at {at}' if at else ''}{plus}"
-
-
-Bound: TypeAlias = float | str | Reference
-"""A number, the name of a scheme whose mean it is, or a :class:`Reference`."""
-
-
-class Criterion(Strict):
-    """What the mean of a metric over a group of conditions has to be."""
-
-    metric: str | tuple[str, ...]
-    """The metric, or several that each have to."""
-    min: Bound | None = None
-    """Minimum that passes."""
-    max: Bound | None = None
-    """Largest value that passes."""
-    below: float | None = None
-    """Value that has to be stayed below."""
-    where: Mapping[str, Raw] = Field(default_factory=dict)
-    """Only conditions with these values, or one of a list: ``{buffer: [0.5bdp, 1bdp]}``."""
-    per: str | tuple[str, ...] = ()
-    """For each value of these parameters apart."""
-    schemes: tuple[str, ...] = ()
-    """Only these schemes have to, with at least the parameters named here; empty: all."""
-    training_range: str | None = Field(default=None, pattern="^(inside|outside)$")
-    """Only conditions ``inside`` or ``outside`` the range of rate and delay that a scheme was trained on; inside are
-    all conditions of schemes that were not trained."""
-
-    @model_validator(mode="after")
-    def _one_bound(self) -> Criterion:
-        if self.min is None and self.max is None and self.below is None:
-            raise ConfigError(
-                "key-missing", "a criterion without a bound", expected="min, max or below", where="criteria"
-            )
-        return self
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics."""
-        return (self.metric,) if isinstance(self.metric, str) else self.metric
-
-    @property
-    def split(self) -> tuple[str, ...]:
-        """The parameters of :attr:`per`."""
-        return (self.per,) if isinstance(self.per, str) else self.per
-
-    @property
-    def references(self) -> tuple[Reference, ...]:
-        """The bounds that are measured."""
-        found = (reference(bound) for bound in (self.min, self.max) if bound is not None)
-        return tuple(one for one in found if isinstance(one, Reference))
-
-    @property
-    def baselines(self) -> tuple[str, ...]:
-        """The schemes that bounds refer to."""
-        return tuple(one.scheme for one in self.references if one.scheme)
-
-
-def reference(bound: Bound) -> float | Reference:
-    """A bound without its short form."""
-    return Reference(scheme=bound) if isinstance(bound, str) else bound
 
 
 class Untrained(Strict):
@@ -202,7 +105,7 @@ class Games(Strict):
         return (*self.throughput, *self.delay, *self.share)
 
 
-class Experiment(Scenario):
+class ExperimentSpec(ScenarioSpec):
     """An experiment: what is run, what is measured, what passes, what is drawn."""
 
     title: str
@@ -237,7 +140,7 @@ class Experiment(Scenario):
     """Width of the bins of the rate over time that figures show of first runs; none are kept by default."""
     metrics: Mapping[str, Mapping[str, Raw]] = Field(min_length=1)
     """Metrics by name, the most important first, with their options (:mod:`ccgym.experiments.metrics`)."""
-    criteria: tuple[Criterion, ...] = ()
+    criteria: tuple[CriterionSpec, ...] = ()
     """What a scheme has to meet to pass."""
     figures: tuple[str | Mapping[str, Mapping[str, Raw]], ...] = ()
     """What is drawn: names of figures (:mod:`ccgym.report.figures`), or a name with options: ``{sweep: {x: owd}}``."""
@@ -269,11 +172,11 @@ class Experiment(Scenario):
         """The schemes that criteria compare with."""
         return tuple(dict.fromkeys(name for one in self.criteria for name in one.baselines))
 
-    def parts(self) -> Mapping[str, Scenario]:
+    def parts(self) -> Mapping[str, ScenarioSpec]:
         """The scenarios by name, each with what it shares with the others; one without a name where none are named."""
-        shared = {key: getattr(self, key) for key in Scenario.model_fields if key in self.model_fields_set}
+        shared = {key: getattr(self, key) for key in ScenarioSpec.model_fields if key in self.model_fields_set}
         if not self.scenarios:
-            return {"": Scenario.model_validate(shared)}
+            return {"": ScenarioSpec.model_validate(shared)}
         made = {}
         for name, own in self.scenarios.items():
             # What a scenario sweeps over itself comes before what it shares.
@@ -287,9 +190,9 @@ class Experiment(Scenario):
                 )
             both = {**merged(shared, own), "sweep": {**sweep, **shared.get("sweep", {})}}
             try:
-                made[name] = Scenario.model_validate(both)
+                made[name] = ScenarioSpec.model_validate(both)
             except ValidationError as error:
-                raise config_error(error, Scenario).at(f"scenarios.{name}") from None
+                raise config_error(error, ScenarioSpec).at(f"scenarios.{name}") from None
         return made
 
 
@@ -349,7 +252,7 @@ class ExperimentSet(Strict):
     """What the names of figure files begin with; by default the name of the set."""
     name: str = ""
     """Name in files; that of the YAML file."""
-    experiments: tuple[Experiment, ...] = ()
+    experiments: tuple[ExperimentSpec, ...] = ()
     """The experiments, in order."""
     left_out: tuple[str, ...] = ()
     """Optional experiments that cannot be run here, and why."""

@@ -1,6 +1,6 @@
 """``--sweep NAME=A,B,C``: a path that varies as an experiment, or an experiment with other values.
 
-What comes out is an :class:`~ccgym.experiments.spec.ExperimentSet` like one that was written as YAML.
+What comes out is an :class:`~ccgym.experiments.spec.ExperimentSpecSet` like one that was written as YAML.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final, TypeAlias
 
 from ccgym.config.mahimahi import looks_like_mahimahi
 from ccgym.config.path import NetworkPath
-from ccgym.config.path_changes import CHANGES
+from ccgym.config.path_arguments import CHANGES
 from ccgym.config.yaml_loader import Loaded, load_yaml, validate
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.expand import PATH, check, conditions
-from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.units import format_time
 
 Values: TypeAlias = Mapping[str, Sequence[str | float]]
@@ -88,7 +88,7 @@ def swept_path(
 
     Args:
         path: A name, a mahimahi command line, a YAML or a trace file; None where ``path`` is what varies.
-        sweeps: What varies: what a path can be changed in (:data:`~ccgym.config.path_changes.CHANGES`), ``path``,
+        sweeps: What varies: what a path can be changed in (:data:`~ccgym.config.path_arguments.CHANGES`), ``path``,
             ``runtime``, ``interval``, and whatever ``$NAME`` stands for in a mahimahi command line or a YAML file.
         name: What the experiment is called in files.
         schemes: Schemes that are tested where none are named.
@@ -131,7 +131,7 @@ def swept_path(
         **({"path": described[0]} if path is not None else {"paths": dict(zip(paths, described, strict=True))}),
     }
     loaded = Loaded(data, {}, _OPTION)
-    experiment = validate(loaded, Experiment)
+    experiment = validate(loaded, ExperimentSpec)
     check(experiment, loaded)
     return ExperimentSet(title=experiment.title, include=(name,), name=name, experiments=(experiment,))
 
@@ -188,12 +188,12 @@ def with_sweeps(source: ExperimentSet, sweeps: Values) -> ExperimentSet:
     return source.model_copy(update={"name": "-".join([source.name, *sweeps]), "experiments": changed})
 
 
-def _names(experiment: Experiment) -> list[str]:
+def _names(experiment: ExperimentSpec) -> list[str]:
     parts = experiment.parts().values()
     return [*(name for part in parts for name in (*part.sweep, *part.parameters) if "," not in name), "duration"]
 
 
-def _with_values(experiment: Experiment, sweeps: Values) -> Experiment:
+def _with_values(experiment: ExperimentSpec, sweeps: Values) -> ExperimentSpec:
     own = {name: list(values) for name, values in sweeps.items() if name in _names(experiment)}
     if not own:
         return experiment

@@ -12,20 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ccgym.config.bottleneck import Bottleneck, Ranges, Staircase, Traces
+from ccgym.config.bottleneck import Bottleneck, Ranges, Traces
 from ccgym.config.capacity import capacity, mean_rate
 from ccgym.config.catalog import resolve_trace
+from ccgym.config.changing_rates import Staircase
 from ccgym.config.curriculum import AnyCurriculum, Stages, read_paths
 from ccgym.config.distributions import Fixed, Mixture, Named
 from ccgym.config.grown import GrowingPlan
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import Droptail, Infinite
+from ccgym.config.models import Delay, Droptail, Infinite, Link, LinkDirection, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.config.random_variables import RandomVariable
 from ccgym.config.sampled_path import ParameterRow, PathDistribution
 from ccgym.errors import CcgymError
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.scheme import Scheme
 
 REVERSE_FRACTION: Final = 0.1
 """A way back with this fraction of the bottleneck's rate carries all acknowledgements (52 bytes each, at most one per
@@ -80,7 +79,7 @@ class Training:
     """What training drew from."""
 
     @classmethod
-    def of(cls, choice: SchemeChoice) -> Training | None:
+    def of(cls, choice: Scheme) -> Training | None:
         """Of a scheme; None where it was not trained, or its card does not say."""
         return None if choice.policy is None else cls.of_card(choice.policy.card.training)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ccgym.config.models.sources import TransferSizeField
+from ccgym.config.models import TransferSizeField
 from ccgym.config.quantities import PeriodField, RateField, TimeField
 from ccgym.config.transfer_sizes import mean_bytes, sampler
 from ccgym.config.yaml_loader import config_error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
@@ -17,19 +18,17 @@ from ccgym.experiments.adversary_finds import (
     PATHS_DIRECTORY,
     AdversaryResults,
     Find,
-    Measured,
     SchemeFinds,
+    SchemeOnPath,
 )
 from ccgym.experiments.adversary_search import ORACLE
 from ccgym.experiments.request import Written
-from ccgym.files import atomic_write
+from ccgym.report.page import Block, Code, Heading, Page, Picture, Text, write_report
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number, spread
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import RenderableType
-
-HTML_FILE: Final = "adversary.html"
-MARKDOWN_FILE: Final = "adversary.md"
 
 EXPLANATION: Final = (
     "gap: the oracle's score less the scheme's, in powers of two; one is half of the oracle's throughput, or twice its "
@@ -122,7 +121,7 @@ def _notes(results: AdversaryResults) -> list[str]:
 def measured_table(find: Find) -> Table:
     """Everybody's numbers on a find."""
 
-    def tone(one: Measured) -> Tone:
+    def tone(one: SchemeOnPath) -> Tone:
         return "reference" if one.key == ORACLE else "best" if one is find.classic else ""
 
     return Table(
@@ -148,71 +147,65 @@ def terminal(result: AdversaryResults) -> Sequence[RenderableType]:
     return lines
 
 
-def markdown(results: AdversaryResults) -> str:
-    """The table of finds, what belongs below it, and how each is run again."""
-    table = finds_table(results)
-    notes = [f"{EXPLANATION[0].upper()}{EXPLANATION[1:]}.", *table.notes, *map(searched_line, results.schemes)]
-    again = [f"    {find.replay}" for find in results.finds]
-    return f"{table.markdown()}\n" + "  \n".join(notes) + "\n\n" + "\n".join(again) + "\n"
-
-
 def write(result: AdversaryResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the table as Markdown; with ``figures`` a figure per find, and the page."""
-    atomic_write(directory / MARKDOWN_FILE, markdown(result))
     files = [
         Written("results", directory / JSON_FILE),
-        Written("table", directory / MARKDOWN_FILE),
         Written("paths", directory / PATHS_DIRECTORY),
         Written("catalog", directory / CATALOG_FILE),
     ]
     files += [Written("distribution", directory / DISTRIBUTION_FILE)] if result.finds else []
-    if not figures:
-        return files
-    from ccgym.report.page import write_page
+    return write_report(page(result, directory), directory, "adversary", files, progress, figures=figures)
 
-    progress.begin("figures", len(result.finds) + 1)
-    for one in result.schemes:
+
+def page(results: AdversaryResults, directory: Path) -> Page:
+    """The report; to draw its figures, runs are made again."""
+    asked = results.parameters
+    blocks: list[Block] = [
+        finds_table(results),
+        Text(
+            f"{EXPLANATION[0].upper()}{EXPLANATION[1:]}. Each find is minimized: the simplest path near it that keeps "
+            f"{100 * KEPT:g} % of the gap, and a gap of {FAR:g} at least.",
+            "muted",
+        ),
+    ]
+    for one in results.schemes:
         for find in one.finds:
-            _draw(result, one, find, directory)
-            progress.advance("figures", 1, find.name)
-    write_page(directory / HTML_FILE, "adversary", page_values(result, directory))
-    progress.advance("figures", 1, HTML_FILE)
-    return [Written("report", directory / HTML_FILE), *files]
+            original = find.original.sentence(int(1e9 * asked["runtime_s"]))
+            blocks += [
+                Heading(find.name, find.name),
+                Text(f"{find.sentence}."),
+                Picture(
+                    f"{find.name}.svg", f"{find.scheme} and the oracle", partial(_draw, results, one, find, directory)
+                ),
+                measured_table(find),
+                Text(
+                    f"Minimized in {counted(find.trials, 'trial')} from a gap of {find.original_gap:.2f}: {original}.",
+                    "muted",
+                ),
+                Code(find.replay),
+            ]
+    return Page(
+        title=f"Adversary: {', '.join(asked['schemes'])}",
+        lead="Paths on which a scheme is far from the oracle, which does well on them. Runs of "
+        f"{asked['runtime_s']:g} s, {counted(asked['runs'], 'run')} of every scheme on each path, root seed "
+        f"{asked['seed']}.",
+        blocks=blocks,
+        provenance=results.provenance,
+        made=[("Search", searched_line(one)) for one in results.schemes],
+    )
 
 
-def _draw(results: AdversaryResults, one: SchemeFinds, find: Find, directory: Path) -> None:
+def _draw(results: AdversaryResults, one: SchemeFinds, find: Find, directory: Path) -> Figure:
     """The first run of the scheme and of the oracle on a find."""
     from ccgym.evaluation.engine import Reduction, measure
     from ccgym.evaluation.run import contender
     from ccgym.experiments.request import Request
     from ccgym.report.figures.portrait import Column as Drawn
     from ccgym.report.figures.portrait import portrait_figure
-    from ccgym.report.style import write_figure
 
     path, oracle = find.network_path(), contender(ORACLE)
     request = Request(out=directory, seed=int(results.parameters["seed"]))
     runs = results.spec.evaluation(path, (one.scheme, oracle), request, runs=1).planned()
     records = [each.data for each in measure(runs, reduce=Reduction("record", 1, lambda run, record: record))]
-    write_figure(portrait_figure, directory / find.name, [one.scheme.style, oracle.style], [Drawn(path, records)])
-
-
-def page_values(results: AdversaryResults, directory: Path) -> dict[str, Any]:
-    """What the template ``adversary`` needs."""
-    from ccgym.report.page import Picture
-
-    table = finds_table(results)
-    return {
-        "results": results,
-        "parameters": results.parameters,
-        "provenance": results.provenance,
-        "sections": [(find.name, find.name) for find in results.finds],
-        "table": table,
-        "explanation": EXPLANATION,
-        "searched": [searched_line(one) for one in results.schemes],
-        "kept": KEPT,
-        "far": FAR,
-        "finds": [
-            (find, measured_table(find), Picture.of(directory / f"{find.name}.svg", f"{find.scheme} and the oracle"))
-            for find in results.finds
-        ],
-    }
+    return portrait_figure([one.scheme.style, oracle.style], [Drawn(path, records)])

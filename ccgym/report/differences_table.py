@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ccgym.evaluation.differences import Difference, Verdict
+from ccgym.evaluation.differences import Difference, PairVerdict
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted
 
 MOST_ON_SCREEN: Final = 10
 """Pairs that a terminal shows: all of five schemes. Of more it says how many are undecided."""
 
-TONES: Final[dict[Verdict, Tone]] = {"better": "good", "worse": "bad", "equal": "muted", "undecided": "unknown"}
+TONES: Final[dict[PairVerdict, Tone]] = {"better": "good", "worse": "bad", "equal": "muted", "undecided": "unknown"}
 
 EXPLANATION: Final = (
     "Mean of the first scheme less that of the second, with the 95 % bootstrap interval of this difference; better or "

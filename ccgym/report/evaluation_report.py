@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ccgym.evaluation.engine import Observer, Silent
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon.write import run_text
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
 from ccgym.report.differences_table import EXPLANATION as DIFFERENCES_EXPLAINED
-from ccgym.report.differences_table import differences_table
+from ccgym.report.differences_table import MOST_ON_SCREEN, differences_table
 from ccgym.report.evaluation_table import (
     clock_text,
     evaluation_table,
@@ -23,6 +24,7 @@ from ccgym.report.evaluation_table import (
     markdown,
     run_facts,
 )
+from ccgym.report.page import Block, Code, Details, Flag, Heading, Page, Picture, Text
 from ccgym.report.pantheon_words import (
     figures_title,
     flow_table,
@@ -34,14 +36,19 @@ from ccgym.report.pantheon_words import (
     system_info,
     tested,
 )
+from ccgym.report.table import counted
 
 if TYPE_CHECKING:
-    from ccgym.report.drawn import Drawn
+    from ccgym.report.figure_cache import FigureCache
 
 MARKDOWN_FILE: Final = "pantheon_table.md"
 CSV_FILE: Final = "pantheon_table.csv"
 HTML_FILE: Final = "pantheon_report.html"
 PDF_FILE: Final = "pantheon_report.pdf"
+
+REAL: Final = "no: real packets in real time; the seed decides what is drawn at random, not when packets come"
+SIMULATED: Final = "(the same seed and version give the same hash, and the same packets)"
+"""What the same command gives again."""
 
 
 def write_tables(results: ResultSet, directory: Path) -> None:
@@ -63,19 +70,18 @@ def build_report(
         jobs: Processes to draw with; all processors by default.
         observer: Is told how it goes.
     """
-    from ccgym.report.drawn import Drawn
+    from ccgym.report.figure_cache import FigureCache
 
-    drawn = Drawn(directory)
+    drawn = FigureCache(directory)
     try:
         _build(results, directory, jobs, observer or Silent(), drawn)
     finally:
         drawn.write()
 
 
-def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: Drawn) -> None:
-    from ccgym.report.drawn import digest
+def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Observer, drawn: FigureCache) -> None:
     from ccgym.report.explore import write_explore
-    from ccgym.report.page import write_page
+    from ccgym.report.figure_cache import digest
     from ccgym.report.pdf import write_pdf
     from ccgym.report.run_figures import cell_files, drawn_runs, run_inputs
 
@@ -85,37 +91,29 @@ def _build(results: ResultSet, directory: Path, jobs: int | None, observer: Obse
     missing = len(inputs) - len(current)
     summary = digest(_numbers(results))
     everything = digest(summary, *inputs.values())
-    pdf = directory / PDF_FILE
-
-    def runs() -> Generator[CellResult, None, None]:
-        if missing:
-            observer.begin("figures", missing)
+    if missing:
+        observer.begin("figures", missing)
         # Closed: when the report ends, so do the processes that draw.
         with closing(drawn_runs(results, directory, jobs, current)) as cells:
             for cell in cells:
-                name = cell.name
-                if name not in current:
-                    drawn.note(name, inputs[name], files[name])
+                if cell.name not in current:
+                    drawn.note(cell.name, inputs[cell.name], files[cell.name])
                     observer.advance("figures")
-                yield cell
-
-    if missing or not drawn.is_current(PDF_FILE, everything, [pdf]):
-        # The PDF takes each run's figures as they come, while other processes draw the next ones.
-        partial = directory / f".{PDF_FILE}.partial"
-        with closing(runs()) as ready:
-            write_pdf(results, directory, partial, ready)
-        partial.replace(pdf)
-        drawn.note(PDF_FILE, everything, [pdf])
-    observer.begin("report", 3)
+    observer.begin("report", 4)
     _draw_summaries(results, directory, summary, drawn)
     observer.advance("report")
-    write_page(directory / HTML_FILE, "evaluation", page_values(results, directory))
+    report, pdf = page(results, directory), directory / PDF_FILE
+    if not drawn.is_current(PDF_FILE, everything, [pdf]):
+        write_pdf(report, directory, pdf)
+        drawn.note(PDF_FILE, everything, [pdf])
+    observer.advance("report")
+    atomic_write(directory / HTML_FILE, report.html(directory))
     observer.advance("report")
     write_explore(results, directory)
     observer.advance("report")
 
 
-def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: Drawn) -> None:
+def _draw_summaries(results: ResultSet, directory: Path, inputs: str, drawn: FigureCache) -> None:
     from ccgym.report.figures import figures_of
     from ccgym.report.style import figure_files, write_figure
 
@@ -133,62 +131,83 @@ def _numbers(results: ResultSet) -> str:
     return json.dumps({**data, "provenance": lasting}, sort_keys=True, default=str)
 
 
-def page_values(results: ResultSet, directory: Path) -> dict[str, Any]:
-    """What the template ``evaluation`` needs.
+def page(results: ResultSet, directory: Path) -> Page:
+    """The report, in the order of Pantheon's: path, system and versions; figures and tables; each run.
 
     Args:
         results: The experiment.
-        directory: Where its figures are; the page says of missing ones that they are.
+        directory: Where its figures are.
     """
+    from ccgym.report.explore import EXPLORE_FILE
     from ccgym.report.figures import figures_of
-    from ccgym.report.page import Picture
+
+    phrase, path = tested(results)
+    table, published = evaluation_table(results), published_table(results)
+    pairs = differences_table(results.differences, {one.key: one.label for one in results.styles})
+    first, *others = (Picture(f"{one.name}.svg", one.title) for one in figures_of("evaluation"))
+    system = [Code("\n".join(lines)) for lines in (system_info(results), git_summary(results)) if lines]
+    problems: list[Block] = [
+        *(Flag(f"{one.scheme}, run {one.run} failed", f"{one.error} (seed {one.seed})") for one in results.failures),
+        *(
+            Flag(one["subject"], f"{one['message']}.", one["level"], one["cause"], one["command"])
+            for one in results.flags
+        ),
+    ]
+    blocks: list[Block] = [
+        Text("Explore it: every run over time, any two side by side", link=EXPLORE_FILE),
+        Text(phrase),
+        *([Code(path)] if path else []),
+        Text(" ".join(repeated(results))),
+        Details("System info and Git summary", "", system),
+        first,
+        table,
+        Text(explanation(results), "muted"),
+        flow_table(results),
+        *([Details("Published runs", results.published_source, [published])] if published else []),
+        *([Heading("Look at this first"), *problems] if problems else []),
+    ]
+    if pairs.rows:
+        shown: list[Block] = [pairs, Text(DIFFERENCES_EXPLAINED, "muted")]
+        title, few = f"{counted(len(pairs.rows), 'pair')} of schemes", len(pairs.rows) <= MOST_ON_SCREEN
+        blocks += [Heading("Which scheme is better?"), Details(title, "", shown, open=few)]
+    blocks += [Heading("All runs"), *others]
+    for one in results.schemes:
+        blocks += [Heading(one.style.label, one.style.key), Text(f"{one.summary()}.")]
+        blocks += [_run(results, cell, one.style.label, directory) for cell in one.runs]
+    again: list[tuple[str, str]] = []
+    if results.parameters["seed"] is not None:
+        again = [("Root seed", str(results.parameters["seed"]))]
+        again += [("Repeatable", REAL) if results.real else ("Trajectory", f"{results.trajectory_hash} {SIMULATED}")]
+    return Page(
+        title=f"Pantheon report: {results.parameters['path_name']}",
+        lead=generated(),
+        blocks=blocks,
+        provenance=results.provenance,
+        made=[*again, ("Took", f"{results.wall_s:.1f} s for {counted(len(results.cells), 'run')}")],
+    )
+
+
+def _run(results: ResultSet, cell: CellResult, label: str, directory: Path) -> Details:
+    """A run: its statistics and figures."""
     from ccgym.report.run_figures import cell_links, run_files
 
-    now = time.time()
-
-    def run(cell: CellResult, label: str) -> dict[str, Any]:
-        assert cell.record.metrics is not None
-        return {
-            "cell": cell,
-            "facts": run_facts(cell),
-            "releases": release_text(cell.record.path_report),
-            "clocks": clock_text(cell),
-            "title": statistics_title(cell, label),
-            "statistics": run_text(cell, now).rstrip(),
-            "links": [
-                (
-                    figures_title(cell, label, link),
-                    [
-                        Picture.of(one.file, f"{label}, run {cell.run}: {one.figure.title}")
-                        for one in run_files(directory, cell.scheme, cell.run, link)
-                        if not one.paper
-                    ],
-                )
-                for link in cell_links(cell)
-            ],
-        }
-
-    return {
-        "results": results,
-        "parameters": results.parameters,
-        "provenance": results.provenance,
-        "tested": tested(results),
-        "generated": generated(),
-        "repeated": repeated(results),
-        "system": system_info(results),
-        "git": git_summary(results),
-        "published_runs": published_table(results),
-        "flow_table": flow_table(results),
-        "table": evaluation_table(results),
-        "differences": differences_table(results.differences, {one.key: one.label for one in results.styles}),
-        "differences_explained": DIFFERENCES_EXPLAINED,
-        "explanation": explanation(results),
-        "sections": [(summary.style.key, summary.style.label) for summary in results.schemes],
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("evaluation")],
-        "schemes": [
-            (summary, [run(cell, summary.style.label) for cell in summary.runs]) for summary in results.schemes
-        ],
-    }
+    said: list[Text | Code] = [
+        Text(f"This run does not count: {cell.invalid}." if cell.invalid else "", "warning-text"),
+        Text(f"Emulator-limited: {cell.limited}." if cell.limited else "", "warning-text"),
+        Code(run_text(cell, time.time()).rstrip()),
+        Text(clock_text(cell), "muted"),
+        Text(f"Late releases: {late}." if (late := release_text(cell.record.path_report)) else "", "muted"),
+    ]
+    blocks: list[Block] = []
+    blocks += [one for one in said if one.text]
+    for link in cell_links(cell):
+        blocks.append(Heading(figures_title(cell, label, link), level=3))
+        blocks += [
+            Picture(one.file.name, f"{label}, run {cell.run}: {one.figure.title}")
+            for one in run_files(directory, cell.scheme, cell.run, link)
+            if not one.paper
+        ]
+    return Details(statistics_title(cell, label), run_facts(cell), blocks, open=cell.run == 1)
 
 
 def release_text(report: Mapping[str, Any] | None) -> str:

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ccgym.evaluation.backends import PLACES, RECORDED, is_real
-from ccgym.evaluation.results import CellResult, ResultSet, SchemeSummary, Spread
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult, SchemeSummary
+from ccgym.evaluation.spread import Spread
 from ccgym.report.table import Column, Row, Table, counted, number, spread
 
 PUBLISHED_COLUMNS: Final = ("throughput_mbps", "delay_p95_ms", "loss")

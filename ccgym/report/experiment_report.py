@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics.base import Better, Metric
+from ccgym.experiments.outcome import ConditionResult, Outcome, Test, Verdict
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ConditionResult, ExperimentResults, Outcome, Spread, Test, Verdict, merit
-from ccgym.files import atomic_write
+from ccgym.experiments.results import ExperimentResults, merit
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
 from ccgym.report.evaluation_table import IDENTICAL_MARK
-from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone
+from ccgym.report.page import Block, Details, Facts, Heading, Page, Picture, Text, flags, runs_fact, write_report
+from ccgym.report.table import NOTHING, Cell, Column, Row, Table, Tone, counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -148,45 +151,12 @@ def pairs_table(results: ExperimentResults, test: Test) -> Table:
 
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
-    """Write the table as Markdown; with ``figures`` the figures and the page."""
-    table = directory / f"{result.name}.md"
-    atomic_write(table, markdown(result))
+    """Write the tables as Markdown; with ``figures`` the figures and the page."""
     files = [
-        Written("table", table),
         Written("results", directory / f"{result.name}.json"),
         Written("", directory / f"{result.name}.csv"),
     ]
-    if not figures:
-        return files
-    from ccgym.report.figures import figures_of
-    from ccgym.report.page import write_page
-    from ccgym.report.style import write_figure
-
-    page = directory / f"{result.name}.html"
-    whole = figures_of("experiment")
-    chosen = {test.name: figures_of_test(result, test) for test in result.tests}
-    progress.begin("figures", len(whole) + sum(map(len, chosen.values())) + 1)
-    for one in whole:
-        write_figure(one.draw, directory / overall_file(result, one.name), result)
-        progress.advance("figures", 1, one.name)
-    draw_tests(result, directory, progress)
-    write_page(page, "experiment", page_values(result, directory))
-    progress.advance("figures", 1, "page")
-    return [
-        Written("report", page),
-        *(Written("figure", directory / f"{overall_file(result, one.name)}.svg") for one in whole),
-        *files,
-    ]
-
-
-def draw_tests(result: ExperimentResults, directory: Path, progress: Observer) -> None:
-    """Write the figures that tests name."""
-    from ccgym.report.style import write_figure
-
-    for test in result.tests:
-        for name, figure in figures_of_test(result, test).items():
-            write_figure(figure.draw, directory / name, result, test)
-            progress.advance("figures", 1, test.title)
+    return write_report(page(result), directory, result.name, files, progress, figures=figures)
 
 
 def overall_file(results: ExperimentResults, figure: str) -> str:
@@ -235,36 +205,6 @@ def verdict_table(results: ExperimentResults) -> Table:
 
 def _verdict(outcome: Outcome, between: str = " ") -> Cell:
     return Cell(f"{outcome.headline or NOTHING}{between}{WORDS[outcome.verdict]}", TONES[outcome.verdict])
-
-
-def markdown(results: ExperimentResults) -> str:
-    """Tests down, schemes across, with what was run below."""
-    columns = [Column(name, name, align="left") for name in ("test", "numbers", "passes")]
-    columns += [Column(style.key, style.label) for style in results.styles]
-    rows = [
-        Row(
-            {
-                "test": test.title,
-                "numbers": quantity(results, test),
-                "passes": test.brief,
-                **{style.key: _verdict(outcome) for style, outcome in results.of_test(test)},
-            }
-        )
-        for test in results.tests
-    ]
-    if any(test.spec.criteria for test in results.tests):
-        passed = {style.key: results.passed_text(style.key) for style in results.styles}
-        rows.append(Row({"test": "passed", "numbers": "", "passes": "", **passed}))
-    compared = [
-        "\n\n".join([table.markdown().rstrip(), *table.notes, ""])
-        for test in results.tests
-        for table in (
-            *([compared_table(results, test)] if len(results.styles) > 1 or test.spec.compare else []),
-            *([pairs_table(results, test)] if test.spec.compare else []),
-        )
-    ]
-    extent = f"{results.extent[0].upper()}{results.extent[1:]}, seed {results.parameters['seed']}."
-    return "".join([f"{Table(columns, rows).markdown()}\n", *compared, f"{extent}\n"])
 
 
 def criteria_table(results: ExperimentResults, test: Test) -> Table:
@@ -331,8 +271,8 @@ def _deviation(metric: Metric) -> Callable[[Spread], str]:
     """Formats the mean of a metric, with its standard deviation over several runs, without their unit."""
 
     def text(spread: Spread) -> str:
-        shown = [metric.show(value).removesuffix(f" {metric.unit}") for value in (spread.mean, spread.std)]
-        return " ± ".join(shown[: 2 if spread.count > 1 else 1])
+        values = [spread.mean] if spread.std is None else [spread.mean, spread.std]
+        return " ± ".join(metric.show(value).removesuffix(f" {metric.unit}") for value in values)
 
     return text
 
@@ -347,12 +287,6 @@ def _range(metric: Metric) -> Callable[[Spread], str]:
     return text
 
 
-def _words(test: Test) -> list[tuple[str, str]]:
-    """What the YAML says of a test, without what it leaves out."""
-    said = (("Setting", test.spec.setting), ("Passes", test.spec.threshold or test.brief), ("Source", test.spec.source))
-    return [(name, text) for name, text in said if text]
-
-
 def trained(results: ExperimentResults) -> list[str]:
     """On what the learned schemes were trained."""
     return [
@@ -362,45 +296,74 @@ def trained(results: ExperimentResults) -> list[str]:
     ]
 
 
-def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
-    """What the template ``experiment`` needs.
-
-    Args:
-        results: What was measured.
-        directory: Where its figures are; the page says of missing ones that they are.
-    """
+def page(results: ExperimentResults) -> Page:
+    """The report."""
     from ccgym.report.figures import figures_of
-    from ccgym.report.page import Picture
 
-    return {
-        "results": results,
-        "provenance": results.provenance,
-        "place": PLACES[results.provenance["backend"]],
-        "sections": [(test.name, test.title) for test in results.tests],
-        "figures": [
-            Picture.of(directory / f"{overall_file(results, one.name)}.svg", one.title)
-            for one in figures_of("experiment")
+    made, title = results.provenance, results.source.title
+    extent = f"{results.extent}; root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
+    return Page(
+        title=f"{title[0].upper()}{title[1:]}",
+        lead=f"{counted(len(results.styles), 'scheme')}, {counted(len(results.tests), 'test')}, {extent}.",
+        blocks=[
+            *(
+                Picture(f"{overall_file(results, one.name)}.svg", one.title, partial(one.draw, results))
+                for one in figures_of("experiment")
+            ),
+            verdict_table(results),
+            Text(
+                "Each cell shows the mean that decided: of several criteria the one that did worst. Every scheme meets "
+                "the same paths and seeds.",
+                "muted",
+            ),
+            *remarks(results),
+            *(
+                block
+                for test in results.tests
+                for block in (Heading(test.title, test.name), *test_blocks(results, test))
+            ),
         ],
-        "verdicts": verdict_table(results),
-        "differences_explained": EXPLANATION,
-        "trained": trained(results),
-        "tests": [test_values(results, test, directory) for test in results.tests],
-    }
+        provenance=made,
+        made=[("Experiment", str(made["path"])), runs_fact(made)],
+    )
 
 
-def test_values(results: ExperimentResults, test: Test, directory: Path) -> dict[str, Any]:
-    """What the macro ``experiment`` of the templates needs of a test."""
-    from ccgym.report.page import Picture
+def remarks(results: ExperimentResults) -> list[Block]:
+    """What has to be known of the numbers: trainings, runs that failed, notes."""
+    said = [f"{line}." for line in trained(results)]
+    return [*(Text(one, "muted") for one in (*said, *results.notes)), *flags(results.failures)]
 
-    return {
-        "test": test,
-        "words": _words(test),
-        "figures": [
-            Picture.of(directory / f"{name}.svg", f"{test.title}: {one.figure.title}")
+
+def test_blocks(results: ExperimentResults, test: Test) -> list[Block]:
+    """A test on a page: what it asks, its figures, criteria and conditions."""
+    blocks: list[Block] = [
+        Text(test.spec.question),
+        Facts(
+            [
+                ("Setting", test.spec.setting),
+                ("Passes", test.spec.threshold or test.brief),
+                ("Source", test.spec.source),
+            ]
+        ),
+        *(
+            Picture(f"{name}.svg", f"{test.title}: {one.figure.title}", partial(one.draw, results, test))
             for name, one in figures_of_test(results, test).items()
-        ],
-        "criteria": criteria_table(results, test),
-        "compared": compared_table(results, test) if len(results.styles) > 1 or test.spec.compare else None,
-        "pairs": pairs_table(results, test) if test.spec.compare else None,
-        "schemes": [(style, outcome, conditions_table(test, outcome)) for style, outcome in results.of_test(test)],
-    }
+        ),
+        criteria_table(results, test),
+    ]
+    compared = compared_table(results, test) if len(results.styles) > 1 or test.spec.compare else None
+    if compared is not None and not test.spec.compare:
+        blocks.append(Details("All schemes side by side", "the best in bold", [compared], markdown=True))
+    elif compared is not None:
+        pairs = pairs_table(results, test)
+        explained = "Over all conditions; runs of one number share their seeds, and are compared in pairs."
+        blocks.append(compared)
+        blocks += [pairs, Text(f"{explained} {EXPLANATION}", "muted")] if pairs.rows else []
+    for style, outcome in results.of_test(test):
+        extent = f"{counted(len(outcome.conditions), 'condition')}, {counted(len(outcome.runs), 'run')}"
+        shown: list[Block] = [
+            conditions_table(test, outcome),
+            Text("Means over the runs of a condition, with min and max.", "muted"),
+        ]
+        blocks.append(Details(style.label, extent, shown))
+    return blocks

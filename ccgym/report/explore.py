@@ -21,7 +21,9 @@ from matplotlib.markers import MarkerStyle
 from ccgym.evaluation.backends import PLACES, SIMULATED
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.frames import numbers_from_csv
-from ccgym.evaluation.results import SERIES_STEP_NS, CellResult, ResultSet, SchemeSummary, Spread, series_file
+from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, series_file
+from ccgym.evaluation.scheme_summary import CellResult, SchemeSummary
+from ccgym.evaluation.spread import Spread
 from ccgym.invocation import command
 from ccgym.report.evaluation_table import PUBLISHED_COLUMNS, evaluation_table, explanation
 from ccgym.report.page import write_page

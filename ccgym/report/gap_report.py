@@ -7,26 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import BACKENDS
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.experiments.gap import (
     DELAY_TOLERANCE_MS,
     GAP_FILE,
     LOSS_TOLERANCE,
     THROUGHPUT_TOLERANCE,
-    Difference,
+    Deviation,
     Gap,
 )
 from ccgym.experiments.request import Written
-from ccgym.files import atomic_write
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
-from ccgym.report.table import Cell, Column, Row, Table, Tone, spread
+from ccgym.report.page import Block, Code, Heading, Page, Text, drawn, write_report
+from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, spread
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-HTML_FILE: Final = "gap_report.html"
-MARKDOWN_FILE: Final = "gap_table.md"
 
 TOLERANCES: Final = (
     f"beyond tolerance: more than {100 * THROUGHPUT_TOLERANCE:g} % of throughput, {DELAY_TOLERANCE_MS:g} ms of delay, "
@@ -35,13 +32,13 @@ TOLERANCES: Final = (
 """What is colored."""
 
 
-def _difference(found: Difference) -> str:
+def _difference(found: Deviation) -> str:
     """``+1.52 (+2.1 %)``."""
     relative = "" if found.relative is None else f" ({_signed(100 * found.relative, 1)} %)"
     return _signed(found.absolute, 2) + relative
 
 
-def _points(found: Difference) -> str:
+def _points(found: Deviation) -> str:
     """``−0.40 pt``."""
     return f"{_signed(100 * found.absolute, 2)} pt"
 
@@ -81,7 +78,7 @@ def gap_table(gap: Gap) -> Table:
                 values["backend"] = f"{row.backend} {LIMITED_MARK}" if row.limited else row.backend
             for column in _MEASURED:
                 difference = row.against[other].get(column.name) if other else ""
-                tone: Tone = "bad" if isinstance(difference, Difference) and difference.beyond else ""
+                tone: Tone = "bad" if isinstance(difference, Deviation) and difference.beyond else ""
                 values[f"{column.name} difference"] = Cell(difference, tone)
                 values[column.name] = getattr(row, column.name) if place == 0 else ""
             rows.append(Row(values, first=first))
@@ -133,14 +130,6 @@ def _notes(gap: Gap) -> list[str]:
     return notes
 
 
-def markdown(gap: Gap) -> str:
-    """The table; what is beyond tolerance is bold."""
-    table, hosts = gap_table(gap), host_table(gap)
-    notes = "  \n".join([f"Bold: {TOLERANCES}.", *table.notes])
-    text = f"{table.markdown()}\n{notes}\n"
-    return f"{text}\n{hosts.markdown()}\n{hosts.notes[0]}\n" if hosts.rows else text
-
-
 def terminal(result: Gap) -> Sequence[RenderableType]:
     """The table with its notes."""
     table, hosts = gap_table(result), host_table(result)
@@ -150,38 +139,40 @@ def terminal(result: Gap) -> Sequence[RenderableType]:
 
 def write(result: Gap, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the table as Markdown, and those of every backend; with ``figures`` the figure and the page."""
-    table = directory / MARKDOWN_FILE
-    atomic_write(table, markdown(result))
     for name, results in result.results.items():
         write_tables(results, result.directories[name])
-    files = [Written("results", directory / GAP_FILE), Written("table", table)]
-    if not figures:
-        return files
-    from ccgym.report.figures import figures_of
-    from ccgym.report.page import Picture, write_page
-    from ccgym.report.style import write_figure
+    files = [Written("results", directory / GAP_FILE)]
+    return write_report(page(result), directory, "gap_report", files, progress, figures=figures)
 
-    drawn = figures_of("gap")
-    progress.begin("figures", len(drawn) + 1)
-    for one in drawn:
-        write_figure(one.draw, directory / one.name, result)
-        progress.advance("figures", 1, one.name)
-    first = next(iter(result.results.values()))
-    values = {
-        "gap": result,
-        "parameters": first.parameters,
-        "provenance": first.provenance,
-        "sections": [],
-        "table": gap_table(result),
-        "hosts": host_table(result),
-        "tolerances": TOLERANCES,
-        "backends": {name: BACKENDS[name] for name in result.results},
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in drawn],
-    }
-    write_page(directory / HTML_FILE, "gap", values)
-    progress.advance("figures", 1, "page")
-    return [
-        Written("report", directory / HTML_FILE),
-        *(Written("figure", directory / f"{one.name}.svg") for one in drawn),
-        *files,
-    ]
+
+def page(gap: Gap) -> Page:
+    """The report."""
+    from ccgym.report.figures import figures_of
+
+    first = next(iter(gap.results.values()))
+    asked, hosts = first.parameters, host_table(gap)
+    hosted: list[Block] = [Heading("With a host"), hosts] if hosts.rows else []
+    return Page(
+        title=f"Gap report: {asked['path_name']}",
+        lead=f"The same schemes and seeds on {counted(len(gap.results), 'backend')}, {counted(asked['runs'], 'run')} "
+        f"each of {asked['runtime_s']:g} s, root seed {asked['seed']}.",
+        blocks=[
+            Code(first.provenance["path"]),
+            gap_table(gap),
+            Text(
+                "Mean ± one standard deviation over the runs that count; each difference is this row minus the other "
+                f"backend's. Red or bold: {TOLERANCES}.",
+                "muted",
+            ),
+            *hosted,
+            Heading("Over time"),
+            *drawn(figures_of("gap"), gap),
+            Text(
+                "Run 1 is bold, the others thin. Throughput per 0.5 s; delay is the mean per 0.1 s, propagation "
+                "included. The shaded region is the link's capacity.",
+                "muted",
+            ),
+        ],
+        provenance=first.provenance,
+        made=[(name, f"{BACKENDS[name]}; results in {gap.directories[name]}") for name in gap.results],
+    )

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.engine import Observer
-from ccgym.experiments.league import WEIGHTS, League, Section
+from ccgym.evaluation.observer import Observer
+from ccgym.experiments.league import League
+from ccgym.experiments.league_section import WEIGHTS, LeagueSection
 from ccgym.experiments.request import Written
-from ccgym.files import atomic_write
-from ccgym.report.scorecard_report import interval_text, score_text
+from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
+from ccgym.report.ranking_table import ranked_row, ranking_columns, score_text
 from ccgym.report.table import Column, Row, Table, counted, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from ccgym.report.figures import RegisteredFigure
 
 RATING: Final = (
     "rating = log₂(throughput / capacity) − log₂(mean round trip / base), where two flows meet −|log₂(throughput /",
     "fair share)|; 0 is all that a path allows, −1 half; interquartile mean over paths, interval by the bootstrap",
 )
 
+WINNING_EXPLAINED: Final = (
+    "Winning rate: games in which a scheme is within 10 % of the best, with throughput in whole Mbit/s and delay in "
+    "whole ms as ccBench has it; exact: without rounding. Worst tenth: mean rating on the tenth of the paths where the "
+    "scheme is rated lowest."
+)
+WEIGHTS_EXPLAINED: Final = (
+    "Ranks of the interquartile mean of w · log₂(throughput / capacity) − log₂(round trip / base) over the sections "
+    "where one flow is alone."
+)
+
 _percent: Final = number(1, 100)
 
-_RANKING: Final = (
-    Column("rank", ""),
-    Column("scheme", "scheme", align="left"),
-    Column("rating", "rating", format=score_text, better="max"),
-    Column("interval", "95 %\ninterval", format=interval_text),
-    Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
-)
+_RANKING: Final = ranking_columns("rating")
 _OF_SECTION: Final = (
     Column("winning_rate", "winning\nrate", "%", _percent, better="max"),
     Column("winning_rate_exact", "exact", "%", _percent, better="max"),
@@ -53,45 +56,30 @@ def overall_table(league: League) -> Table:
     sections = [one for one in league.sections if one.name != name]
     columns = [Column(one.name, one.test.title, format=score_text, better="max", max_width=12) for one in sections]
     rows = [
-        Row(
-            {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                "rating": place.score.mean,
-                "interval": place.score,
-                "first": None if place.reference else place.first,
-                **{one.name: ratings.get((one.name, place.scheme)) for one in sections},
-            },
-            "reference" if place.reference else "",
-        )
+        ranked_row(place, {one.name: ratings.get((one.name, place.scheme)) for one in sections})
         for place in league.rankings[name]
     ]
     return Table([*_RANKING, *columns], rows)
 
 
-def section_table(league: League, section: Section) -> Table:
+def section_table(league: League, section: LeagueSection) -> Table:
     """The ranking of a section, with winning rates, worst case, and what the rating is made of."""
     rates = [section.winning_rates(rounded=rounded) for rounded in (True, False)]
     rows = [
-        Row(
+        ranked_row(
+            place,
             {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                "rating": place.score.mean,
-                "interval": place.score,
-                "first": None if place.reference else place.first,
                 "winning_rate": rates[0].get(place.scheme),
                 "winning_rate_exact": rates[1].get(place.scheme),
                 **section.means[place.scheme],
             },
-            "reference" if place.reference else "",
         )
         for place in league.rankings[section.name]
     ]
     return Table([*_RANKING, *_OF_SECTION, *(_POWER if section.games.rule == "power" else _FAIR)], rows)
 
 
-def published_table(league: League, section: Section) -> Table:
+def published_table(league: League, section: LeagueSection) -> Table:
     """Published winning rates next to ours, among those who took part as far as ccgym has them."""
     columns = [
         Column("scheme", "scheme", align="left"),
@@ -124,7 +112,7 @@ def weights_table(league: League) -> Table:
     return Table([Column("scheme", "scheme", align="left"), *columns], rows)
 
 
-def _published_sections(league: League) -> list[Section]:
+def _published_sections(league: League) -> list[LeagueSection]:
     return [one for one in league.sections if one.games.published is not None]
 
 
@@ -163,85 +151,61 @@ def footnotes(league: League) -> list[str]:
 
 def write(result: League, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the tables as Markdown; with ``figures`` the figures and the page."""
-    table = directory / f"{result.name}.md"
-    atomic_write(table, markdown(result))
     files = [
-        Written("table", table),
         Written("results", directory / f"{result.name}.json"),
         Written("", directory / f"{result.name}.csv"),
         Written("games", directory / f"{result.name}_games.csv"),
     ]
-    if not figures or not any(result.rankings.values()):
-        return files
-    from ccgym.report.page import write_page
-    from ccgym.report.style import write_figure
-
-    drawing = _figures(result)
-    progress.begin("figures", len(drawing) + 1)
-    for one in drawing:
-        write_figure(one.draw, directory / one.name, result)
-        progress.advance("figures", 1, one.name)
-    page = directory / f"{result.name}.html"
-    write_page(page, "league", page_values(result, directory))
-    progress.advance("figures", 1, "page")
-    drawn = [Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)]
-    return [Written("report", page), *drawn, *files]
+    return write_report(
+        page(result), directory, result.name, files, progress, figures=figures and any(result.rankings.values())
+    )
 
 
-def _figures(league: League) -> list[RegisteredFigure]:
-    """The figures of the page. Weights mean nothing where only fair shares count."""
+def page(league: League) -> Page:
+    """The report."""
     from ccgym.report.figures import figures_of
 
-    return [one for one in figures_of("league") if league.weighted or one.name != "league_weights"]
-
-
-def markdown(league: League) -> str:
-    """All tables, GitHub-flavored."""
-    parts = [f"# {league.source.title}\n"]
-    if any(league.rankings.values()):
-        parts += [overall_table(league).markdown(), f"{' '.join(RATING)}.\n"]
+    # Weights mean nothing where only fair shares count.
+    figures = [one for one in figures_of("league") if league.weighted or one.name != "league_weights"]
+    blocks: list[Block] = [
+        *([overall_table(league)] if any(league.rankings.values()) else []),
+        Text(
+            f"{' '.join(RATING)}. Every section counts the same. First: fraction of the resamples in which the scheme "
+            "leads. Schemes in italics know the path: they have no rank, and take no part in games.",
+            "muted",
+        ),
+        *warnings(footnotes(league)),
+        *flags(league.failures),
+        *drawn(figures, league),
+    ]
     for section in league.sections:
-        parts += [f"## {section.test.title}\n", section_table(league, section).markdown()]
+        spec = section.test.spec
+        places = counted(len(section.places), "path")
+        blocks += [
+            Heading(section.test.title, section.name),
+            Text(spec.question),
+            Facts(
+                [
+                    ("Setting", f"{spec.setting}; {places}, {counted(section.game_count, 'game')}"),
+                    ("Source", spec.source),
+                ]
+            ),
+            section_table(league, section),
+            Text(WINNING_EXPLAINED, "muted"),
+        ]
         if section.games.published is not None:
-            parts += [f"Games won, next to {section.games.published.source}:\n"]
-            parts += [published_table(league, section).markdown()]
+            blocks += [
+                Heading(f"Next to {section.games.published.source}", level=3),
+                published_table(league, section),
+                Text("Games among these schemes only: a winning rate depends on who takes part.", "muted"),
+            ]
     if league.weighted:
-        parts += ["## Ranks by the weight of the throughput\n", weights_table(league).markdown()]
-    parts += [f"{note}  " for note in footnotes(league)]
-    parts.append(f"{extent(league)}, seed {league.parameters['seed']}; `{league.provenance['command']}`")
-    return "\n".join(parts) + "\n"
-
-
-def page_values(league: League, directory: Path) -> Mapping[str, Any]:
-    """What the template ``league`` needs.
-
-    Args:
-        league: What was measured.
-        directory: Where its figures are; the page says of missing ones that they are.
-    """
-    from ccgym.report.page import Picture
-
-    return {
-        "league": league,
-        "provenance": league.provenance,
-        "place": PLACES[league.provenance["backend"]],
-        "extent": extent(league),
-        "rating": " ".join(RATING),
-        "sections": [
-            ("figures", "Figures"),
-            *((one.name, one.test.title) for one in league.sections),
-            *([("weights", "Weights")] if league.weighted else []),
-        ],
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in _figures(league)],
-        "overall": overall_table(league),
-        "parts": [
-            (
-                one,
-                section_table(league, one),
-                published_table(league, one) if one.games.published is not None else None,
-            )
-            for one in league.sections
-        ],
-        "weights": weights_table(league),
-        "notes": footnotes(league),
-    }
+        blocks += [Heading("Weights", "weights"), weights_table(league), Text(WEIGHTS_EXPLAINED, "muted")]
+    made = league.provenance
+    return Page(
+        title=league.source.title,
+        lead=f"{extent(league)}; root seed {league.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}.",
+        blocks=blocks,
+        provenance=made,
+        made=[("Experiment", str(made["path"])), runs_fact(made)],
+    )

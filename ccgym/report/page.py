@@ -1,55 +1,259 @@
-"""Pages: HTML in one file that needs nothing else, not even a network.
+"""Pages: what a report shows, as data, and its forms: HTML, Markdown and (:mod:`ccgym.report.pdf`) PDF.
 
-The templates are in ``templates/``. Each page extends ``base.html.j2``, which holds style sheet and script;
-``parts.html.j2`` shows figures and tables. Figures are inside the page, and link to their files in the same directory.
+A report is a :class:`Page`: blocks, one after another. The HTML is one file that needs nothing else, not even a
+network: figures are inside, and link to their files in the same directory. The templates are in ``templates/``; each
+extends ``base.html.j2``, which holds style sheet and script.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ccgym.evaluation.observer import Observer
+from ccgym.experiments.request import Written
 from ccgym.files import atomic_write
-from ccgym.report.table import counted
+from ccgym.report.table import Table, counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ccgym.report.figures import RegisteredFigure
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
+
+MOST_LISTED: Final = 4
+"""Figures whose files are named beside the report; it links to all of them."""
 
 _IMAGE_TYPES: Final = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True)
+class Heading:
+    """A heading; one with an identifier is in the list of links at the top of the page."""
+
+    text: str
+    id: str = ""
+    link: str = ""
+    """What the list of links calls it; by default its text."""
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    tone: Literal["", "muted", "warning-text"] = ""
+    """``muted`` explains what stands above; ``warning-text`` says what to be careful with."""
+    link: str = ""
+    """A file next to the page, to which the paragraph links."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines as a terminal has them."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with what they are. What is empty is left out."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Something to look at first."""
+
+    subject: str
+    text: str
+    level: str = "warning"
+    """``warning`` or ``note``."""
+    cause: str = ""
+    command: str = ""
+    """What shows it."""
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A figure on a page: the image inside it, and the file it links to."""
+    """A figure: a file of the page's directory."""
 
     file: str
-    """Name of the file that is linked; empty where it is missing."""
-    packed: str
-    """The image, compressed by gzip, in base64: drawings shrink to a sixth. The page's script unpacks it."""
-    media_type: str
-    """What it is: ``image/svg+xml``."""
+    """Name of the file that the page shows: an SVG or a PNG."""
     alt: str
     """What it shows, in words."""
+    draw: Callable[[], Figure] | None = None
+    """Draws it; None where it is drawn before the page is made."""
 
-    @classmethod
-    def of(cls, path: Path, alt: str) -> Picture:
-        """The figure in a file; where that is missing, the page says so."""
-        if not path.exists():
-            return cls("", "", "", alt)
-        packed = base64.b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()
-        return cls(path.name, packed, _IMAGE_TYPES[path.suffix], alt)
+    def packed(self, directory: Path) -> tuple[str, str] | None:
+        """The image, compressed by gzip, in base64, and its media type; None where the file is missing.
+
+        Drawings shrink to a sixth. The page's script unpacks them.
+        """
+        file = directory / self.file
+        if not file.exists():
+            return None
+        return base64.b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode(), _IMAGE_TYPES[file.suffix]
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks that a reader of the page opens."""
+
+    title: str
+    note: str
+    """What stands beside the title, muted."""
+    blocks: Sequence[Block]
+    open: bool = False
+    markdown: bool = False
+    """Whether they are in the Markdown, too."""
+
+
+Block: TypeAlias = "Heading | Text | Code | Facts | Flag | Table | Picture | Details"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report shows."""
+
+    title: str
+    lead: str
+    """The sentence below the title."""
+    blocks: Sequence[Block]
+    provenance: Mapping[str, Any]
+    """Who made it: command, versions, machine."""
+    made: Sequence[tuple[str, str]] = ()
+    """Further facts of how it was made."""
+    wide: bool = False
+    """Whether its tables need more than the usual width."""
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The figures, in order."""
+        return [block for block in _all(self.blocks) if isinstance(block, Picture)]
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Identifier and words of the headings that the page links to at its top."""
+        headings = (block for block in _all(self.blocks) if isinstance(block, Heading) and block.id)
+        return [(one.id, one.link or one.text) for one in headings]
+
+    def html(self, directory: Path) -> str:
+        """The page.
+
+        Args:
+            directory: Where its figures are; the page says of missing ones that they are.
+        """
+        return render("page", page=self, directory=directory, sections=self.links, provenance=self.provenance)
+
+    def markdown(self) -> str:
+        """The same in GitHub-flavored Markdown, without figures and what a reader opens."""
+        made = [*self.made, ("Command", f"`{self.provenance['command']}`")]
+        parts = [f"# {self.title}", self.lead, *_markdown(self.blocks), *_markdown([Facts(made)])]
+        return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _all(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Details):
+            yield from _all(block.blocks)
+
+
+def _markdown(blocks: Iterable[Block]) -> Iterator[str]:
+    # Labels come from cards and files of others: no HTML of theirs.
+    def plain(text: str) -> str:
+        return text.replace("<", "&lt;")
+
+    for block in blocks:
+        match block:
+            case Heading():
+                yield f"{'#' * block.level} {plain(block.text)}"
+            case Text() if not block.link:
+                yield plain(block.text)
+            case Code():
+                yield "\n".join(f"    {line}" for line in block.text.splitlines())
+            case Facts():
+                yield "  \n".join(plain(f"{name}: {text}") for name, text in block.rows if text)
+            case Flag():
+                yield plain(f"{block.subject}: {block.text}")
+            case Table() if block.rows:
+                yield "\n\n".join([block.markdown().strip(), *map(plain, block.notes)])
+            case Details() if block.markdown:
+                yield from _markdown(block.blocks)
+
+
+def drawn(figures: Iterable[RegisteredFigure], *arguments: Any) -> list[Picture]:
+    """Registered figures of results."""
+    return [Picture(f"{one.name}.svg", one.title, partial(one.draw, *arguments)) for one in figures]
+
+
+def flags(failures: Iterable[str]) -> list[Block]:
+    """Runs that failed."""
+    return [Flag("Failed", one) for one in failures]
+
+
+def warnings(lines: Iterable[str]) -> list[Block]:
+    """Lines that say what to be careful with."""
+    return [Text(one, "warning-text") for one in lines]
+
+
+def runs_fact(provenance: Mapping[str, Any]) -> tuple[str, str]:
+    """How long the runs of experiments took."""
+    return "Runs", f"{provenance['runs_s']} s one after another, those of earlier calls included"
+
+
+def write_report(
+    page: Page, directory: Path, name: str, files: Iterable[Written], progress: Observer, *, figures: bool
+) -> list[Written]:
+    """Write ``NAME.md``; with ``figures`` what the page shows and ``NAME.html``, too.
+
+    Args:
+        page: The report.
+        directory: Where to.
+        name: What its files are called.
+        files: Further files, which are there already.
+        progress: Receives the progress.
+        figures: Whether to draw.
+
+    Returns:
+        All files, the report first.
+    """
+    atomic_write(directory / f"{name}.md", page.markdown())
+    written = [Written("table", directory / f"{name}.md"), *files]
+    if not figures:
+        return written
+    from ccgym.report.style import write_figure
+
+    pictures = [one for one in page.pictures if one.draw is not None]
+    progress.begin("figures", len(pictures) + 1)
+    for one in pictures:
+        assert one.draw is not None
+        write_figure(one.draw, directory / Path(one.file).stem)
+        progress.advance("figures", 1, one.file)
+    atomic_write(directory / f"{name}.html", page.html(directory))
+    progress.advance("figures", 1, "page")
+    shown = [
+        Written("" if place else "figures", directory / one.file) for place, one in enumerate(pictures[:MOST_LISTED])
+    ]
+    return [Written("report", directory / f"{name}.html"), *shown, *written]
 
 
 def render(template: str, **values: Any) -> str:
     """Fill a template.
 
     Args:
-        template: Its name without the suffix: ``scorecard``.
+        template: Its name without the suffix: ``page``.
         values: What it needs; ``provenance`` and ``sections`` (identifiers and titles of its headings) always.
     """
     environment = Environment(
@@ -60,6 +264,7 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["counted"] = counted
+    environment.filters["kind"] = lambda block: type(block).__name__
     return environment.get_template(f"{template}.html.j2").render(values)
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 from ccgym.config.hosts import Hosts
 from ccgym.evaluation.backends import RECORDED
 from ccgym.evaluation.pantheon import utc_text
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.report.table import Column, Row, Table, counted, number
 
 _TESTED: Final[Mapping[str, str]] = {

@@ -9,24 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.experiments.criteria import Criterion
+from ccgym.experiments.outcome import WORST_FIRST, Outcome, Test
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import WORST_FIRST, ExperimentResults, Outcome, Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import Row as Requirement
-from ccgym.files import atomic_write
 from ccgym.invocation import command
 from ccgym.report.experiment_report import (
     TONES,
     WORDS,
-    criteria_table,
-    draw_tests,
-    figures_of_test,
     interval_text,
-    test_values,
+    remarks,
+    test_blocks,
     threshold_text,
     trained,
 )
+from ccgym.report.page import Block, Facts, Heading, Page, Text, runs_fact, write_report
 from ccgym.report.table import NOTHING, Cell, Column, Row, Table, counted
 from ccgym.schemes.style import SchemeStyle
 
@@ -63,23 +62,11 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the report as Markdown; with ``figures`` the figures and the page."""
-    table = directory / f"{result.name}.md"
-    atomic_write(table, markdown(result))
     files = [
-        Written("markdown", table),
         Written("results", directory / f"{result.name}.json"),
         Written("", directory / f"{result.name}.csv"),
     ]
-    if not figures:
-        return files
-    from ccgym.report.page import write_page
-
-    progress.begin("figures", sum(len(figures_of_test(result, test)) for test in result.tests) + 1)
-    draw_tests(result, directory, progress)
-    page = directory / f"{result.name}.html"
-    write_page(page, "requirements", page_values(result, directory))
-    progress.advance("figures", 1, "page")
-    return [Written("report", page), *files]
+    return write_report(page(result), directory, result.name, files, progress, figures=figures)
 
 
 def tests_of(results: ExperimentResults, row: Requirement) -> list[Test]:
@@ -246,60 +233,43 @@ def _described(results: ExperimentResults) -> str:
     return f"{asked}{made} of ccgym {results.provenance['versions']['ccgym']}:"
 
 
-def page_values(results: ExperimentResults, directory: Path) -> dict[str, Any]:
-    """What the template ``requirements`` needs."""
-    return {
-        "results": results,
-        "provenance": results.provenance,
-        "place": PLACES[results.provenance["backend"]],
-        "sections": [(row.section, row.section) for row in results.source.rows],
-        "names": ", ".join(style.label for style in results.styles),
-        "described": _described(results),
-        "counts": _counts(results),
-        "explained": f"{EXPLAINED} {results.source.note}".strip(),
-        "summary": summary_table(results),
-        "open": open_table(results),
-        "trained": trained(results),
-        "confirmed": confirmed_table(results),
-        "confirmed_explained": f"{CONFIRMED_EXPLAINED} {_agreement(results)}.",
-        "rows": [
-            (
-                row,
-                [test_values(results, test, directory) for test in tests_of(results, row)],
-                replay(results, results.styles[0], row),
-            )
-            for row in results.source.rows
-        ],
-    }
-
-
-def markdown(results: ExperimentResults) -> str:
-    """The report as Markdown: the table, then a section per row."""
-    names = ", ".join(style.label for style in results.styles)
-    made = results.provenance
-    parts = [
-        f"# {results.source.title}: {names}\n",
-        f"{_described(results)} {results.extent}; root seed {results.parameters['seed']}, "
-        f"{PLACES[made['backend']]}, {made['started']}. `{made['command']}`\n",
-        "\n".join(_counts(results)) + "\n",
-        f"{EXPLAINED} {results.source.note}\n",
-        summary_table(results).markdown(),
+def page(results: ExperimentResults) -> Page:
+    """The report: the table, what is open, the sample, then a section per row."""
+    made, rest = results.provenance, open_table(results)
+    still: list[Block] = [Heading("Not tested yet, or for the author to write", "open"), rest] if rest.rows else []
+    blocks: list[Block] = [
+        *map(Text, _counts(results)),
+        Text(f"{EXPLAINED} {results.source.note}".strip(), "muted"),
+        summary_table(results),
+        *still,
+        *remarks(results),
     ]
-    if (rest := open_table(results)).rows:
-        parts += ["Not tested yet, or for the author of the scheme to write:\n", rest.markdown()]
     if results.confirmed:
         said = f"{CONFIRMED_EXPLAINED} {_agreement(results)}."
-        parts += ["## A sample with real packets\n", f"{said}\n", confirmed_table(results).markdown()]
+        blocks += [Heading("A sample with real packets", "confirmed"), Text(said), confirmed_table(results)]
     for row in results.source.rows:
-        parts += [f"## {row.section} {row.title}\n", f"{row.asks}{'' if row.level == '–' else f' **{row.level}**'}\n"]
-        missing = f"needs {row.missing}" if row.missing else ""
-        words = (("Marks", row.reason), ("Not tested yet", missing), ("For the author", row.author))
-        parts += [f"{word}: {text}\n" for word, text in words if text]
-        for test in tests_of(results, row):
-            parts += [f"### {test.title}\n", f"{test.spec.question} {_sentence(test.spec.setting)}\n"]
-            parts += [f"Passes: {_sentence(test.spec.threshold)}\n", criteria_table(results, test).markdown()]
-    return "\n".join(parts)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+        tests = tests_of(results, row)
+        blocks += [
+            Heading(f"{row.section} {row.title}", row.section, row.section),
+            Text(row.asks if row.level == NOTHING else f"{row.asks} {row.level}."),
+            Facts(
+                [
+                    ("Marks", row.reason),
+                    ("Not tested yet", f"needs {row.missing}" if row.missing else ""),
+                    ("For the author", row.author),
+                    ("Again", replay(results, results.styles[0], row) if tests else ""),
+                ]
+            ),
+        ]
+        for test in tests:
+            blocks += [Heading(test.title, level=3), *test_blocks(results, test)]
+    asked = f"{counted(len(results.source.rows), 'row')}, {counted(len(results.tests), 'experiment')}, {results.extent}"
+    place = f"root seed {results.parameters['seed']}, {PLACES[made['backend']]}, {made['started']}"
+    return Page(
+        title=f"{results.source.title}: {', '.join(style.label for style in results.styles)}",
+        lead=f"{_described(results)} {asked}; {place}.",
+        blocks=blocks,
+        provenance=made,
+        made=[runs_fact(made)],
+        wide=True,
+    )

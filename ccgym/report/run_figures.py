@@ -23,7 +23,8 @@ from ccgym.emulation.process import environment
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.metrics import RunMetrics
 from ccgym.evaluation.pantheon import figure_file
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.report.figures import RegisteredFigure, figures_of
 from ccgym.report.style import PAPER, PAPER_SUFFIX, SCREEN, house_style, save, save_compact
 

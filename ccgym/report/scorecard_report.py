@@ -1,4 +1,4 @@
-"""The report on a scorecard: rankings, a table per path, figures and ``scorecard.html``."""
+"""The report on a scorecard: rankings, a table per path, figures; ``scorecard.html``."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
-from ccgym.evaluation.bootstrap import Interval
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
+from ccgym.experiments.path_result import CardPath, PathResult
 from ccgym.experiments.request import Written
-from ccgym.experiments.scorecard import (
-    JSON_FILE,
-    PATHS_DIRECTORY,
-    RANKING_FILE,
-    RESULTS_FILE,
-    CardPath,
-    Group,
-    PathResult,
-    Scorecard,
-)
-from ccgym.files import atomic_write
+from ccgym.experiments.scorecard import JSON_FILE, PATHS_DIRECTORY, RANKING_FILE, RESULTS_FILE, Group, Scorecard
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
+from ccgym.report.page import Block, Details, Heading, Page, Text, drawn, flags, warnings, write_report
+from ccgym.report.ranking_table import NAMES, ranked_row, ranking_columns, score_text
 from ccgym.report.table import Cell, Column, Row, Table, Tone, counted, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-HTML_FILE: Final = "scorecard.html"
-MARKDOWN_FILE: Final = "scorecard.md"
 MAX_TRAININGS: Final = 2
 """Trainings whose groups have columns in the terminal's table; more of them are in the report."""
 
@@ -38,21 +28,19 @@ EXPLANATION_LINES: Final = (
     "0 is the limit, −1 half the power; interval by the bootstrap over paths and runs",
 )
 EXPLANATION: Final = " ".join(EXPLANATION_LINES)
-
-score_text: Final = number(2)
-
-
-def interval_text(interval: Interval) -> str:
-    """``[−0.45, −0.21]``."""
-    return f"[{score_text(interval.low)}, {score_text(interval.high)}]"
-
+COLUMNS_EXPLAINED: Final = (
+    "First: fraction of the resamples in which the scheme leads. Wins: paths on which it has the best score. "
+    "Pareto-optimal: paths on which no other scheme is better in throughput, delay or loss and worse in none. Schemes "
+    "in italics know the path: they have no rank, and no scheme is compared with them. Throughput and loss are means, "
+    "delay is a geometric mean; loss is not part of the score."
+)
+PATHS_EXPLAINED: Final = (
+    "From best to worst. Bold: the best score of the schemes that do not know the path. Gray: another scheme is "
+    "better. The folder paths next to this page has more about each path, its runs and Pantheon's files."
+)
 
 _RANKING: Final = (
-    Column("rank", ""),
-    Column("scheme", "scheme", align="left"),
-    Column("score", "score", format=score_text, better="max"),
-    Column("interval", "95 %\ninterval", format=interval_text),
-    Column("first", "first", format=lambda value: f"{100 * value:.0f} %"),
+    *ranking_columns("score"),
     Column("wins", "wins", better="max"),
     Column("pareto_optimal", "Pareto-optimal", optional=True),
     Column("utilization", "throughput /\ncapacity", format=number(3), better="max"),
@@ -77,16 +65,10 @@ def ranking_table(card: Scorecard, group: Group) -> Table:
     paths = len(card.ranked_paths(group))
     rows = []
     for place in card.rankings[group.name]:
-        values: dict[str, Any] = {
-            "rank": "" if place.rank is None else place.rank,
-            "scheme": place.label,
-            "score": place.score.mean,
-            "interval": place.score,
-            **{name: getattr(place, name) for name in ("utilization", "delay_ratio", "loss")},
-        }
+        values: dict[str, Any] = {name: getattr(place, name) for name in ("utilization", "delay_ratio", "loss")}
         if not place.reference:
-            values |= {"first": place.first, "wins": place.wins, "pareto_optimal": f"{place.pareto_optimal} of {paths}"}
-        rows.append(Row(values, "reference" if place.reference else ""))
+            values |= {"wins": place.wins, "pareto_optimal": f"{place.pareto_optimal} of {paths}"}
+        rows.append(ranked_row(place, values))
     return Table(_RANKING, rows)
 
 
@@ -96,17 +78,10 @@ def groups_table(card: Scorecard) -> Table:
     means = {(group.name, place.scheme): place.score.mean for group in groups for place in card.rankings[group.name]}
     columns = [Column(group.name, *_group_heading(group), score_text, better="max") for group in groups]
     rows = [
-        Row(
-            {
-                "rank": "" if place.rank is None else place.rank,
-                "scheme": place.label,
-                **{group.name: means.get((group.name, place.scheme)) for group in groups},
-            },
-            "reference" if place.reference else "",
-        )
+        ranked_row(place, {group.name: means.get((group.name, place.scheme)) for group in groups})
         for place in card.rankings[groups[0].name]
     ]
-    return Table([*_RANKING[:2], *columns], rows)
+    return Table([*NAMES, *columns], rows)
 
 
 def shown_groups(card: Scorecard) -> list[Group]:
@@ -185,35 +160,15 @@ def write(result: Scorecard, directory: Path, progress: Observer, *, figures: bo
     """Write the tables, and with ``figures`` the figures and the page."""
     for name, results in result.results.items():
         write_tables(results, directory / PATHS_DIRECTORY / name)
-    atomic_write(directory / MARKDOWN_FILE, markdown(result))
-    written = [
+    files = [
         Written("results", directory / JSON_FILE),
-        Written("table", directory / MARKDOWN_FILE),
         Written("", directory / RESULTS_FILE),
         Written("", directory / RANKING_FILE),
         Written("each path", directory / PATHS_DIRECTORY),
     ]
-    if not figures or not any(result.rankings.values()):
-        return written
-    return [*_draw(result, directory, progress), *written]
-
-
-def _draw(card: Scorecard, directory: Path, progress: Observer) -> list[Written]:
-    from ccgym.report.figures import figures_of
-    from ccgym.report.page import write_page
-    from ccgym.report.style import write_figure
-
-    drawing = figures_of("scorecard")
-    progress.begin("drawing", len(drawing) + 1)
-    for one in drawing:
-        write_figure(one.draw, directory / one.name, card)
-        progress.advance("drawing", 1, one.name)
-    write_page(directory / HTML_FILE, "scorecard", page_values(card, directory))
-    progress.advance("drawing", 1, HTML_FILE)
-    return [
-        Written("report", directory / HTML_FILE),
-        *(Written("" if place else "figures", directory / f"{one.name}.svg") for place, one in enumerate(drawing)),
-    ]
+    return write_report(
+        page(result), directory, "scorecard", files, progress, figures=figures and any(result.rankings.values())
+    )
 
 
 def footnotes(card: Scorecard) -> list[str]:
@@ -242,51 +197,49 @@ def footnotes(card: Scorecard) -> list[str]:
     return notes
 
 
-def markdown(card: Scorecard) -> str:
-    """The rankings and the scores of all paths, GitHub-flavored."""
-    parts = [f"# {card.provenance['path']}\n"]
-    for group in card.groups:
-        if card.rankings[group.name]:
-            title = f"## {group.title} ({len(card.ranked_paths(group))} paths)\n"
-            parts += [title, ranking_table(card, group).markdown()]
-    parts += [f"{EXPLANATION}.\n", "## Score by path\n", scores_table(card).markdown()]
-    parts += ["Bold: the best of the path; t: the policy was trained on it.\n"]
-    parts += [f"{note}  " for note in footnotes(card)]
-    parameters = card.parameters
-    parts.append(
-        f"{parameters['runs']} runs of {parameters['runtime_s']:g} s per scheme and path, seed {parameters['seed']}, "
-        f"backend {parameters['backend']}; `{card.provenance['command']}`"
-    )
-    return "\n".join(parts) + "\n"
-
-
-def page_values(card: Scorecard, directory: Path) -> dict[str, Any]:
-    """What the template ``scorecard`` needs.
-
-    Args:
-        card: What was measured.
-        directory: Where its figures are; the page says of missing ones that they are.
-    """
+def page(card: Scorecard) -> Page:
+    """The report."""
     from ccgym.report.figures import figures_of
-    from ccgym.report.page import Picture
 
-    return {
-        "card": card,
-        "parameters": card.parameters,
-        "provenance": card.provenance,
-        "place": PLACES[str(card.parameters["backend"])],
-        "explanation": EXPLANATION,
-        "sections": [("figures", "Figures"), ("rankings", "Rankings"), ("paths", "Each path")],
-        "groups": [
-            (group, len(card.ranked_paths(group)), ranking_table(card, group))
-            for group in card.groups
-            if card.rankings[group.name]
+    parameters = card.parameters
+    groups = [group for group in card.groups if card.rankings[group.name]]
+    first: list[Block] = [ranking_table(card, group) for group in groups[:1]]
+    others: list[Block] = []
+    for group in groups[1:]:
+        title = f"{group.title} ({counted(len(card.ranked_paths(group)), 'path')})"
+        names = Text(", ".join(group.paths), "muted")
+        others += [Heading(title, level=3), ranking_table(card, group), Details("Its paths", "", [names])]
+    each: list[Block] = []
+    for section, title in card.sections.items():
+        paths = [path for path in card.paths if path.section == section]
+        if paths:
+            each.append(Heading(title, level=3))
+        each += [Details(path.name, f"{path.facts} · {path.title}", [path_table(card, path)]) for path in paths]
+    place = PLACES[str(parameters["backend"])]
+    policies = ", ".join(f"{key} {digest[:16]}" for key, digest in parameters["policies"].items())
+    return Page(
+        title=f"Scorecard: {parameters['experiment']}",
+        lead=f"{counted(len(card.schemes), 'congestion-control scheme')} on {counted(len(card.paths), 'path')}, "
+        f"{counted(parameters['runs'], 'run')} each of {parameters['runtime_s']:g} s with one flow. "
+        f"{place[0].upper()}{place[1:]}, {card.provenance['started']}.",
+        blocks=[
+            *first,
+            Text(f"{EXPLANATION}. {COLUMNS_EXPLAINED}", "muted"),
+            *warnings(footnotes(card)),
+            *flags(card.failures),
+            *drawn(figures_of("scorecard"), card),
+            *([Heading("Rankings", "rankings"), *others] if others else []),
+            Heading("Score by path", "scores"),
+            scores_table(card),
+            Text("Bold: the best of the path; t: the policy was trained on it.", "muted"),
+            Heading("Each path", "paths"),
+            Text(PATHS_EXPLAINED, "muted"),
+            *each,
         ],
-        "path_sections": [
-            (title, [(path, path_table(card, path)) for path in card.paths if path.section == section])
-            for section, title in card.sections.items()
-            if any(path.section == section for path in card.paths)
+        provenance=card.provenance,
+        made=[
+            ("Root seed", str(parameters["seed"])),
+            ("Policies", policies),
+            ("Took", f"{card.provenance['run_s']:.1f} s of runs"),
         ],
-        "notes": footnotes(card),
-        "figures": [Picture.of(directory / f"{one.name}.svg", one.title) for one in figures_of("scorecard")],
-    }
+    )

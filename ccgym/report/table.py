@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -20,6 +20,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
+
+    from ccgym.evaluation.spread import Spread
 
 NOTHING: Final = "–"
 """Shown for a missing value."""
@@ -216,14 +218,6 @@ class Table:
         return buffer.getvalue()
 
 
-class _Spread(Protocol):
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def std(self) -> float | None: ...
-
-
 def counted(count: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
@@ -239,10 +233,10 @@ def number(digits: int, scale: float = 1.0) -> Callable[[float], str]:
     return text
 
 
-def spread(digits: int, scale: float = 1.0) -> Callable[[_Spread], str]:
+def spread(digits: int, scale: float = 1.0) -> Callable[[Spread], str]:
     """Formats ``72.70 ± 0.32``; without the deviation where runs cannot show one."""
 
-    def text(value: _Spread) -> str:
+    def text(value: Spread) -> str:
         mean = f"{scale * value.mean:.{digits}f}"
         return mean if value.std is None else f"{mean} ± {scale * value.std:.{digits}f}"
 

@@ -1,9 +1,9 @@
 """What a flow is, and the schemes that can carry it: ours, policies, the kernel's TCP, QUIC, programs, Python.
 
 ===================  ======================================================================================
-``origins``          where schemes come from, and what follows: how each is checked, named, drawn, refused
-``choice``           a scheme with parameters, and all that its origin says of it
+``scheme``           a scheme with parameters: how it is checked, named, drawn, refused
 ``reading``          schemes as one types them: ``fixed_window:cwnd=100``
+``native``           schemes of the registry, and policies
 ``registry``         the native registry
 ``groups``           words for several schemes
 ``policies``         exported policies: finding and loading them

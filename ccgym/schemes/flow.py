@@ -19,18 +19,17 @@ from pydantic import (
     model_validator,
 )
 
+from ccgym.config import models
 from ccgym.config.declared import Direction, plain
-from ccgym.config.models import flows, sources
 from ccgym.config.quantities import RateField, TimeField
 from ccgym.config.random_variables import TIME, RandomTime, RandomVariable
 from ccgym.config.yaml_loader import config_error
 from ccgym.errors import ConfigError, shown
 from ccgym.schemes import policies, python_classes
-from ccgym.schemes.choice import SchemeChoice
-from ccgym.schemes.origins import check
 from ccgym.schemes.policies import LearnedPolicy
-from ccgym.schemes.python_classes import PythonScheme
-from ccgym.schemes.reading import read_scheme
+from ccgym.schemes.python_classes import PythonClass
+from ccgym.schemes.reading import read_scheme, scheme_of
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import format_time
 
 AT_ONCE: Final = RandomVariable(TIME, "constant", (0.0,), written="0s")
@@ -40,7 +39,7 @@ LATER: Final = ("route", "reverse", "send_buffer", "recovery", "ack_copies", "ac
 """Fields that flows have not had from the start."""
 
 
-class Flow(flows.Flow):
+class Flow(models.Flow):
     """What all flows have, however they are steered."""
 
     start: RandomTime = AT_ONCE
@@ -58,7 +57,7 @@ class Flow(flows.Flow):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what came later and is absent: a flow keeps the digest that it always had."""
         plain: dict[str, Any] = handler(self)
-        fields = flows.Flow.model_fields
+        fields = models.Flow.model_fields
         absent = [name for name in LATER if name in plain and getattr(self, name) == fields[name].default]
         if isinstance(plain.get("source"), dict):
             plain["source"] = {name: value for name, value in plain["source"].items() if value is not None}
@@ -129,7 +128,7 @@ class Flow(flows.Flow):
 
     def _native(self, base_rtt_ns: int, where: str, rng: np.random.Generator | None) -> dict[str, Any]:
         return {
-            **{name: plain(getattr(self, name)) for name in flows.Flow.model_fields},
+            **{name: plain(getattr(self, name)) for name in models.Flow.model_fields},
             "start": self.start_ns if rng is None else round(self.start.sampler()(rng)),
             "extra_rtt": self.added_rtt(base_rtt_ns, where),
             "transport": {"handshake": self.handshake},
@@ -140,7 +139,7 @@ class FlowSpec(Flow):
     """A flow of a scheme.
 
     Profile, packet size, initial window and source that a flow does not give are those that its scheme is carried by
-    (:attr:`~ccgym.schemes.origins.SchemeChoice.transport`).
+    (:attr:`~ccgym.schemes.scheme.Scheme.transport`).
     """
 
     scheme: str
@@ -149,21 +148,21 @@ class FlowSpec(Flow):
     paths also ``tcp:NAME``, the kernel's, ``quic:NAME``, a QUIC library's, and ``program:NAME``, one of others."""
     params: Mapping[str, Any] = Field(default_factory=dict)
     """Parameters of the scheme that differ from its defaults."""
-    source: sources.SourceField = sources.GreedySource()
+    source: models.SourceField = models.GreedySource()
     """What its application does; the short forms ``"greedy"``, ``"media"`` and ``"5MB"`` are understood. Absent: what
     its scheme is made for, ``greedy`` for most."""
 
     @property
-    def choice(self) -> SchemeChoice:
+    def choice(self) -> Scheme:
         """The scheme and its parameters."""
-        return SchemeChoice(self.scheme, dict(self.params))
+        return scheme_of(self.scheme, dict(self.params))
 
     @property
     def simulated_only(self) -> str | None:
         """What of it no real path has; None where real paths have all of it."""
         if self.ack_copies > 1 or self.ack_ahead or self.hide_loss:
             return "a receiver that misbehaves"
-        if self.host != flows.Host():
+        if self.host != models.Host():
             return "a host"
         if self.send_buffer is not None:
             return "a send buffer"
@@ -173,8 +172,8 @@ class FlowSpec(Flow):
     def makes_transfers(self) -> bool:
         """Whether its source makes several transfers over its connection."""
         made = self.source
-        return isinstance(made, sources.RequestsSource) or (
-            isinstance(made, sources.PoissonSource) and made.size is not None
+        return isinstance(made, models.RequestsSource) or (
+            isinstance(made, models.PoissonSource) and made.size is not None
         )
 
     def resolved(self, where: str = "") -> FlowSpec:
@@ -184,7 +183,7 @@ class FlowSpec(Flow):
             ConfigError: The scheme does not take these parameters, or the policy cannot be used.
             SchemeNotFoundError: No scheme has that name.
         """
-        choice = check(self.choice, where)
+        choice = self.choice.checked(where)
         changes: dict[str, Any] = {}
         if choice != self.choice:
             changes |= {"scheme": choice.name, "params": choice.params}
@@ -209,7 +208,7 @@ class FlowSpec(Flow):
         }
 
 
-_SOURCE: Final[TypeAdapter[sources.AnySource]] = TypeAdapter(sources.SourceField)
+_SOURCE: Final[TypeAdapter[models.AnySource]] = TypeAdapter(models.SourceField)
 
 
 class LearnerFlow(Flow):
@@ -248,7 +247,7 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
     """A flow from its short forms, as it was written: a policy keeps its name or path.
 
     Args:
-        flow: A :class:`FlowSpec`, a :class:`SchemeChoice`, a scheme's name, or a mapping of the fields.
+        flow: A :class:`FlowSpec`, a :class:`~ccgym.schemes.scheme.Scheme`, a scheme's name, or a mapping of the fields.
         where: What to call it in errors.
 
     Raises:
@@ -258,7 +257,7 @@ def read_flow(flow: object, where: str = "flow") -> FlowSpec:
         return flow
     if isinstance(flow, str):
         flow = read_scheme(flow, where)
-    if isinstance(flow, SchemeChoice):
+    if isinstance(flow, Scheme):
         flow = {"scheme": flow.name, "params": dict(flow.params)}
     elif isinstance(flow, Mapping) and isinstance(flow.get("scheme"), str) and ":" in flow["scheme"]:
         choice = read_scheme(flow["scheme"], where)
@@ -327,6 +326,6 @@ def policies_of(flows: Iterable[FlowSpec]) -> dict[str, LearnedPolicy]:
     return {policy.key: policy for flow in flows if (policy := flow.choice.policy) is not None}
 
 
-def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonScheme]:
+def python_of(flows: Iterable[FlowSpec]) -> dict[str, PythonClass]:
     """The schemes in Python of resolved flows, by key."""
     return {flow.scheme: python_classes.find(flow.scheme) for flow in flows if python_classes.is_key(flow.scheme)}

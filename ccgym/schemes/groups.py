@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ccgym.emulation import kernel_tcp
 from ccgym.schemes import kernel, policies
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.reading import parse_scheme
 from ccgym.schemes.registry import NOT_TYPED, registry
+from ccgym.schemes.scheme import Scheme
 
 PANTHEON: Final = (
     "bbr", "copa:delta=0.5", "cubic", "fillp", "fillp_sheep", "indigo", "ledbat", "muses_c3", "muses_c5",
@@ -77,14 +76,13 @@ def expanded(names: Sequence[Any]) -> list[Any]:
     return found
 
 
-def compared_schemes(*, real: bool = False) -> list[SchemeChoice]:
+def compared_schemes(*, real: bool = False) -> list[Scheme]:
     """Every scheme that is compared by default: the classic ones with their default parameters, pretrained policies.
 
     Args:
         real: Whether packets will be real: then those of the kernel's TCP that are available here come along.
     """
-    of_kernel = [SchemeChoice(f"{kernel.PREFIX}{name}") for name in kernel_tcp.available()] if real else []
-    return [*map(parse_scheme, GROUPS["default"].members()), *of_kernel]
+    return [*map(parse_scheme, GROUPS["default"].members()), *(kernel.available() if real else ())]
 
 
 def descriptions() -> list[dict[str, Any]]:

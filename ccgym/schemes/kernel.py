@@ -6,14 +6,11 @@ They run on real paths only. There they can be compared with ours of the same na
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from typing import Any, Final
 
 from ccgym.emulation import kernel_tcp
 from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, near_miss, shown
-
-PREFIX: Final = "tcp:"
-"""Beginning of the names of the kernel's schemes."""
+from ccgym.schemes.scheme import ExternalScheme
 
 STYLES: Final = {
     "bbr": ("darkgoldenrod", "v"),
@@ -28,11 +25,6 @@ OTHER_COLORS: Final = ("steelblue", "mediumvioletred", "olivedrab", "brown", "da
 """Colors of the others."""
 
 
-def algorithm_of(name: str) -> str | None:
-    """The kernel's algorithm that a scheme's name asks for; None if it is not one of the kernel's."""
-    return name[len(PREFIX) :] if name.startswith(PREFIX) else None
-
-
 def color_and_marker(algorithm: str) -> tuple[str, str]:
     """Color and marker of an algorithm."""
     if algorithm in STYLES:
@@ -40,62 +32,65 @@ def color_and_marker(algorithm: str) -> tuple[str, str]:
     return OTHER_COLORS[zlib.crc32(algorithm.encode()) % len(OTHER_COLORS)], "d"
 
 
-def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
-    """Make sure that an algorithm can be asked for. Whether this kernel has it is a question for the run.
+class KernelTcp(ExternalScheme):
+    """The kernel's TCP."""
 
-    Raises:
-        ConfigError: It is not a valid name, or there are parameters.
-        SchemeNotFoundError: It is a misspelling: unknown, and close to a known name.
-    """
-    if not kernel_tcp.NAME.fullmatch(algorithm):
-        raise ConfigError(
-            "argument-missing",
-            f"{shown(PREFIX + algorithm)} names no algorithm of the kernel",
-            where=where,
-            expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
-            hint=_here(),
-        )
-    if params:
-        raise ConfigError(
-            "unknown-parameter",
-            f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
-            where=where,
-            expected="none: the kernel's algorithms are set up by the system",
-            hint=f"our own {algorithm} has parameters: `ccgym schemes {algorithm}`",
-        )
-    known = {*kernel_tcp.LABELS, *kernel_tcp.available()}
-    if algorithm not in known and near_miss(algorithm, known) is not None:
-        raise SchemeNotFoundError(
-            "unknown-scheme",
-            f"no kernel is known to have {shown(PREFIX + algorithm)}",
-            where=where,
-            expected=f"one of {', '.join(sorted(known))}",
-            hint=did_you_mean(PREFIX + algorithm, [PREFIX + name for name in known]),
-        )
+    PREFIX = "tcp:"
+    TYPED = "tcp:NAME"
+    MEANING = "this machine's kernel TCP, on real backends"
+    WHAT = "the TCP of this machine's kernel"
+    NO_PARAMETERS = "the kernel's algorithms are set up by the system"
+
+    def _check(self, where: str) -> KernelTcp:
+        """Whether this kernel has it is a question for the run."""
+        if not kernel_tcp.NAME.fullmatch(self.algorithm):
+            here = ", ".join(self.PREFIX + name for name in kernel_tcp.available())
+            raise ConfigError(
+                "argument-missing",
+                f"{shown(self.name)} names no algorithm of the kernel",
+                where=where,
+                expected="tcp:NAME, such as tcp:cubic or tcp:bbr",
+                hint=f"this kernel has {here}" if here else "",
+            )
+        self._without_parameters(where)
+        known = {*kernel_tcp.LABELS, *kernel_tcp.available()}
+        if self.algorithm not in known and near_miss(self.algorithm, known) is not None:
+            raise SchemeNotFoundError(
+                "unknown-scheme",
+                f"no kernel is known to have {shown(self.name)}",
+                where=where,
+                expected=f"one of {', '.join(sorted(known))}",
+                hint=did_you_mean(self.name, [self.PREFIX + name for name in known]),
+            )
+        return self
+
+    def why_unavailable(self) -> str | None:
+        return kernel_tcp.why_unavailable(self.algorithm)
+
+    @property
+    def kernel(self) -> str:
+        return self.algorithm
+
+    @property
+    def drawn(self) -> tuple[str, str, str]:
+        return kernel_tcp.label(self.algorithm), *color_and_marker(self.algorithm)
+
+    def _elsewhere(self) -> str:
+        return f"iperf3 -C {self.algorithm} sends one; "
+
+
+def available() -> list[KernelTcp]:
+    """The kernel's schemes that are here."""
+    return [KernelTcp(f"{KernelTcp.PREFIX}{name}") for name in kernel_tcp.available()]
 
 
 def descriptions() -> list[dict[str, Any]]:
     """The kernel's schemes as :func:`ccgym.schemes.groups.descriptions` has ours; Cubic and BBR even if not here."""
     here = kernel_tcp.available()
-    rows = []
-    for algorithm in dict.fromkeys([*here, "cubic", "bbr"]):
-        reason = None if algorithm in here else kernel_tcp.why_unavailable(algorithm)
-        rows.append(
-            {
-                "name": f"{PREFIX}{algorithm}",
-                "label": kernel_tcp.label(algorithm),
-                "reference": "the running kernel's own code",
-                "summary": "available here" if reason is None else f"unavailable: {reason}",
-                "color": color_and_marker(algorithm)[0],
-                "marker": color_and_marker(algorithm)[1],
-                "parameters": [],
-                "kernel": True,
-                "available": reason is None,
-            }
+    schemes = [KernelTcp(f"{KernelTcp.PREFIX}{name}") for name in dict.fromkeys([*here, "cubic", "bbr"])]
+    return [
+        one.described(
+            "kernel", None if one.algorithm in here else one.why_unavailable(), "the running kernel's own code"
         )
-    return rows
-
-
-def _here() -> str:
-    names = kernel_tcp.available()
-    return f"this kernel has {', '.join(PREFIX + name for name in names)}" if names else ""
+        for one in schemes
+    ]

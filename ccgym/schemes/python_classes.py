@@ -6,7 +6,7 @@ import inspect
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from ccgym.emulation import python_schemes
 from ccgym.emulation.python_schemes import PythonSource
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.files import UnreadableError, read_bytes
+from ccgym.schemes.scheme import FileScheme, Venue
 
 MAX_SOURCE_BYTES: Final = 2**20
 """Larger files are refused."""
@@ -29,7 +30,7 @@ _KEY: Final = re.compile(r"[A-Za-z_]\w*\.py@[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
-class PythonScheme:
+class PythonClass:
     """A class, loaded."""
 
     source: PythonSource
@@ -109,7 +110,49 @@ class PythonScheme:
             raise python_schemes.exception_in(self.source, self.made, "__init__", error).at(where) from error
 
 
-_LOADED: Final[dict[str, PythonScheme]] = {}
+class PythonScheme(FileScheme):
+    """A scheme that is a class in a Python file."""
+
+    TYPED = "FILE.py:CLASS"
+    MEANING = "a scheme written in Python (docs/python-schemes.md)"
+
+    @classmethod
+    def claims(cls, name: str) -> bool:
+        return is_key(name) or cls.parts(name) is not None
+
+    @classmethod
+    def parts(cls, text: str) -> list[str] | None:
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            return None
+        name = found["file"] if found["name"] is None else f"{found['file']}:{found['name'].strip()}"
+        return [name, *found["settings"].split(":")[1:]]
+
+    def _check(self, where: str) -> PythonScheme:
+        found = find(self.name, where)
+        found.check(self.params, where)
+        return replace(self, name=found.key)
+
+    def _refusal(self, place: Venue) -> ConfigError | None:
+        if place in ("simulator", "real path"):
+            return None
+        return ConfigError(
+            "scheme-unsuitable",
+            f"{self.given} is a scheme in Python",
+            expected="a scheme of ccgym's own, or a policy: others do not run here",
+            hint="`ccgym evaluate` runs schemes in Python, simulated or with --backend emulated",
+        )
+
+    @property
+    def loaded(self) -> PythonClass:
+        return find(self.name)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"scheme": self.title, "python": self.version}
+
+
+_LOADED: Final[dict[str, PythonClass]] = {}
 """Classes of this process by key."""
 
 
@@ -117,21 +160,12 @@ def _key(source: PythonSource) -> str:
     return f"{source.name}.py@{source.sha256[:VERSION_DIGITS]}"
 
 
-def parts(text: str) -> list[str] | None:
-    """Name and settings of a text that names a Python file; None if it does not."""
-    found = _TEXT.fullmatch(text)
-    if found is None:
-        return None
-    name = found["file"] if found["name"] is None else f"{found['file']}:{found['name'].strip()}"
-    return [name, *found["settings"].split(":")[1:]]
-
-
 def is_key(name: str) -> bool:
-    """Whether a name is one that :attr:`PythonScheme.key` made."""
+    """Whether a name is one that :attr:`PythonClass.key` made."""
     return name in _LOADED or _KEY.fullmatch(name) is not None
 
 
-def find(text: str, where: str = "") -> PythonScheme:
+def find(text: str, where: str = "") -> PythonClass:
     """The class that ``FILE.py:CLASS`` names, or a key, loaded.
 
     Raises:
@@ -161,11 +195,11 @@ def find(text: str, where: str = "") -> PythonScheme:
         raise error.at(where) from None
 
 
-def receive(source: PythonSource) -> PythonScheme:
+def receive(source: PythonSource) -> PythonClass:
     """The class of a text, loaded: one that was read here, or by another process.
 
     Raises:
         ConfigError: It cannot be used.
     """
-    scheme = PythonScheme(source, python_schemes.make(_key(source), source))
+    scheme = PythonClass(source, python_schemes.make(_key(source), source))
     return _LOADED.setdefault(scheme.key, scheme)

@@ -6,14 +6,11 @@ is another one: ours, after Chromium's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from ccgym.emulation import quic
-from ccgym.errors import ConfigError, SchemeNotFoundError, did_you_mean, shown
-
-PREFIX: Final = "quic:"
-"""Beginning of the names of the library's schemes."""
+from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
+from ccgym.schemes.scheme import ExternalScheme
 
 REFERENCE: Final = "quinn 0.11 (quinn-proto), MIT or Apache-2.0"
 """Where the library's own are from."""
@@ -22,59 +19,53 @@ STYLES: Final = {"cubic": ("slategray", "p"), "bbr": ("peru", "h"), "reno": ("ro
 """Color and marker."""
 
 
-def algorithm_of(name: str) -> str | None:
-    """The library's controller that a scheme's name asks for; None if it asks for something else, such as our ``quic``
-    with a parameter."""
-    word = name.removeprefix(PREFIX).partition(":")[0]
-    return word if name.startswith(PREFIX) and "=" not in word else None
+class QuicScheme(ExternalScheme):
+    """A QUIC library's controller."""
 
+    PREFIX = "quic:"
+    TYPED = "quic:NAME"
+    MEANING = "QUIC by the library quinn, on real backends: cubic, bbr or reno (docs/quic.md)"
+    WHAT = "QUIC by the library quinn"
+    NO_PARAMETERS = "the library's controllers run with its default settings"
 
-def color_and_marker(algorithm: str) -> tuple[str, str]:
-    """Color and marker of a controller."""
-    return STYLES.get(algorithm, ("gray", "p"))
+    @classmethod
+    def claims(cls, name: str) -> bool:
+        """Whether a text asks for it, and not for our ``quic`` with a parameter."""
+        return name.startswith(cls.PREFIX) and "=" not in name.removeprefix(cls.PREFIX).partition(":")[0]
 
+    def _check(self, where: str) -> QuicScheme:
+        """Whether the program is here is a question for the run."""
+        names = [self.PREFIX + name for name in quic.labels()]
+        if self.name not in names:
+            raise SchemeNotFoundError(
+                "unknown-scheme",
+                f"{quic.program() or 'quinn'} has no congestion controller {shown(self.name)}",
+                where=where,
+                expected=f"one of {', '.join(names)}",
+                hint=did_you_mean(self.name, names, "the scheme of ours that is called quic takes NAME=VALUE"),
+            )
+        return self._without_parameters(where)
 
-def check(algorithm: str, params: Mapping[str, Any], where: str = "") -> None:
-    """Make sure that a controller can be asked for. Whether the program is here is a question for the run.
+    def why_unavailable(self) -> str | None:
+        return quic.why_unavailable()
 
-    Raises:
-        ConfigError: There are parameters.
-        SchemeNotFoundError: The library has none of that name.
-    """
-    known = quic.labels()
-    names = [PREFIX + name for name in known]
-    if algorithm not in known:
-        raise SchemeNotFoundError(
-            "unknown-scheme",
-            f"{quic.program() or 'quinn'} has no congestion controller {shown(PREFIX + algorithm)}",
-            where=where,
-            expected=f"one of {', '.join(names)}",
-            hint=did_you_mean(PREFIX + algorithm, names, "the scheme of ours that is called quic takes NAME=VALUE"),
-        )
-    if params:
-        raise ConfigError(
-            "unknown-parameter",
-            f"{PREFIX}{algorithm} with parameters: {', '.join(params)}",
-            where=where,
-            expected="none: the library's controllers run with its default settings",
-            hint=f"our own {algorithm} has parameters: `ccgym schemes {algorithm}`",
-        )
+    @property
+    def drawn(self) -> tuple[str, str, str]:
+        return quic.label(self.algorithm), *STYLES.get(self.algorithm, ("gray", "p"))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {} if self.version is None else {"quic": self.version}
+
+    @property
+    def version(self) -> str | None:
+        return quic.version(self.algorithm)
 
 
 def descriptions() -> list[dict[str, Any]]:
     """The library's schemes as :func:`ccgym.schemes.groups.descriptions` has ours."""
-    reason = quic.why_unavailable()
+    schemes = [QuicScheme(QuicScheme.PREFIX + name) for name in quic.labels()]
     return [
-        {
-            "name": PREFIX + algorithm,
-            "label": quic.label(algorithm),
-            "reference": REFERENCE if algorithm in quic.LABELS else "",
-            "summary": "available here" if reason is None else f"unavailable: {reason}",
-            "color": color_and_marker(algorithm)[0],
-            "marker": color_and_marker(algorithm)[1],
-            "parameters": [],
-            "quic": True,
-            "available": reason is None,
-        }
-        for algorithm in quic.labels()
+        one.described("quic", one.why_unavailable(), REFERENCE if one.algorithm in quic.LABELS else "")
+        for one in schemes
     ]

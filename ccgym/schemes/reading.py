@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ccgym.errors import ConfigError, shown
-from ccgym.schemes.choice import SchemeChoice
-from ccgym.schemes.origins import ORIGINS, check
+from ccgym.schemes.kernel import KernelTcp
+from ccgym.schemes.native import NativeScheme, PolicyScheme
+from ccgym.schemes.programs import ExternalProgram
+from ccgym.schemes.python_classes import PythonScheme
+from ccgym.schemes.quic import QuicScheme
+from ccgym.schemes.scheme import Scheme
+
+KINDS: Final[tuple[type[Scheme], ...]] = (
+    ExternalProgram, PythonScheme, KernelTcp, QuicScheme, PolicyScheme, NativeScheme,
+)  # fmt: skip
+"""In the order in which they are asked for a text or a name. A further kind is a class, and a line here."""
 
 
-def parse_scheme(text: str, where: str = "") -> SchemeChoice:
+def scheme_of(name: str, params: Mapping[str, Any] | None = None) -> Scheme:
+    """The scheme of a name, whether or not there is such a scheme."""
+    kind = next(kind for kind in KINDS if kind.claims(name))
+    return kind(name, {} if params is None else params)
+
+
+def parse_scheme(text: str, where: str = "") -> Scheme:
     """Read ``cubic``, ``fixed_window:cwnd=100``, ``runs/mine`` or ``my_cca.py:MyCCA:beta=0.7``, and check it."""
-    return check(read_scheme(text, where), where)
+    return read_scheme(text, where).checked(where)
 
 
-def read_scheme(text: str, where: str = "") -> SchemeChoice:
+def read_scheme(text: str, where: str = "") -> Scheme:
     """Read a scheme with its parameters, whether or not there is such a scheme."""
-    split = (origin.parts(text.strip()) for origin in ORIGINS)
+    split = (kind.parts(text.strip()) for kind in KINDS)
     name, *settings = next(parts for parts in split if parts is not None)
     params: dict[str, Any] = {}
     for setting in settings:
@@ -32,7 +48,7 @@ def read_scheme(text: str, where: str = "") -> SchemeChoice:
         if key.strip() in params:
             raise ConfigError("duplicate", f"parameter {shown(key.strip())} is given twice", where=where)
         params[key.strip()] = _value(value.strip())
-    return SchemeChoice(name.strip(), params)
+    return scheme_of(name.strip(), params)
 
 
 def _value(text: str) -> Any:

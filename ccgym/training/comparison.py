@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ccgym.errors import ConfigError, ResultsError
 from ccgym.evaluation.bootstrap import RESAMPLES, Interval, interval
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.training.config import TrainConfig
 from ccgym.training.confirmation import CONFIRMATION_EPISODES, confirm, confirmation_seed
 from ccgym.training.evaluation import ORACLE

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.training.config import TrainConfig
 from ccgym.training.environments import Environments
 from ccgym.training.evaluation import EvaluationResult, evaluate, measure_scheme

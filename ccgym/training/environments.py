@@ -12,7 +12,6 @@ from ccgym.config.sampled_path import PathDistribution
 from ccgym.envs.sb3 import SB3LinkVecEnv
 from ccgym.envs.settings import Settings
 from ccgym.errors import CcgymError
-from ccgym.schemes.origins import refuse
 from ccgym.schemes.reading import parse_scheme
 from ccgym.training.algorithms.config import AlgorithmBase
 from ccgym.training.config import TrainConfig
@@ -118,7 +117,7 @@ def passive_agent(agent: AgentConfig, scheme: str, where: str = "evaluation.base
     """
     where = f"{where}: {scheme}"
     choice = parse_scheme(scheme, where)
-    refuse(choice, "environment", where)
+    choice.refuse("environment", where)
     content: dict[str, Any] = agent.model_dump(mode="json")
     observation: dict[str, Any] = {**content["observation"], "previous_action": "none"}
     observation.pop("initial_action", None)

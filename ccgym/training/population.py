@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ccgym.errors import ConfigError, PlatformError, SimulationError
-from ccgym.evaluation.luggage import code, difference
+from ccgym.evaluation.run_bundle import code, difference
 from ccgym.files import UnreadableError, atomic_write, read_json
 from ccgym.training.config import TrainConfig
 from ccgym.training.run_directory import RunDirectory

@@ -116,8 +116,7 @@ def vocabulary(section: str) -> list[str]:
 
 def test_models_have_every_reward_term_and_action_map() -> None:
     from ccgym.config.declared import kinds_of
-    from ccgym.config.models.actions import AnyMap
-    from ccgym.config.models.rewards import AnyTerm
+    from ccgym.config.models import AnyMap, AnyTerm
 
     assert set(vocabulary("terms")) == set(kinds_of(AnyTerm, "term"))
     assert set(vocabulary("maps")) == set(kinds_of(AnyMap))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import parse_contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request

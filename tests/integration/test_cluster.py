@@ -23,9 +23,9 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import ConfigError
 from ccgym.evaluation.cluster import Cluster, _batch_size, _worker
 from ccgym.evaluation.engine import Reduction, measure
-from ccgym.evaluation.luggage import code, difference, make_runs, packed
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender
+from ccgym.evaluation.run_bundle import code, difference, make_runs, packed
 from tests.integration.tiny_agent import TINY
 from tests.refusals import refused
 
@@ -76,7 +76,7 @@ def test_a_process_that_has_none_of_the_files_comes_to_the_same(
     for name in ("mine.py", "mine.trace", "policy.onnx", "card.json"):
         Path(name).unlink()
     there = (
-        "import sys, json; from pathlib import Path; from ccgym.evaluation.luggage import make_runs\n"
+        "import sys, json; from pathlib import Path; from ccgym.evaluation.run_bundle import make_runs\n"
         "made = make_runs(Path('../content').read_bytes(), Path('../sent').read_bytes())\n"
         "print(json.dumps([one if isinstance(one, str) else one.stored.trajectory_hash for one in made]))"
     )

@@ -18,9 +18,9 @@ import pytest
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
-from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.results import ResultSet

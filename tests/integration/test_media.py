@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ccgym
-from ccgym.config.models.sources import GreedySource, MediaSource
+from ccgym.config.models import GreedySource, MediaSource
 from ccgym.errors import CcgymError
 from ccgym.schemes.flow import flow_spec
 from tests.refusals import refused

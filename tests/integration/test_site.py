@@ -278,7 +278,7 @@ def test_what_has_a_report_of_its_own_is_there_with_its_ratings(browser: Browser
     assert shown == expected
     assert len(shown) == 2
     links = browser.run("[...document.querySelectorAll('#reports ~ .entries a')].map((one) => one.href)")
-    assert [Path(one).name for one in links] == ["gap_table.md", "prudentia.html", "pantheon_table.md"]
+    assert [Path(one).name for one in links] == ["gap_report.md", "prudentia.html", "pantheon_table.md"]
     browser.open(pages / "reports" / "prudentia" / "prudentia.html")
     assert browser.run("document.querySelectorAll('figure img, img').length") >= 3
     assert (pages / "reports" / "slow link" / "pantheon_table.md").exists()

@@ -14,9 +14,21 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from ccgym.config.mahimahi import OVERHEAD
-from ccgym.config.models.elements import AnyElement, Delay, Intermittent, Loss, OnOff
-from ccgym.config.models.links import Link, LinkDirection
-from ccgym.config.models.queues import AnyQueue, Drophead, Droptail, Infinite, MahimahiCodel, MahimahiPie
+from ccgym.config.models import (
+    AnyElement,
+    AnyQueue,
+    Delay,
+    Drophead,
+    Droptail,
+    Infinite,
+    Intermittent,
+    Link,
+    LinkDirection,
+    Loss,
+    MahimahiCodel,
+    MahimahiPie,
+    OnOff,
+)
 from ccgym.config.path import NetworkPath
 from ccgym.config.quantities import Limit
 from ccgym.config.yaml_loader import Loaded, apply_override, parse_yaml, validate

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccgym.evaluation.bootstrap import Center, bootstrap
-from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
+from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
 
 UTILIZATIONS = st.floats(1e-6, 1.2)
 RATIOS = st.floats(1.0, 1e6)
-STANDINGS = st.builds(Standing, st.floats(0.0, 200.0), st.floats(1.0, 5000.0), st.floats(0.0, 1.0))
+STANDINGS = st.builds(MeanMetrics, st.floats(0.0, 200.0), st.floats(1.0, 5000.0), st.floats(0.0, 1.0))
 
 
 @st.composite
@@ -41,13 +41,13 @@ def test_more_is_never_worse(utilization: float, ratio: float, factor: float) ->
 
 
 @given(STANDINGS, STANDINGS)
-def test_nobody_dominates_whom_he_is_dominated_by(one: Standing, other: Standing) -> None:
+def test_nobody_dominates_whom_he_is_dominated_by(one: MeanMetrics, other: MeanMetrics) -> None:
     assert not (dominates(one, other) and dominates(other, one))
     assert not dominates(one, one)
 
 
 @given(st.lists(st.none() | STANDINGS, min_size=1, max_size=6))
-def test_those_without_numbers_are_dominated(standings: list[Standing | None]) -> None:
+def test_those_without_numbers_are_dominated(standings: list[MeanMetrics | None]) -> None:
     for standing, free in zip(standings, pareto_optimal(standings), strict=True):
         assert free is False or standing is not None
 

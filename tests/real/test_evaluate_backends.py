@@ -24,7 +24,8 @@ from ccgym.evaluation.backends import backend
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap import GapSpec, run_gap
+from ccgym.experiments.gap import run_gap
+from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
 from tests.commands import evaluate as main
 

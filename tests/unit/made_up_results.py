@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellResult, ResultSet, series_file
-from ccgym.evaluation.run_record import SERIES_COLUMNS, LinkRecord, RunRecord
+from ccgym.evaluation.results import ResultSet, series_file
+from ccgym.evaluation.run_numbers import SERIES_COLUMNS, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.schemes.style import SchemeStyle
 
 STYLES = (

@@ -22,11 +22,11 @@ from ccgym.config.path import NetworkPath
 from ccgym.config.yaml_loader import load_yaml
 from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import PlatformError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contender, parse_contenders
@@ -42,9 +42,9 @@ from ccgym.experiments.adversary_finds import (
 )
 from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judge, minimized
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
+from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.scorecard import run_score
-from ccgym.report.adversary_report import finds_table, markdown, terminal
+from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.commands import evaluate
 
@@ -247,7 +247,7 @@ def test_the_report_says_what_was_found_and_what_not(weak: tuple[AdversaryResult
     table = finds_table(results)
     assert [table.text(row, "name") for row in table.rows] == [find.name for find in results.finds]
     assert {table.text(row, "real") for row in table.rows} == {"not tried"}
-    assert results.finds[0].replay in markdown(results)
+    assert results.finds[0].replay in page(results, Path()).markdown()
     assert any("again" in str(line) for line in terminal(results))
     nothing = replace(results, schemes=(replace(results.schemes[0], finds=()),), unconfirmed="no namespaces")
     table = finds_table(nothing)
@@ -273,11 +273,11 @@ def test_the_command_writes_figures_and_a_page(tmp_path: Path, capsys: pytest.Ca
 def test_a_find_is_confirmed_by_what_real_packets_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run process is replaced by the simulator: then the gap is the same, or none where it lets the scheme win."""
 
-    def run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         spec = json.loads(json.dumps(plan.spec))
         if cheating:
             spec["flows"][0]["scheme"], spec["flows"][0]["params"] = "oracle", {}
-        return RunOutcome(_core.simulate(json.dumps(spec), {}), {"limited": None})
+        return ProcessOutcome(_core.simulate(json.dumps(spec), {}), {"limited": None})
 
     cheating = False
     monkeypatch.setattr(real_backend, "run_plan", run)

@@ -17,8 +17,7 @@ from ccgym.config.agent import AgentConfig, read_agent, vocabulary
 from ccgym.config.declared import USUAL_BOUNDS, kinds_of
 from ccgym.config.distributions import read_distribution
 from ccgym.config.expressions import read_amount, read_expression, read_operand, read_operation
-from ccgym.config.models.actions import AnyMap
-from ccgym.config.models.rewards import AnyTerm
+from ccgym.config.models import AnyMap, AnyTerm
 from ccgym.config.yaml_loader import load_model, parse_yaml
 from ccgym.errors import ConfigError, UnitError
 from tests.refusals import explained, refused

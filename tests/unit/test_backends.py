@@ -18,14 +18,14 @@ from ccgym.cli.progress import clock_text
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor, kernel_tcp
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import engine, runner
 from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.directory import differences
-from ccgym.evaluation.engine import Silent
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
@@ -33,9 +33,8 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import simulate
-from ccgym.report.evaluation_report import page_values, release_text, write_tables
+from ccgym.report.evaluation_report import page, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
-from ccgym.report.page import render
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused
 
@@ -63,7 +62,7 @@ class StandIn:
         self.fails: Callable[[Plan], str | None] = lambda plan: None
         self.required: list[str] = []
 
-    def run(self, plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def run(self, plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         self.plans.append(plan)
         failure = self.fails(plan)
         if failure:
@@ -74,7 +73,7 @@ class StandIn:
             flow["scheme"] = flow["scheme"].removeprefix("tcp:")
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
         result = _core.simulate(json.dumps(spec), traces)
-        return RunOutcome(result, {"backend": plan.backend, **self.report})
+        return ProcessOutcome(result, {"backend": plan.backend, **self.report})
 
 
 @pytest.fixture
@@ -225,7 +224,7 @@ def test_runs_go_one_at_a_time(stand_in: StandIn, tmp_path: Path, monkeypatch: p
     lock = threading.Lock()
     run = stand_in.run
 
-    def counted(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def counted(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         nonlocal under_way, most
         with lock:
             under_way += 1
@@ -250,7 +249,7 @@ def test_an_interruption_halts_the_run_that_is_under_way(
         def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
             raise KeyboardInterrupt
 
-    def long_run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def long_run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         assert halt is not None
         if len(stand_in.plans) == 1:
             halted.append(halt.wait(10))
@@ -297,10 +296,10 @@ def test_a_limited_machine_is_flagged_and_marked(stand_in: StandIn, tmp_path: Pa
     assert "emulator-limited" in table.notes[0]
     assert f"| TCP Cubic {LIMITED_MARK} |" in markdown(results)
     assert results.as_dict()["summary"][0]["limited_runs"] == 2
-    page = render("evaluation", **page_values(results, tmp_path))
-    assert "Emulator-limited: 2.1 % of packets" in page
-    assert "Tested over the emulated path, with real packets" in page
-    assert "99th percentile" in page
+    shown = page(results, tmp_path).html(tmp_path)
+    assert "Emulator-limited: 2.1 % of packets" in shown
+    assert "Tested over the emulated path, with real packets" in shown
+    assert "99th percentile" in shown
 
 
 def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path: Path) -> None:
@@ -343,7 +342,7 @@ def test_what_is_unavailable_has_a_row_and_is_no_failure(stand_in: StandIn, tmp_
     table = evaluation_table(results)
     assert table.text(table.rows[1], "runs") == "unavailable"
     assert table.notes == ["TCP Vegas (kernel): unavailable: no vegas here"]
-    assert "unavailable: no vegas here" in render("evaluation", **page_values(results, tmp_path))
+    assert "unavailable: no vegas here" in page(results, tmp_path).html(tmp_path)
     assert "no vegas here" in exact_table(results).csv()
     write_tables(results, tmp_path)
     assert ResultSet.load(tmp_path).unavailable == results.unavailable

@@ -21,7 +21,7 @@ from ccgym.envs.settings import Settings
 from ccgym.envs.simulated_batch import SimulatedBatch
 from ccgym.errors import ConfigError
 from ccgym.evaluation import best_cwnd
-from ccgym.evaluation.best_cwnd import POWER, THROUGHPUT_FIRST, Measured, Search, search_windows
+from ccgym.evaluation.best_cwnd import POWER, THROUGHPUT_FIRST, CwndRuns, Search, search_windows
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes.flow import FlowSpec, LearnerFlow
 from ccgym.units import NS_PER_S
@@ -39,8 +39,8 @@ def command(words: list[str]) -> int:
 # --- The criterion ---------------------------------------------------------------------------------------------------
 
 
-def measured(window: int, throughput: float, rtt: float, loss: float = 0.0) -> Measured:
-    return Measured(window, throughput, rtt / 2, rtt, loss)
+def measured(window: int, throughput: float, rtt: float, loss: float = 0.0) -> CwndRuns:
+    return CwndRuns(window, throughput, rtt / 2, rtt, loss)
 
 
 def test_queueing_within_the_allowance_costs_nothing_and_the_largest_of_equals_wins() -> None:

@@ -16,7 +16,7 @@ from ccgym import NetworkPath, simulate
 from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.prepared_run import Record
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.reading import scheme_of
 from ccgym.tracetools.check import check_trace
 from tests.refusals import explained, refused
 
@@ -39,7 +39,7 @@ def test_greedy_flows_without_a_link_are_refused(scheme: str) -> None:
     with refused(SimulationError, "path-without-link"):
         simulate(OPEN, [scheme], "1s")
     with refused(ConfigError, "path-without-link at path"):
-        Experiment(path=OPEN, schemes=(SchemeChoice("fixed_rate"), SchemeChoice(scheme)))
+        Experiment(path=OPEN, schemes=(scheme_of("fixed_rate"), scheme_of(scheme)))
 
 
 def test_evaluate_refuses_before_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

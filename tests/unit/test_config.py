@@ -87,7 +87,7 @@ def test_refuses_the_traps_of_yaml(
         ("link:\n  rate: 5mbps\npath:\n  rate: 5mbps\n  rtt: -15\n", "out-of-range at f.yaml:5: path: rtt"),
         (
             "link: {rate: 5mbps}\npath:\n  rate: 5mbps\n  rtt: 1ms\n  queue:\n    kind: codel\n    limt: 9p\n",
-            "unknown-key at f.yaml:7: path: queue.codel.limt",
+            "unknown-key at f.yaml:7: path: queue.limt",
         ),
     ],
 )

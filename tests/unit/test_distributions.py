@@ -371,7 +371,7 @@ def test_queues_are_replaced_only_where_they_can_be() -> None:
     both = read_distribution({"kind": "extended", "paths": longer, "queue": "7p"})
     drawn = both.sample(generator(1))
     assert drawn.numbers["queue_packets"] == 7
-    assert len(drawn.added) == 1
+    assert [one.kind for one in drawn.path().chain][-1] == "loss"
     with refused(ConfigError, "paths-unsuitable at paths"):
         read_distribution({"kind": "extended", "paths": "77.72mbps", "queue": "7p"})
     with refused(ConfigError, "key-missing at paths"):

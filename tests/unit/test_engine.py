@@ -25,8 +25,9 @@ from ccgym.evaluation.directory import (
     held_parameters,
     refuse_other_kinds,
 )
-from ccgym.evaluation.engine import Reduced, Reduction, Silent, measure
+from ccgym.evaluation.engine import Reduced, Reduction, measure
 from ccgym.evaluation.experiment import Experiment
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon.packet_logs import fingerprint, what_is_wrong
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.run import Run, contender, contenders, parse_contenders

@@ -19,20 +19,22 @@ from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, ResultsError, SchemeNotFoundError
 from ccgym.evaluation.directory import claim
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.flags import PathFacts, flags, path_facts
+from ccgym.evaluation.flags import flags
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.path_facts import PathFacts, path_facts
+from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.runner import run_experiment
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.evaluation.simulate import Job, Record, simulate, simulate_many
 from ccgym.evaluation.store import RunStore
 from ccgym.report.evaluation_table import evaluation_table
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes
 from ccgym.schemes.policies import pretrained
-from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
 from ccgym.schemes.style import SchemeStyle
 from tests.commands import evaluate as main
@@ -47,7 +49,7 @@ PATH = NetworkPath(rate="12mbps", rtt="20ms", queue="20p", name="test")
 
 def test_scheme_with_parameters() -> None:
     choice = parse_scheme("fixed_window:cwnd=100")
-    assert choice == SchemeChoice("fixed_window", {"cwnd": 100})
+    assert choice == scheme_of("fixed_window", {"cwnd": 100})
     assert choice.key == "fixed_window_cwnd_100"
     assert choice.text == "fixed_window:cwnd=100"
     assert "cwnd 100" in choice.style.label
@@ -94,7 +96,7 @@ def test_short_forms_of_flows() -> None:
     late = flow_spec({"scheme": "reno", "start": "5s", "source": "5MB", "rtt": "60ms"})
     assert (late.start_ns, late.rtt, late.source.kind) == (5_000_000_000, 60_000_000, "bytes")
     assert flow_spec({"scheme": "fixed_window:cwnd=5"}).params == {"cwnd": 5}
-    assert flow_spec(SchemeChoice("fixed_window", {"cwnd": 5})).params == {"cwnd": 5}
+    assert flow_spec(scheme_of("fixed_window", {"cwnd": 5})).params == {"cwnd": 5}
 
 
 def test_flows_survive_storage() -> None:
@@ -288,24 +290,24 @@ def test_a_path_is_taken_by_name_wherever_a_path_is() -> None:
         ({"flows": 3, "interval_ns": 15 * 10**9}, "start-after-end at interval"),
         ({"interval_ns": -1}, "start-after-end at interval"),
         ({"schemes": ()}, "argument-missing at schemes"),
-        ({"schemes": (SchemeChoice("cubic"), SchemeChoice("cubic"))}, "duplicate at schemes"),
-        ({"schemes": (SchemeChoice("nope"),)}, "unknown-scheme at schemes"),
+        ({"schemes": (scheme_of("cubic"), scheme_of("cubic"))}, "duplicate at schemes"),
+        ({"schemes": (scheme_of("nope"),)}, "unknown-scheme at schemes"),
     ],
 )
 def test_impossible_experiments(change: dict[str, Any], place: str) -> None:
-    fields: dict[str, Any] = {"path": PATH, "schemes": (SchemeChoice("cubic"),), **change}
+    fields: dict[str, Any] = {"path": PATH, "schemes": (scheme_of("cubic"),), **change}
     with refused(CcgymError, place):
         Experiment(**fields)
 
 
 def test_flows_of_a_cell_start_one_after_the_other() -> None:
-    made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=3, interval_ns=10 * 10**9)
+    made = Experiment(path=PATH, schemes=(scheme_of("cubic"),), flows=3, interval_ns=10 * 10**9)
     (first, *_) = made.planned()
     assert [flow.start_ns for flow in first.contender.flows] == [0, 10**10, 2 * 10**10]
 
 
 def test_flows_that_begin_late_do_so_by_the_seed_of_their_run() -> None:
-    made = Experiment(path=PATH, schemes=(SchemeChoice("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
+    made = Experiment(path=PATH, schemes=(scheme_of("cubic"),), flows=2, interval_ns=10**9, late_start_ns=10**6)
     starts, again = ([[flow.start_ns for flow in run.contender.flows] for run in made.planned()] for _ in range(2))
     assert starts == again
     late = [start - place * 10**9 for run in starts for place, start in enumerate(run)]

@@ -13,12 +13,12 @@ from ccgym.errors import ConfigError, SimulationError
 from ccgym.evaluation.ccperf_names import DEFINITIONS
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.simulate import simulate
-from ccgym.experiments import spec
+from ccgym.experiments import criterion_spec, spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Measured, read_metric
 from ccgym.experiments.metrics.circuit_breaker import equation
-from ccgym.experiments.results import Outcome, Test
+from ccgym.experiments.outcome import Outcome, Test
 from ccgym.experiments.sample import Sample
 from ccgym.schemes.flow import read_flow
 from tests.refusals import refused
@@ -419,7 +419,7 @@ def test_a_multiple_of_a_baseline() -> None:
     short = Test(TESTS[name].spec.model_copy(update={"brief": ""}))
     assert short.brief == "mean completion time ≤ 1.1 × cubic's, long flow's goodput ≥ 0.9 × cubic's"
     with refused(ValidationError, "key-missing at criteria"):
-        spec.Reference(times=2.0)
+        criterion_spec.Reference(times=2.0)
 
 
 def test_many_flows_are_to_be_fair_soon() -> None:

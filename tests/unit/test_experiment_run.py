@@ -17,16 +17,20 @@ import pytest
 from ccgym.errors import ConfigError, ResultsError, SimulationError
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.backends.simulated import Simulated
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.spread import Spread
+from ccgym.experiments.criterion_spec import CriterionSpec
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import METRICS, Metric
 from ccgym.experiments.metrics.ccperf import Ccperf
+from ccgym.experiments.outcome import Outcome, RunResult, Test
+from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults, Outcome, RunResult, Spread, Test
-from ccgym.experiments.run import judge, planned, run_experiments
-from ccgym.experiments.spec import Criterion, Experiment, ExperimentSet
+from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.run import judge, run_experiments
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure
@@ -68,12 +72,12 @@ SMALL = BY_NAME["self_inflicted_loss"].spec.model_copy(
 CHANGING = BY_NAME["responsiveness"].spec
 
 
-def set_of(*experiments: Experiment) -> ExperimentSet:
+def set_of(*experiments: ExperimentSpec) -> ExperimentSet:
     return ExperimentSet(title="small", include=("small.yaml",), name="small", experiments=experiments)
 
 
 def run(
-    directory: Path, schemes: str, experiment: Experiment = SMALL, progress: Progress | None = None, **request: Any
+    directory: Path, schemes: str, experiment: ExperimentSpec = SMALL, progress: Progress | None = None, **request: Any
 ) -> ExperimentResults:
     chosen = {"quick": True, "jobs": 1, "runs": 1, **request}
     made = Request(schemes=parse_contenders(schemes), out=directory, **chosen)
@@ -126,7 +130,7 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
     assert numbers(resumed) == numbers(whole)
 
 
-HARM = Experiment.model_validate(
+HARM = ExperimentSpec.model_validate(
     {
         "name": "harm",
         "title": "Harm",
@@ -313,7 +317,7 @@ def test_real_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert results.outcome(results.tests[0], "tcp_bbr").verdict == "incomplete"
     shown = experiment_report.terminal(results)
     assert all(note in shown for note in results.notes)
-    assert "real packets over the emulated path" in experiment_report.page_values(results, tmp_path)["place"]
+    assert "real packets over the emulated path" in experiment_report.page(results).lead
     again = run(tmp_path, "cubic,tcp:cubic,tcp:bbr", backend="emulated", repeat_limited=1)
     assert (len(ran), again.notes) == (9, (missing,)), "only the limited run is made again"
 
@@ -366,7 +370,7 @@ def test_numbers_on_disk(tmp_path: Path) -> None:
 
 
 def test_of_an_experiment_for_learned_policies_others_have_no_verdict(tmp_path: Path) -> None:
-    only = SMALL.model_copy(update={"learned_only": True, "criteria": (Criterion(metric="loss", max=1.0),)})
+    only = SMALL.model_copy(update={"learned_only": True, "criteria": (CriterionSpec(metric="loss", max=1.0),)})
     results = run(tmp_path, "cubic,aurora", only)
     verdicts = [results.outcome(results.tests[0], key).verdict for key in ("cubic", "aurora")]
     assert verdicts == ["none", "pass"]
@@ -407,7 +411,7 @@ def test_a_metric_without_a_number_meets_no_criterion(tmp_path: Path) -> None:
         **SMALL.model_dump(), "metrics": {"delay_p95": {}}, "criteria": [{"metric": "delay_p95", "max": 1e6}],
         "flows": [{"scheme": "$scheme", "start": "39.999s"}],
     }  # fmt: skip
-    results = run(tmp_path, "cubic", Experiment.model_validate(whole))
+    results = run(tmp_path, "cubic", ExperimentSpec.model_validate(whole))
     outcome = results.outcome(results.tests[0], "cubic")
     assert {value for one in outcome.runs for value in one.values.values()} == {None}
     assert outcome.verdict == "fail"
@@ -416,7 +420,6 @@ def test_a_metric_without_a_number_meets_no_criterion(tmp_path: Path) -> None:
 
 def test_spreads() -> None:
     assert Spread.of([1.0, 5.0, 3.0]) == Spread(3.0, 2.0, 1.0, 5.0, 3)
-    assert Spread.of([1.0]).std == 0.0
 
 
 def test_the_schemes_of_the_stress_tests() -> None:

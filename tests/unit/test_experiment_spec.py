@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.models import Droptail, Link
 from ccgym.errors import ConfigError, NotFoundError, SchemeNotFoundError
 from ccgym.experiments.draws import read_draw
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.placeholders import Names, Quantity, substitute
-from ccgym.experiments.spec import Experiment, ExperimentSet
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
 from ccgym.experiments.training import Box, TrainingRange
 from ccgym.experiments.transfers import expanded
 from ccgym.schemes.flow import flow_spec
@@ -23,7 +22,7 @@ from ccgym.units import Nanoseconds
 from tests.refusals import refused
 
 
-def experiments(quick: bool = False) -> dict[str, Experiment]:
+def experiments(quick: bool = False) -> dict[str, ExperimentSpec]:
     """The stress tests by name."""
     found = load_experiment("weaknesses", quick=quick)
     assert isinstance(found, ExperimentSet)
@@ -159,9 +158,9 @@ def test_draws_that_make_no_sense(given: Any, expected: str) -> None:
 # --- Sweeps --------------------------------------------------------------------------------------------------------
 
 
-def made(**parts: Any) -> Experiment:
+def made(**parts: Any) -> ExperimentSpec:
     whole = {"name": "one", "title": "One", "metrics": {"utilization": {}}, "path": "12mbps", **parts}
-    return Experiment.model_validate(whole)
+    return ExperimentSpec.model_validate(whole)
 
 
 def test_a_sweep_is_every_combination_and_the_first_varies_fastest() -> None:

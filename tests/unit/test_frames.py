@@ -17,14 +17,8 @@ from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.results import RUN_COLUMNS, ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import (
-    PACKET_COLUMNS,
-    SERIES_COLUMNS,
-    FlowRecord,
-    RunRecord,
-    logged_series,
-    series_table,
-)
+from ccgym.evaluation.run_numbers import PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord
+from ccgym.evaluation.run_record import RunRecord, logged_series, series_table
 from ccgym.evaluation.runner import run_experiment
 from tests.refusals import refused
 

@@ -21,29 +21,21 @@ from ccgym.config.declared import HOSTS
 from ccgym.config.path import NetworkPath
 from ccgym.emulation import doctor
 from ccgym.emulation.plan import Plan
-from ccgym.emulation.process import RunOutcome
+from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import ConfigError, PlatformError, RealPathError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.curves import FlowCurves
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
-from ccgym.evaluation.results import SchemeSummary
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap import (
-    GAP_FILE,
-    Difference,
-    Gap,
-    GapSpec,
-    apart_by,
-    differences,
-    run_gap,
-    with_host_jitter,
-)
+from ccgym.evaluation.scheme_summary import SchemeSummary
+from ccgym.experiments.gap import GAP_FILE, Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
+from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
-from ccgym.report.gap_report import gap_table, markdown
+from ccgym.report.gap_report import gap_table, page
 from ccgym.report.style import house_style
 from ccgym.report.table import Table
 from tests.refusals import explained, refused
@@ -60,7 +52,7 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Backends of real packets that lose more than they should; what was run."""
     ran: list[str] = []
 
-    def run(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         spec = json.loads(json.dumps(plan.spec))
         ran.append(f"{plan.backend} {spec['flows'][0]['scheme']} {spec['seed']}")
         spec["flows"][0]["scheme"] = spec["flows"][0]["scheme"].removeprefix("tcp:")
@@ -70,7 +62,7 @@ def reality(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         traces = {name: _core.Trace.parse(file.read_bytes(), name) for name, file in plan.traces.items()}
         started = {"lead_ms": 600 + spec["seed"] % 2, "ahead_ms": [[0, -3], [36, 34]]}
         report = {"limited": None, "traces": started if plan.backend == "mahimahi" else None}
-        return RunOutcome(_core.simulate(json.dumps(spec), traces), report)
+        return ProcessOutcome(_core.simulate(json.dumps(spec), traces), report)
 
     monkeypatch.setattr(real_backend, "run_plan", run)
     # The probe of the empty path, itself a run, has tests of its own.
@@ -178,12 +170,12 @@ def test_which_host_is_closest(tmp_path: Path, reality: list[str]) -> None:
 
 def test_differences_in_tolerances() -> None:
     within = {
-        "throughput_mbps": Difference(1.0, 0.05, beyond=False),
-        "delay_p95_ms": Difference(-2.0, -0.1, beyond=False),
-        "loss": Difference(0.01, None, beyond=False),
+        "throughput_mbps": Deviation(1.0, 0.05, beyond=False),
+        "delay_p95_ms": Deviation(-2.0, -0.1, beyond=False),
+        "loss": Deviation(0.01, None, beyond=False),
     }
     assert apart_by(within) == pytest.approx(1)
-    assert apart_by({**within, "delay_p95_ms": Difference(0.0, 0.0, beyond=False)}) == pytest.approx((2 / 3) ** 0.5)
+    assert apart_by({**within, "delay_p95_ms": Deviation(0.0, 0.0, beyond=False)}) == pytest.approx((2 / 3) ** 0.5)
     assert apart_by({}) == 0
 
 
@@ -202,7 +194,7 @@ def test_backends_that_do_not_work_are_left_out(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_backend_on_which_everything_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def fail(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         raise RealPathError("no-answer", "no answer", where="handshake of flow 0")
 
     monkeypatch.setattr(real_backend, "run_plan", fail)
@@ -286,7 +278,7 @@ def test_the_table(tmp_path: Path) -> None:
         shown = printed(table, width)
         assert max(map(len, shown.splitlines())) <= width
         assert all(text in shown for row in four for text in row)
-    written = markdown(made)
+    written = page(made).markdown()
     assert f"**{four[3][6]}**" in written
     tables = [lines.splitlines() for lines in written.split("\n\n") if lines.startswith("|")]
     assert all(len({line.count("|") for line in lines}) == 1 for lines in tables)
@@ -329,10 +321,10 @@ def test_files(tmp_path: Path) -> None:
     gap_report.write(made, tmp_path, Silent(), figures=True)
     for suffix in ("svg", "pdf", "png"):
         assert (tmp_path / f"gap_series.{suffix}").stat().st_size > 1000
-    page = (tmp_path / "gap_report.html").read_text()
-    assert 'data-type="image/svg+xml"' in page
-    assert "http" not in page.split("</style>")[1], "it needs no network"
-    assert "TCP Cubic" in page
+    html = (tmp_path / "gap_report.html").read_text()
+    assert 'data-type="image/svg+xml"' in html
+    assert "http" not in html.split("</style>")[1], "it needs no network"
+    assert "TCP Cubic" in html
     data = json.loads((tmp_path / GAP_FILE).read_text())
     assert [row["backend"] for row in data["rows"]] == ["sim", "emulated"]
     assert data["rows"][1]["against"]["sim"]["throughput_mbps"]["beyond"] is False
@@ -403,7 +395,7 @@ def test_the_status_says_whether_what_was_asked_for_ran(
     assert "only sim ran" in out
     assert status("sim", "cubic", "--backends", "sim")[0] == 0
 
-    def fail(plan: Plan, halt: threading.Event | None = None) -> RunOutcome:
+    def fail(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         raise RealPathError("no-answer", "no answer", where="handshake of flow 0")
 
     absent.clear()

@@ -17,10 +17,9 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.runner import published_results
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import kernel, policies
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import flow_spec
 from ccgym.schemes.groups import compared_schemes
-from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
 from tests.refusals import refused
 
@@ -44,10 +43,10 @@ def kernel_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_kernel_scheme() -> None:
     choice = parse_scheme("tcp:cubic")
-    assert choice == SchemeChoice("tcp:cubic")
+    assert choice == scheme_of("tcp:cubic")
     assert (choice.kernel, choice.key, choice.text, choice.title) == ("cubic", "tcp_cubic", "tcp:cubic", "tcp:cubic")
     assert choice.style.label == "TCP Cubic (kernel)"
-    assert SchemeChoice("cubic").kernel is None
+    assert scheme_of("cubic").kernel is None
 
 
 def test_in_lists_and_in_flows() -> None:

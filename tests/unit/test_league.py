@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from ccgym.config import catalog
 from ccgym.errors import ConfigError
 from ccgym.evaluation.bootstrap import bootstrap, centered
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.expand import conditions, generator, run_seed
 from ccgym.experiments.games import (
@@ -28,13 +28,14 @@ from ccgym.experiments.games import (
     whole,
     worst,
 )
-from ccgym.experiments.league import WEIGHTS, League, run_league
+from ccgym.experiments.league import League, run_league
+from ccgym.experiments.league_section import WEIGHTS
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Test
-from ccgym.experiments.run import planned
 from ccgym.experiments.score import score
-from ccgym.experiments.spec import Experiment, ExperimentSet, Games
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
 from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
@@ -50,7 +51,7 @@ SINGLE, CUBIC = BY_NAME["ccbench_single"], BY_NAME["ccbench_cubic"]
 # --- ccBench's environments ------------------------------------------------------------------------------------------
 
 
-def games_of(experiment: Experiment) -> Games:
+def games_of(experiment: ExperimentSpec) -> Games:
     assert experiment.games is not None
     return experiment.games
 

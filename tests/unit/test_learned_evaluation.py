@@ -23,12 +23,10 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.evaluation.runner import run_experiment
 from ccgym.schemes import policies
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
 from ccgym.schemes.groups import compared_schemes, descriptions
-from ccgym.schemes.origins import check
 from ccgym.schemes.policy_card import PolicyCard
-from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.reading import parse_scheme, scheme_of
 from tests.commands import evaluate
 from tests.refusals import refused
 
@@ -111,7 +109,7 @@ def test_a_version_can_be_asked_for(pretrained: Path) -> None:
     policy = parse_scheme("steady").policy
     assert policy is not None
     assert parse_scheme(policy.key).policy == policy
-    assert check(SchemeChoice("learned", {"policy": policy.key})).policy == policy
+    assert scheme_of("learned", {"policy": policy.key}).checked().policy == policy
     with refused(ConfigError, "policy-version"):
         parse_scheme("steady@00000000")
 
@@ -303,7 +301,7 @@ def experiment(*texts: str, **settings: Any) -> Experiment:
 
 
 def test_an_experiment_looks_names_up(pretrained: Path) -> None:
-    (one,) = Experiment(path=PATH, schemes=contenders([SchemeChoice("steady")])).schemes
+    (one,) = Experiment(path=PATH, schemes=contenders([scheme_of("steady")])).schemes
     assert one.choice is not None
     assert one.choice.policy is not None
 

@@ -16,10 +16,8 @@ from ccgym.evaluation.prepared_run import prepare
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders
 from ccgym.evaluation.runner import run_experiment
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.origins import check
-from ccgym.schemes.reading import parse_scheme
+from ccgym.schemes.reading import parse_scheme, scheme_of
 from ccgym.schemes.registry import registry
 from tests.commands import parsed
 from tests.refusals import refused
@@ -55,7 +53,7 @@ def test_a_path_becomes_name_and_version(rules: Path) -> None:
     assert choice.key.startswith("taova_table_rules.dna_")
     assert choice.style.label == f"TaoVA-100x (table {choice.params['table']})"
     assert parse_scheme("taova").style.label == "TaoVA-100x (own table)"
-    assert check(choice) == choice
+    assert choice.checked() == choice
     flow = flow_spec({"scheme": "taova", "params": {"table": str(rules)}})
     assert flow.params == choice.params
     assert flow.native(0)["params"] == choice.native_params
@@ -89,7 +87,7 @@ def test_results_of_another_table_are_not_taken_over(rules: Path, tmp_path: Path
 def test_real_packets_get_the_content(rules: Path) -> None:
     job = sender_job(parsed("sender", ["--to", "127.0.0.1:5000", "--scheme", f"taova:table={rules}"]))
     assert job["flow"]["params"] == {"table": table(10).hex()}
-    document = prepare(PATH, [SchemeChoice("taova", {"table": str(rules)})]).document
+    document = prepare(PATH, [scheme_of("taova", {"table": str(rules)})]).document
     assert json.loads(json.dumps(document))["flows"][0]["params"] == {"table": table(10).hex()}
 
 
@@ -111,7 +109,7 @@ def test_files_that_are_none(tmp_path: Path, content: bytes | None, words: list[
 
 
 def test_a_file_is_a_path() -> None:
-    assert check(SchemeChoice("taova", {"table": ""})).native_params == {"table": ""}
+    assert scheme_of("taova", {"table": ""}).checked().native_params == {"table": ""}
     for value in (5, True, None):
         with refused(ConfigError, "wrong-type at taova:table"):
-            check(SchemeChoice("taova", {"table": value}))
+            scheme_of("taova", {"table": value}).checked()

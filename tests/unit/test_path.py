@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ccgym.config import catalog as catalog_module
 from ccgym.config import path as path_module
-from ccgym.config.catalog import catalog, resolve_trace
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.catalog import catalog, resolve_trace, traces_directory
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.errors import CcgymError, ConfigError, PathNotFoundError, UnitError
 from ccgym.evaluation.simulate import simulate
@@ -354,7 +353,7 @@ def test_mistakes_name_the_word_as_typed() -> None:
         (
             {"rate": "5mbps", "rtt": "1ms", "queue": {"kind": "codel", "limt": "5p"}},
             ConfigError,
-            "unknown-key at queue.codel.limt",
+            "unknown-key at queue.limt",
         ),
         ({"rate": "5mbps", "rtt": "1ms", "loss": 5}, UnitError, "out-of-range at loss"),
         ({"rate": [("1s", "5mbps")], "rtt": "1ms"}, ConfigError, "order-wrong at rate"),
@@ -584,13 +583,16 @@ def test_a_missing_file_in_a_folder_of_that_name_is_no_trace_of_the_catalog(tmp_
     assert resolve_trace("traces/12mbps.trace").name == "12mbps"
 
 
-def test_a_path_is_built_anew_where_the_catalog_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_built_anew_where_the_catalog_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = NetworkPath.named("77.72mbps")
     assert NetworkPath.named("77.72mbps") is first
-    name, entry = path_module.path_entry("77.72mbps")
-    other = entry.model_copy(update={"title": "another"})
-    monkeypatch.setattr(path_module, "path_entry", lambda _: (name, other))
-    assert NetworkPath.named("77.72mbps").title == "another"
+    found = "paths:\n  found: {title: of another catalog, source: a test, path: {rate: 5mbps, rtt: 10ms}}\n"
+    (tmp_path / "paths.yaml").write_text((traces_directory() / "paths.yaml").read_text())
+    (tmp_path / "adversary.yaml").write_text(found)
+    for module in (path_module, catalog_module):
+        monkeypatch.setattr(module, "traces_directory", lambda: tmp_path)
+    assert NetworkPath.named("found").title == "of another catalog"
+    assert NetworkPath.named("77.72mbps") is not first
 
 
 @pytest.mark.parametrize("argument", [{"rtt": 15}, {"rtt": 0.015}, {"rtt": "20ms", "jitter": 1}])

@@ -20,7 +20,6 @@ from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.simulate import simulate
 from ccgym.schemes import programs
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.origins import refuse
 from ccgym.schemes.programs import wrapper
 from ccgym.schemes.reading import parse_scheme
 from tests.refusals import refused
@@ -58,7 +57,7 @@ def mine(tmp_path: Path) -> Path:
 
 def words(text: str) -> ProgramWords:
     choice = parse_scheme(text)
-    found = choice.origin.program_words(choice)
+    found = choice.program_words()
     assert found is not None
     return found
 
@@ -132,7 +131,7 @@ def test_it_cannot_be_simulated() -> None:
     with refused(ConfigError, "scheme-unsuitable at flows[1]"):
         simulate(PATH, ["cubic", "program:iperf3"], "1s")
     with refused(ConfigError, "scheme-unsuitable at --scheme"):
-        refuse(parse_scheme("program:iperf3"), "endpoint", "--scheme")
+        parse_scheme("program:iperf3").refuse("endpoint", "--scheme")
 
 
 # --- YAML ------------------------------------------------------------------------------------------------------------
@@ -167,11 +166,11 @@ def test_what_is_not_here_says_how_to_get_it(
     mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     choice = parse_scheme(f"program:{mine}")
-    assert choice.origin.why_unavailable(choice) is None
+    assert choice.why_unavailable() is None
     mine.write_text(json.dumps({**YAML, "version": ["{here}/absent", "--version"]}))
-    assert choice.origin.why_unavailable(choice) == "there is no mine here (write it)"
+    assert choice.why_unavailable() == "there is no mine here (write it)"
     mine.write_text(json.dumps({**YAML, "version": ["/bin/sh", "-c", "exit 1"]}))
-    assert choice.origin.why_unavailable(choice) == "there is no mine here (write it)"
+    assert choice.why_unavailable() == "there is no mine here (write it)"
     monkeypatch.setenv("PATH", str(mine.parent))
     assert cli(["schemes", "show", "program:iperf3"]) == 0
     assert "unavailable: there is no iperf3 here (sudo apt-get install iperf3" in capsys.readouterr().out
@@ -187,9 +186,9 @@ def test_one_of_your_own_needs_no_source_and_no_way_to_get_it(mine: Path) -> Non
     own = {name: value for name, value in YAML.items() if name not in ("reference", "install")}
     mine.write_text(json.dumps(own))
     choice = parse_scheme(f"program:{mine}")
-    assert choice.origin.why_unavailable(choice) is None
+    assert choice.why_unavailable() is None
     mine.write_text(json.dumps({**own, "version": ["{here}/absent", "--version"]}))
-    reason = choice.origin.why_unavailable(choice)
+    reason = choice.why_unavailable()
     assert reason is not None
     assert f"{mine.parent}/absent --version" in reason
     for program in programs.packaged():
@@ -314,7 +313,7 @@ def test_setup_is_run_once_and_the_other_once_per_boot(folder: Path, monkeypatch
 def test_missing_packages_are_named(folder: Path) -> None:
     text = wrapped(folder, deps="echo dpkg no-such-package-1 no-such-package-2")
     choice = parse_scheme(text)
-    reason = choice.origin.why_unavailable(choice)
+    reason = choice.why_unavailable()
     assert reason == (
         "mine.py needs packages that are not here (sudo apt-get install no-such-package-1 no-such-package-2)"
     )
@@ -323,7 +322,7 @@ def test_missing_packages_are_named(folder: Path) -> None:
     assert "no-such-package-1 no-such-package-2" in caught.value.hint
     assert "setup" not in calls(folder)
     choice = parse_scheme(wrapped(folder, deps="echo dpkg"))
-    assert choice.origin.why_unavailable(choice) is None
+    assert choice.why_unavailable() is None
 
 
 @pytest.mark.parametrize("command", ["deps", "setup"])
@@ -331,7 +330,7 @@ def test_a_wrapper_that_hangs(folder: Path, monkeypatch: pytest.MonkeyPatch, com
     monkeypatch.setitem(wrapper.TIMEOUTS_S, command, 0.3)
     text = wrapped(folder, **{command: "echo compiling; sleep 300"})
     choice = parse_scheme(text)
-    assert choice.origin.why_unavailable(choice) is None, "that is an error of the run"
+    assert choice.why_unavailable() is None, "that is an error of the run"
     with refused(RealPathError, "no-answer") as caught:
         words(text)
     error = caught.value
@@ -375,7 +374,6 @@ def test_pantheons_file_has_to_make_sense(folder: Path) -> None:
 def test_a_path_may_hold_a_colon(folder: Path) -> None:
     text = wrapped(folder.with_name("run 10:30"))
     assert parse_scheme(text).title == "program:mine"
-    assert programs.algorithm_of(text) == "mine"
-    assert programs.algorithm_of("program:iperf3:cca=bbr") == "iperf3"
-    assert programs.algorithm_of("cubic") is None
+    assert parse_scheme(text).algorithm == "mine"
+    assert parse_scheme("program:iperf3:cca=bbr").algorithm == "iperf3"
     assert os.path.exists(text.removeprefix("program:"))

@@ -17,9 +17,8 @@ from ccgym.errors import CcgymError, ConfigError, SchemeNotFoundError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.simulate import simulate
-from ccgym.schemes import quic
 from ccgym.schemes.flow import flow_spec
-from ccgym.schemes.origins import refuse
+from ccgym.schemes.quic import QuicScheme
 from ccgym.schemes.reading import parse_scheme
 from tests.refusals import refused
 
@@ -49,8 +48,8 @@ def test_a_quic_scheme() -> None:
 
 
 def test_our_scheme_of_that_name_is_another() -> None:
-    assert quic.algorithm_of("quic") is None
-    assert quic.algorithm_of("quic:mode=x") is None
+    assert not QuicScheme.claims("quic")
+    assert not QuicScheme.claims("quic:mode=x")
     assert parse_scheme("quic").style.label != parse_scheme("quic:cubic").style.label
 
 
@@ -84,12 +83,12 @@ def test_it_cannot_be_simulated() -> None:
     with refused(ConfigError, "scheme-unsuitable at flows[1]"):
         simulate(PATH, ["cubic", "quic:bbr"], "1s")
     with refused(ConfigError, "scheme-unsuitable at --scheme"):
-        refuse(parse_scheme("quic:bbr"), "endpoint", "--scheme")
+        parse_scheme("quic:bbr").refuse("endpoint", "--scheme")
 
 
 def test_without_the_program_it_is_unavailable(search_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     choice = parse_scheme("quic:bbr")
-    reason = choice.origin.why_unavailable(choice)
+    reason = choice.why_unavailable()
     assert reason is not None
     assert "make setup" in reason
     assert Plan(spec={}).document(Path("result"))["quic"] is None

@@ -12,16 +12,19 @@ from pydantic import ValidationError
 from ccgym.cli.main import main
 from ccgym.errors import ConfigError
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments import spec
+from ccgym.evaluation.spread import Spread
+from ccgym.experiments import criterion_spec, spec
 from ccgym.experiments.criteria import Criterion, Evidence, judged
 from ccgym.experiments.expand import conditions
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.outcome import RunResult as Ran
+from ccgym.experiments.outcome import Test, Verdict, evidence_of
+from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
 from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, sample
-from ccgym.experiments.results import Confirmed, ExperimentResults, Spread, Test, Verdict, evidence_of
-from ccgym.experiments.results import RunResult as Ran
-from ccgym.experiments.run import Executed, planned
-from ccgym.report.requirements_report import confirmed_table, decisive, markdown, open_table, summary_table
+from ccgym.experiments.results import Confirmed, ExperimentResults
+from ccgym.experiments.run import Executed
+from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
 from tests.refusals import refused
 
 FOUND = load_experiment("rfc9743", quick=True)
@@ -121,7 +124,7 @@ def test_a_standard_scheme_passes(judged_schemes: ExperimentResults) -> None:
     assert set(verdicts(judged_schemes, "reno").values()) == {"pass"}
 
 
-def _test(name: str) -> spec.Experiment:
+def _test(name: str) -> spec.ExperimentSpec:
     return next(one for one in ROWS.experiments if one.name == name)
 
 
@@ -140,10 +143,10 @@ def evidence(values: Mapping[str, list[float]]) -> dict[str, Evidence]:
     return found
 
 
-def one_verdict(bound: spec.Bound, values: list[float], cubic: list[float] | None = None) -> Criterion:
+def one_verdict(bound: criterion_spec.Bound, values: list[float], cubic: list[float] | None = None) -> Criterion:
     found = evidence({"mine": values} | ({} if cubic is None else {"cubic": cubic}))
     mine = found.pop("mine")
-    (one,) = judged([spec.Criterion(metric="newcomer", min=bound)], mine, found, intervals=True)
+    (one,) = judged([criterion_spec.CriterionSpec(metric="newcomer", min=bound)], mine, found, intervals=True)
     return one
 
 
@@ -166,7 +169,7 @@ def test_a_measured_mark_is_compared_run_by_run() -> None:
 
 
 def test_a_reference_can_leave_room() -> None:
-    bound = spec.Reference(scheme="cubic", plus=-0.1)
+    bound = criterion_spec.Reference(scheme="cubic", plus=-0.1)
     assert bound.text == "cubic's − 0.1"
     assert one_verdict(bound, [0.25, 0.26, 0.25], [0.3, 0.3, 0.3]).verdict == "pass"
     assert one_verdict("cubic", [0.25, 0.26, 0.25], [0.3, 0.3, 0.3]).verdict == "fail"
@@ -186,7 +189,7 @@ def test_what_is_not_tested_is_never_passed(judged_schemes: ExperimentResults, t
     assert lines == {"5.3.1": "for the author", "5.3.2": "pass", "7.10": "for the author", "8": "not tested yet"}
     assert [row.values["section"] for row in open_table(results).rows] == ["5.3.1", "5.3.2", "7.10", "8", "8"]
     assert results.to_json()["rows"][3]["verdicts"] == {"cubic": "none"}
-    text = markdown(results)
+    text = page(results).markdown()
     assert "needs observations that an attacker changes" in text
     assert "of 4 rows 1 pass, 1 not tested yet, 2 for the author alone" in text
 
@@ -237,7 +240,7 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert main(words) == 0
     document = json.loads((out / "rfc9743.json").read_text())
     assert (document["document"], [row["section"] for row in document["rows"]]) == ("RFC 9743", ["7.9"])
-    page = (out / "rfc9743.html").read_text()
+    html = (out / "rfc9743.html").read_text()
     for part in ("TCP Cubic", 'data-type="image/svg+xml"', "MUST"):
-        assert part in page
+        assert part in html
     assert "TCP Cubic" in (out / "rfc9743.md").read_text()

@@ -10,14 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccgym.config.catalog import PublishedResult
+from ccgym.config.catalog_file import PublishedResult
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import PantheonMetrics, RunMetrics
-from ccgym.evaluation.results import CellFailure, CellResult, ResultSet, SchemeStyle, Spread
+from ccgym.evaluation.results import ResultSet, SchemeStyle
 from ccgym.evaluation.run import parse_contenders
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord
+from ccgym.evaluation.scheme_summary import CellFailure, CellResult
+from ccgym.evaluation.spread import Spread
 from ccgym.files import atomic_write
 from tests.refusals import refused
 
@@ -71,7 +74,7 @@ def test_spread_is_the_sample_standard_deviation() -> None:
     assert spread is not None
     assert spread.mean == pytest.approx(72.698)
     assert spread.std == pytest.approx(0.35787, abs=1e-5)
-    assert Spread.of([5.0]) == Spread(5.0, None, 1)
+    assert Spread.of([5.0]) == Spread(5.0, None, 5.0, 5.0, 1)
     assert Spread.of([None, float("nan")]) is None
 
 
@@ -122,7 +125,7 @@ def test_means_are_of_printed_numbers_as_in_pantheons_report() -> None:
 
 def test_ignored_runs_do_not_count() -> None:
     cubic, bbr = result_set().schemes
-    assert cubic.throughput_mbps == Spread(10.0, None, 1)
+    assert cubic.throughput_mbps == Spread(10.0, None, 10.0, 10.0, 1)
     assert (len(cubic.runs), len(cubic.valid_runs)) == (2, 1)
     assert bbr.published is not None
 

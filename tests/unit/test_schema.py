@@ -10,8 +10,7 @@ from ccgym import _core
 from ccgym.cli.describe import KINDS, json_schema
 from ccgym.cli.main import main
 from ccgym.config.declared import kinds_of
-from ccgym.config.models.elements import AnyElement
-from ccgym.config.models.queues import AnyQueue
+from ccgym.config.models import AnyElement, AnyQueue
 from ccgym.errors import NotFoundError
 from tests.refusals import refused
 

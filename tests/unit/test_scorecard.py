@@ -18,28 +18,20 @@ from matplotlib.text import Text
 from ccgym.config.path import NetworkPath
 from ccgym.errors import ResultsError
 from ccgym.evaluation.bootstrap import bootstrap
-from ccgym.evaluation.engine import Silent
+from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
+from ccgym.experiments.path_result import CardScheme, run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, Standing, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard import (
-    JSON_FILE,
-    RANKING_FILE,
-    RESULTS_FILE,
-    CardScheme,
-    Scorecard,
-    ScorecardSpec,
-    run_score,
-    run_scorecard,
-    write_numbers,
-)
+from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
+from ccgym.experiments.scorecard import JSON_FILE, RANKING_FILE, RESULTS_FILE, Scorecard, run_scorecard, write_numbers
+from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure
-from ccgym.report.page import render
-from ccgym.report.scorecard_report import footnotes, interval_text, markdown, page_values, score_text
+from ccgym.report.ranking_table import interval_text, score_text
+from ccgym.report.scorecard_report import footnotes, page
 from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
@@ -122,18 +114,18 @@ def test_score(utilization: float | None, ratio: float | None, expected: float) 
 @pytest.mark.parametrize(
     ("other", "dominated"),
     [
-        (Standing(10.0, 50.0, 0.01), False),  # the same
-        (Standing(9.95, 50.0, 0.01), False),  # within the margins
-        (Standing(9.0, 50.0, 0.01), True),
-        (Standing(10.0, 60.0, 0.01), True),
-        (Standing(10.0, 50.0, 0.02), True),
-        (Standing(9.95, 60.0, 0.012), True),
-        (Standing(9.0, 40.0, 0.01), False),  # less, but sooner
-        (Standing(9.0, 50.0, 0.0), False),  # less, but without loss
+        (MeanMetrics(10.0, 50.0, 0.01), False),  # the same
+        (MeanMetrics(9.95, 50.0, 0.01), False),  # within the margins
+        (MeanMetrics(9.0, 50.0, 0.01), True),
+        (MeanMetrics(10.0, 60.0, 0.01), True),
+        (MeanMetrics(10.0, 50.0, 0.02), True),
+        (MeanMetrics(9.95, 60.0, 0.012), True),
+        (MeanMetrics(9.0, 40.0, 0.01), False),  # less, but sooner
+        (MeanMetrics(9.0, 50.0, 0.0), False),  # less, but without loss
     ],
 )
-def test_dominance(other: Standing, dominated: bool) -> None:
-    one = Standing(10.0, 50.0, 0.01)
+def test_dominance(other: MeanMetrics, dominated: bool) -> None:
+    one = MeanMetrics(10.0, 50.0, 0.01)
     assert dominates(one, other) is dominated
     assert pareto_optimal([one, other, None]) == [not dominates(other, one), not dominated, False]
 
@@ -403,22 +395,22 @@ def test_the_page_needs_nothing_else(made: tuple[Scorecard, Path]) -> None:
     written = scorecard_report.write(with_learners(card), out, Silent(), figures=True)
     assert all(file.file.exists() for file in written)
     assert written[0].file.name == "scorecard.html"
-    page = written[0].file.read_text()
-    assert not re.search(r'src="(?!data:)', page), "nothing is fetched"
-    linked = [name for name in re.findall(r'href="([^#"]+)"', page)]
+    html = written[0].file.read_text()
+    assert not re.search(r'src="(?!data:)', html), "nothing is fetched"
+    linked = [name for name in re.findall(r'href="([^#"]+)"', html)]
     assert all((out / name).is_file() for name in linked)
     assert linked, "figures link to their files"
     for words in ("TCP Cubic", FAST, "small-buffer-one-bdp", "Training paths of TCP Cubic", "held out", "Root seed"):
-        assert words in page
-    assert "Figure is missing" not in page
-    assert "Figure is missing" in render("scorecard", **page_values(card, out / "elsewhere"))
+        assert words in html
+    assert "Figure is missing" not in html
+    assert "Figure is missing" in page(card).html(out / "elsewhere")
     assert (out / "paths" / FAST / "pantheon_table.md").exists()
     assert not list(out.glob(".*partial*"))
 
 
 def test_markdown_marks_the_best_and_training_paths(made: tuple[Scorecard, Path]) -> None:
     card = with_learners(made[0])
-    lines = markdown(card).splitlines()
+    lines = page(card).markdown().splitlines()
     row = next(line for line in lines if line.startswith(f"| {FAST} |"))
     assert row.count("**") == 2
     assert len(re.findall(r" t(\*\*)? \|", row)) == 1

@@ -15,8 +15,8 @@ from ccgym.experiments import spec
 from ccgym.experiments.expand import Condition, generator
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import Measured
-from ccgym.experiments.results import Test
-from ccgym.experiments.run import planned, training_range
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.plan import planned, training_range
 
 FOUND = load_experiment("weaknesses")
 assert isinstance(FOUND, spec.ExperimentSet)

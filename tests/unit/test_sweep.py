@@ -26,8 +26,9 @@ from ccgym.evaluation.run_record import RunRecord
 from ccgym.experiments.expand import Scenario, generator
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics.base import Better
+from ccgym.experiments.outcome import Test
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Test, ranks
+from ccgym.experiments.results import ranks
 from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
 from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure

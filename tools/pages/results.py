@@ -6,7 +6,8 @@ from functools import partial
 
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.results import RUN_COLUMNS
-from ccgym.evaluation.run_record import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord, RunRecord
+from ccgym.evaluation.run_numbers import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord
+from ccgym.evaluation.run_record import RunRecord
 from pages.fields import field_meanings, frame_columns
 from pages.markdown import code, table
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ccgym.config.path import NetworkPath, PathLike
     from ccgym.evaluation.prepared_run import Flow, Record
     from ccgym.evaluation.run_record import RunRecord
-    from ccgym.schemes.choice import SchemeChoice
+    from ccgym.schemes.scheme import Scheme
     from ccgym.units import TimeLike
 
 SIMULATED: Final = "sim"
@@ -73,7 +73,7 @@ class Backend(Protocol):
         """
         ...
 
-    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+    def why_unavailable(self, choice: Scheme) -> str | None:
         """Why this scheme cannot be run here; None if it can."""
         ...
 

@@ -13,7 +13,7 @@ from ccgym.emulation.process import run_plan
 from ccgym.errors import ConfigError
 from ccgym.evaluation.prepared_run import Flow, PreparedRun, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import TimeLike
 
 MAHIMAHI = "mahimahi"
@@ -34,9 +34,9 @@ class RealPath:
             require_programs(mahimahi_shells(path, duration_ns))
         doctor.require(self.name)
 
-    def why_unavailable(self, choice: SchemeChoice) -> str | None:
-        """See :meth:`ccgym.schemes.origins.Origin.why_unavailable`."""
-        return choice.origin.why_unavailable(choice)
+    def why_unavailable(self, choice: Scheme) -> str | None:
+        """See :meth:`ccgym.schemes.scheme.Scheme.why_unavailable`."""
+        return choice.why_unavailable()
 
     def run(
         self, path: PathLike, flows: Sequence[Flow], duration: TimeLike, seed: int, record: Record | None = None
@@ -71,13 +71,12 @@ class RealPath:
                     hint="these are simulated only: --backend sim",
                 )
         policies = run.policies
-        origins = ((place, spec.choice) for place, spec in enumerate(run.flows))
-        programs = {place: words for place, one in origins if (words := one.origin.program_words(one)) is not None}
+        words = {place: spec.choice.program_words() for place, spec in enumerate(run.flows)}
         return Plan(
             spec=run.document,
             traces=trace_files(run.path.trace_names()),
             policies={key: policy.files for key, policy in policies.items()},
             python={key: scheme.source for key, scheme in run.python.items()},
-            programs=programs,
+            programs={place: one for place, one in words.items() if one is not None},
             mahimahi=mahimahi_shells(run.path, run.duration_ns) if self.name == MAHIMAHI else (),
         )

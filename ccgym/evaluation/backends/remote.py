@@ -14,8 +14,8 @@ from ccgym.evaluation.backends import REMOTE
 from ccgym.evaluation.backends.real import RealPath
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
-from ccgym.schemes.choice import SchemeChoice
 from ccgym.schemes.flow import FlowSpec, flow_spec
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import TimeLike
 
 
@@ -43,7 +43,7 @@ class BetweenHosts(RealPath):
                 hint=obstacle["remedy"] or "`ccgym doctor` there tells what that machine can do",
             )
 
-    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+    def why_unavailable(self, choice: Scheme) -> str | None:
         """Nothing: what the machine of the senders lacks, it says when it runs."""
         return None
 

@@ -8,7 +8,7 @@ from ccgym.config.path import NetworkPath, PathLike
 from ccgym.evaluation.prepared_run import Flow, Record, prepare
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.simulate import simulate_prepared
-from ccgym.schemes.choice import SchemeChoice
+from ccgym.schemes.scheme import Scheme
 from ccgym.units import TimeLike
 
 
@@ -25,7 +25,7 @@ class Simulated:
     def require(self, path: NetworkPath, duration_ns: int) -> None:
         """Every path can be simulated."""
 
-    def why_unavailable(self, choice: SchemeChoice) -> str | None:
+    def why_unavailable(self, choice: Scheme) -> str | None:
         """Schemes that cannot be simulated are refused, not left out."""
         return None
 

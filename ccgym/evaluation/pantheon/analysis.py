@@ -13,25 +13,19 @@ from ccgym.config.hosts import Hosts
 from ccgym.evaluation.backends import RECORDED, SHORT_PLACES
 from ccgym.evaluation.curves import RunCurves
 from ccgym.evaluation.directory import RUNS_DIRECTORY, claim, lock_directory
-from ccgym.evaluation.engine import Observer, Silent
 from ccgym.evaluation.flags import flag_dicts, flags
 from ccgym.evaluation.frames import to_csv
 from ccgym.evaluation.metrics import PacketLog, PantheonMetrics, RunMetrics, run_metrics
+from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.pantheon import stats_file, utc_text
 from ccgym.evaluation.pantheon.directory import PantheonDirectory, RunFiles
 from ccgym.evaluation.pantheon.logs import last_time_s
 from ccgym.evaluation.pantheon.write import write_numbers
 from ccgym.evaluation.provenance import versions
-from ccgym.evaluation.results import (
-    SERIES_STEP_NS,
-    AckLink,
-    CellResult,
-    ResultSet,
-    chosen_styles,
-    series_file,
-    write_results,
-)
-from ccgym.evaluation.run_record import FlowRecord, LinkRecord, RunRecord, logged_series
+from ccgym.evaluation.results import SERIES_STEP_NS, ResultSet, chosen_styles, series_file, write_results
+from ccgym.evaluation.run_numbers import FlowRecord, LinkRecord
+from ccgym.evaluation.run_record import RunRecord, logged_series
+from ccgym.evaluation.scheme_summary import AckLink, CellResult
 from ccgym.files import atomic_write
 from ccgym.units import NS_PER_S
 

@@ -10,7 +10,8 @@ from ccgym.config.path import NetworkPath
 from ccgym.emulation.checkout import git_summary
 from ccgym.evaluation import pantheon
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.results import CellResult, ResultSet
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import CellResult
 from ccgym.files import atomic_write
 
 

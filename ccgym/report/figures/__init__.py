@@ -76,7 +76,7 @@ def require_drawing(*packages: str, instead: str = "") -> None:
     Raises:
         PlatformError: A package is not installed.
     """
-    for package in packages or ("matplotlib.figure", "jinja2"):
+    for package in packages or ("matplotlib.figure", "jinja2", "fpdf"):
         try:
             import_module(package)
         except ImportError as error:

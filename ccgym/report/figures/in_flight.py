@@ -11,7 +11,8 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.operating_figures import (
     QUANTITIES,

@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.operating_figures import (
     QUANTITIES,

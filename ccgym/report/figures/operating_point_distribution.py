@@ -8,7 +8,8 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.operating_figures import QUANTITIES, OperatingOptions, Runs, Shown, ecdf
 from ccgym.report.style import flow_color

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.operating_figures import (
     QUANTITIES,

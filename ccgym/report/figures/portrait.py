@@ -20,13 +20,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ccgym.config.models.elements import Delay, Loss
-from ccgym.config.models.links import Link
-from ccgym.config.models.queues import Droptail
+from ccgym.config.models import Delay, Droptail, Link, Loss
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.capacity import LinkCapacity
 from ccgym.evaluation.metrics import PacketLog
-from ccgym.evaluation.run_record import FlowRecord, RunRecord, series_table
+from ccgym.evaluation.run_numbers import FlowRecord
+from ccgym.evaluation.run_record import RunRecord, series_table
 from ccgym.report.figures import figure
 from ccgym.report.style import CAPACITY_COLOR, INK, MUTED, axes_at, blank_figure, flow_color, legible, text_at
 from ccgym.schemes.style import SchemeStyle

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pydantic import Field
 
-from ccgym.experiments.results import ExperimentResults, Test
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import (

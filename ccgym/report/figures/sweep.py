@@ -15,9 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 from pydantic import Field
 
+from ccgym.evaluation.spread import Spread
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics import Metric
-from ccgym.experiments.results import ConditionResult, ExperimentResults, Spread, Test
+from ccgym.experiments.outcome import ConditionResult, Test
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale, value_text
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, MUTED, PASS_COLOR, add_title, blank_figure, lay_out, legible, scheme_legend

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccgym.evaluation.curves import FloatArray, RunCurves
-from ccgym.evaluation.results import ResultSet, SchemeSummary
+from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.report.figures import figure
 from ccgym.report.pantheon_words import figure_title
 from ccgym.report.style import INK, add_title, blank_figure, draw_capacity, lay_out, legible, medium

@@ -9,7 +9,8 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ccgym.experiments.results import ExperimentResults, Verdict
+from ccgym.experiments.outcome import Verdict
+from ccgym.experiments.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.style import BAD, GOOD, INK, MUTED, blank_figure
 from ccgym.report.table import NOTHING

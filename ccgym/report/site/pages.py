@@ -14,7 +14,7 @@ import numpy as np
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.ccperf_names import DEFINITIONS
-from ccgym.evaluation.engine import Observer
+from ccgym.evaluation.observer import Observer
 from ccgym.evaluation.provenance import provenance
 from ccgym.experiments.detail import FLOW_SERIES
 from ccgym.experiments.operating_points import operating_points

@@ -97,7 +97,7 @@ class StoredReport:
     def page(self) -> str:
         """File name of its page; of its tables where it was made without figures and page; empty without either."""
         pages = (f"{self.name}.html", "pantheon_report.html", "gap_report.html", "scorecard.html")
-        names = (*pages, f"{self.name}.md", "pantheon_table.md", "gap_table.md", "scorecard.md")
+        names = (*pages, f"{self.name}.md", "pantheon_table.md", "gap_report.md", "scorecard.md")
         return next((name for name in names if (self.directory / name).exists()), "")
 
     @property

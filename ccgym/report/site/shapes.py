@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import PLACES
-from ccgym.experiments.results import Verdict
+from ccgym.experiments.outcome import Verdict
 from ccgym.report.style import page_colors
 
 _NAME: Final = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]{0,119}")

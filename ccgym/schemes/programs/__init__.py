@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from ccgym.emulation.doctor import Finding
 from ccgym.emulation.programs import ProgramWords
@@ -19,10 +21,8 @@ from ccgym.errors import SchemeNotFoundError, did_you_mean, shown
 from ccgym.schemes.programs import declaration
 from ccgym.schemes.programs.declaration import DeclaredProgram
 from ccgym.schemes.programs.wrapper import Wrapper
+from ccgym.schemes.scheme import ExternalScheme
 from ccgym.schemes.style import Described
-
-PREFIX: Final = "program:"
-"""Beginning of their names."""
 
 
 class Program(Described, Protocol):
@@ -63,23 +63,73 @@ def find(name: str, where: str = "") -> Program:
             return declaration.load(path, str(path.absolute()))
         if path.is_file():
             return Wrapper.load(path.absolute(), where)
-    known = [PREFIX + one for one in declaration.packaged()]
+    known = [ExternalProgram.PREFIX + one for one in declaration.packaged()]
     raise SchemeNotFoundError(
         "unknown-scheme",
         f"there is no program {shown(name)}",
         where=where,
         expected=f"{', '.join(known)}, or the path of a YAML file or of one of Pantheon's wrappers, with a slash",
-        hint=did_you_mean(PREFIX + name, known, "docs/programs.md says how to declare one"),
+        hint=did_you_mean(ExternalProgram.PREFIX + name, known, "docs/programs.md says how to declare one"),
     )
 
 
-def algorithm_of(text: str) -> str | None:
-    """The title of the program that a text asks for; None if it asks for something else."""
-    if not text.startswith(PREFIX):
-        return None
-    name = text.removeprefix(PREFIX).partition("=")[0]
-    name = name.rpartition(":")[0] if "=" in text else name
-    return Path(name).stem
+class ExternalProgram(ExternalScheme):
+    """A program that did not come from ccgym."""
+
+    PREFIX = "program:"
+    TYPED = "program:NAME"
+    MEANING = "an external sender and receiver, on real backends; also FILE.yaml, wrapper.py (docs/programs.md)"
+    WHAT = "an external program"
+    WINDOW_KNOWN = False
+
+    @classmethod
+    def parts(cls, text: str) -> list[str] | None:
+        # A path may hold a colon.
+        if not cls.claims(text):
+            return None
+        name, *settings = re.split(r":(?=[^:=/]+=)", text)
+        return [name, *settings]
+
+    def _check(self, where: str) -> ExternalProgram:
+        program = find(self.name.removeprefix(self.PREFIX), where)
+        program.check(self.params, where)
+        return replace(self, name=self.PREFIX + program.name)
+
+    @property
+    def program(self) -> Program:
+        """Its sender and receiver."""
+        return find(self.name.removeprefix(self.PREFIX))
+
+    def why_unavailable(self) -> str | None:
+        return self.program.why_unavailable()
+
+    def program_words(self) -> ProgramWords:
+        return self.program.words(self.params)
+
+    @property
+    def algorithm(self) -> str:
+        return self.program.title
+
+    @property
+    def title(self) -> str:
+        return self.PREFIX + self.program.title
+
+    @property
+    def drawn(self) -> tuple[str, str, str]:
+        program = self.program
+        return program.label, program.color, program.marker
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"scheme": self.title, "program": self.version}
+
+    @property
+    def version(self) -> str | None:
+        return self.program.digest
+
+    @property
+    def provenance(self) -> Mapping[str, Any] | None:
+        return self.program.provenance()
 
 
 def packaged() -> list[DeclaredProgram]:
@@ -91,22 +141,10 @@ def descriptions() -> list[dict[str, Any]]:
     """Those that come with ccgym, as :func:`ccgym.schemes.groups.descriptions` has ours."""
     rows = []
     for program in packaged():
-        reason = program.why_unavailable()
-        rows.append(
-            {
-                "name": PREFIX + program.name,
-                "label": program.label,
-                "reference": program.declared.reference,
-                "summary": program.declared.summary if reason is None else f"unavailable: {reason}",
-                "color": program.color,
-                "marker": program.marker,
-                "parameters": [
-                    {"name": name, "unit": "", **one.model_dump()} for name, one in program.declared.parameters.items()
-                ],
-                "program": True,
-                "available": reason is None,
-            }
-        )
+        scheme, declared = ExternalProgram(ExternalProgram.PREFIX + program.name), program.declared
+        parameters = [{"name": name, "unit": "", **one.model_dump()} for name, one in declared.parameters.items()]
+        described = scheme.described("program", program.why_unavailable(), declared.reference, declared.summary)
+        rows.append({**described, "parameters": parameters})
     return rows
 
 
@@ -114,7 +152,7 @@ def findings() -> list[Finding]:
     """Which of those that come with ccgym work here."""
     found = []
     for program in packaged():
-        version, name = program.version(), PREFIX + program.name
+        version, name = program.version(), ExternalProgram.PREFIX + program.name
         if version is None:
             found.append(Finding(name, "warn", f"not here: {program.declared.summary}", program.declared.install))
         else:

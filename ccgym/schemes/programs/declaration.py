@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from ccgym.config.declared import Strict
 from ccgym.config.yaml_loader import load_model
 from ccgym.emulation.programs import End, ProgramWords, ask
 from ccgym.errors import ConfigError, RealPathError, did_you_mean, shown
@@ -34,11 +35,7 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _VALUE: Final = re.compile(r"[\w.,%+-]+")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Parameter(_Strict):
+class Parameter(Strict):
     """A word of the command lines that a user may choose."""
 
     default: str
@@ -49,7 +46,7 @@ class Parameter(_Strict):
     """What it may be; empty: any word."""
 
 
-class Declaration(_Strict):
+class Declaration(Strict):
     """A sender and a receiver.
 
     Each word of a command may hold ``{port}``, at which one of them listens, ``{address}``, of the one that listens,

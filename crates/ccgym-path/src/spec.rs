@@ -1,9 +1,9 @@
 //! The description of a path, as data (JSON): `NetworkPath` in Python compiles to it.
 //!
 //! Each parameter is declared here once, with unit, range, default and help. [`JsonSchema`] carries that to Python,
-//! where `ccgym/config/models` and the documentation are generated from it. Times are nanoseconds, rates bits per
-//! second, sizes bytes. In a variant, `words` describes an element to users: `{name}` stands for a parameter as
-//! written, `{name:yes|no}` for one of two texts.
+//! where `ccgym.config.models` and the documentation come from. Times are nanoseconds, rates bits per second, sizes bytes.
+//! In a variant, `words` describes an element to users: `{name}` stands for a parameter as written, `{name:yes|no}` for
+//! one of two texts.
 
 use std::borrow::Cow;
 

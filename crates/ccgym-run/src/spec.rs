@@ -1,7 +1,7 @@
 //! The description of a run, as data (JSON).
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes unless a name says packets. The fields of a flow for users
-//! are declared here once, with range, default and help; `ccgym/config/models` is generated from it.
+//! are declared here once, with range, default and help; the models of `ccgym.config.models` are built from it.
 
 use std::sync::Arc;
 

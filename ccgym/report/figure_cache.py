@@ -19,7 +19,7 @@ from ccgym.files import atomic_write
 DRAWN_FILE: Final = "ccgym_figures.json"
 
 
-class Drawn:
+class FigureCache:
     """The digests of a results directory.
 
     Args:

@@ -26,7 +26,7 @@ from ccgym.schemes.policies import PolicyParts
 
 
 @dataclass(frozen=True)
-class Luggage:
+class RunBundle:
     """All that runs need besides themselves."""
 
     reduce: Reduction
@@ -49,7 +49,7 @@ class Luggage:
 
 
 def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
-    """The luggage of runs, for :func:`make_runs`.
+    """What a process elsewhere needs to make runs, for :func:`make_runs`.
 
     Raises:
         ConfigError: A file was changed since it was read.
@@ -60,7 +60,7 @@ def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
     flows = [flow for run in runs for flow in run.contender.flows]
     references = dict.fromkeys(name for run in runs for name in run.path.trace_names())
     sources = {name: resolve_trace(name) for name in references}
-    luggage = Luggage(
+    bundle = RunBundle(
         reduce=replace(reduce, missing=None),  # that is looked up here
         policies=[PolicyParts.of(policy) for policy in policies_of(flows).values()],
         python=[scheme.source for scheme in python_of(flows).values()],
@@ -69,7 +69,7 @@ def packed(runs: Iterable[Run], reduce: Reduction) -> bytes:
             name: one.file.read_bytes() for name, one in sources.items() if one.file is not None and one.entry is None
         },
     )
-    content: bytes = cloudpickle.dumps(luggage)
+    content: bytes = cloudpickle.dumps(bundle)
     return content
 
 
@@ -95,14 +95,14 @@ def make_runs(content: bytes, runs: bytes) -> list[Made | str]:
         content: What :func:`packed` made.
         runs: Pickled pairs: a run, and when it begins in virtual time.
     """
-    luggage = _unpacked(content)
+    bundle = _unpacked(content)
     made: list[Made | str] = []
     for run, begin in pickle.loads(runs):
         try:
             if replace(run).digest != run.digest:
                 made.append(f"{platform.node()} reads this run as another one: digest {replace(run).digest[:12]}")
             else:
-                made.append(make(run, luggage.reduce, begin))
+                made.append(make(run, bundle.reduce, begin))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of the native core is not an Exception
@@ -111,7 +111,7 @@ def make_runs(content: bytes, runs: bytes) -> list[Made | str]:
 
 
 @lru_cache(maxsize=4)
-def _unpacked(content: bytes) -> Luggage:
-    luggage: Luggage = pickle.loads(content)
-    luggage.unpack()
-    return luggage
+def _unpacked(content: bytes) -> RunBundle:
+    bundle: RunBundle = pickle.loads(content)
+    bundle.unpack()
+    return bundle
