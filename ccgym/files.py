@@ -36,7 +36,7 @@ DISK_ERRORS: Final = frozenset(
         errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
     )
 )  # fmt: skip
-"""What a disk may answer through no fault of the program."""
+"""Errors of the disk that are shown to users as theirs, and not as a bug."""
 
 
 class UnreadableError(ValueError):

@@ -270,10 +270,9 @@ def parse_size(value: str | int | float) -> Size:
     number, unit = _split(value, "size", "'94p'")
     if not unit:
         raise _refuse_bare(value, *_SIZE_WORDS)
+    expected = f"a size above zero, like {_SIZE_WORDS[2]}"
     if number <= 0:
-        raise UnitError(
-            "out-of-range", f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}"
-        )
+        raise UnitError("out-of-range", f"{shown(value)} is not a size", expected=expected)
     if unit.casefold() in _PACKET_UNITS:
         if number.denominator != 1:
             raise UnitError(
@@ -299,9 +298,7 @@ def parse_size(value: str | int | float) -> Size:
         )
     size = _whole(number * factor, value, "number of bytes", 2**48)
     if size == 0:
-        raise UnitError(
-            "out-of-range", f"{shown(value)} leaves no room", expected=f"a size above zero, like {_SIZE_WORDS[2]}"
-        )
+        raise UnitError("out-of-range", f"{shown(value)} is not a size", expected=expected)
     return Size(bytes=size)
 
 

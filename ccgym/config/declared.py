@@ -106,7 +106,7 @@ class OneOf:
     """Metadata of a union of models: reads short forms, and refuses an unknown kind with a near miss."""
 
     what: str
-    """What the kinds are kinds of, for errors."""
+    """The noun for one of them, in errors."""
     short: Callable[[Any, Mapping[str, Any]], Any] | None = None
     """Turns what a user may write, and the models by kind, into a mapping with the tag; the models check the rest."""
     tag: str = "kind"

@@ -292,7 +292,7 @@ def _config_error(problem: Mapping[str, Any], model: type[BaseModel], loaded: Lo
             hint = did_you_mean(str(place[-1]), known, f"did you mean {elsewhere!r}?" if elsewhere else "")
         elif kind == "missing":
             code = "key-missing"
-            found, expected = f"key {shown(place[-1])} is missing", "it to be given"
+            found, expected = f"key {shown(place[-1])} is missing", "that key"
             parent = value if isinstance(value, dict) else {}
             written = near_miss(str(place[-1]), [str(key) for key in parent if key not in _field_names(model, ())])
             hint = f"is {written!r} meant to be it?" if written else ""

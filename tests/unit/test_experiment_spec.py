@@ -241,7 +241,7 @@ def test_an_experiment_is_read(tmp_path: Path) -> None:
         ("[5mbps, 10mbps]", "[]", "wrong-count at one.yaml:3: sweep.rate"),
         ("$rate", "$rats", "unknown-name at one.yaml:4: path"),
         ("rtt: 20ms", "rtt: 20sm", "unknown-unit at one.yaml:4: path: rtt"),
-        ("queue: 1bdp", "queue: 1bpd", "unknown-unit at one.yaml:4: path: queue.limit"),
+        ("queue: 1bdp", "queue: 1bpd", "unknown-unit at one.yaml:4: path: queue"),
         ("utilization: {from", "utilisation: {from", "unknown-metric at one.yaml:10: metrics.utilisation"),
         ("from: 1s", "form: 1s", "unknown-key at one.yaml:10: metrics.utilization: form"),
         ("min: 0.5", "least: 0.5", "unknown-key at one.yaml:12: criteria[0].least"),

@@ -67,8 +67,8 @@ def test_a_name_is_enough_and_units_are_understood() -> None:
     [
         ("best_windw", "unknown-kind at expert: kind"),
         ({"queueing": "5ms"}, "key-missing at expert"),
-        ({"kind": "best_window", "queue": "5ms"}, "unknown-key at expert.best_window.queue"),
-        ({"kind": "gain_schedule", "cycle": []}, "wrong-count at expert.gain_schedule.cycle"),
+        ({"kind": "best_window", "queue": "5ms"}, "unknown-key at expert.queue"),
+        ({"kind": "gain_schedule", "cycle": []}, "wrong-count at expert.cycle"),
     ],
 )
 def test_mistakes_say_where(

@@ -169,7 +169,7 @@ def test_a_part_that_fails_fails_the_whole(tmp_path: Path, what: str, fails: str
     script = tmp_path / "tools" / "check.sh"
     script.parent.mkdir()
     script.write_text((TOOLS / "check.sh").read_text(encoding="utf-8"), encoding="utf-8")
-    for name in ("ruff", "lint-imports", "cargo", "codespell", "python", "mypy"):
+    for name in ("ruff", "lint-imports", "cargo", "codespell", "python", "mypy", "stubtest"):
         program(tmp_path / "bin" / name, f"echo {name} $* >> {tmp_path / 'ran'}; exit {int(name == fails)}")
     done = subprocess.run(["bash", str(script), what], env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
     assert done.returncode == int(bool(fails))
