@@ -129,7 +129,8 @@ impl ShellJob {
     pub fn elements(&self) -> Result<ShellPath> {
         let step = || format!("reading {}", self.origin);
         let path: ShellPath = serde_json::from_value(self.path.clone()).map_err(|error| {
-            Error::of("file-malformed", step(), error).expected("elements as `ccgym paths show PATH --spec` writes them")
+            Error::of("file-malformed", step(), error)
+                .expected("elements as `ccgym paths show PATH --spec` writes them")
         })?;
         for log in &self.link_logs {
             if !matches!(path.elements(log.direction).get(log.element), Some(ElementSpec::Link { .. })) {
