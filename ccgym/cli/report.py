@@ -140,7 +140,7 @@ Pantheon's is changed; what is made of it goes into a directory of its own.
         "--jobs N": "figures at a time (default: one per processor)",
         **output("the results", "results/NAME of the directory; the directory itself where it is one of ours"),
     },
-    reads={"directory": Path},
+    reads={"directory": Path, "schemes": lambda text: [word for word in text.split(",") if word]},
 )
 
 _SITE: Final = Command(

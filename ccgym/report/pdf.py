@@ -13,6 +13,7 @@ from typing import Final
 import matplotlib as mpl
 from fpdf import FPDF, FontFace
 from fpdf.enums import TableBordersLayout
+from fpdf.fonts import TTFFont
 from PIL import Image
 
 from ccgym.files import atomic_write
@@ -28,6 +29,8 @@ MIN_SCALE: Final = 0.8
 """How much smaller figures may become, so that they stay on the page of what belongs to them."""
 TONE_COLORS: Final[dict[Tone, str]] = {"good": GOOD, "bad": BAD, "unknown": MUTED, "muted": MUTED}
 """Tones of cells on paper."""
+MIN_SIZE: Final = 2.0
+"""Points of the smallest letters; a table that needs smaller ones, as of a thousand flows, is left out."""
 CHARACTER: Final = 0.62
 """Width of a character as a fraction of the font size."""
 
@@ -90,6 +93,9 @@ def write_pdf(page: Page, directory: Path, target: Path) -> None:
     command = str(page.provenance["command"] or "")
     _write(paper, [Facts([("Command", command), *page.made, ("Versions", versions)])], directory)
     atomic_write(target, bytes(paper.output()))
+    for font in paper.fonts.values():
+        if isinstance(font, TTFFont):
+            font.ttfont.close()  # fpdf2 leaves their files open
 
 
 def _write(paper: _Paper, blocks: Iterable[Block], directory: Path) -> None:
@@ -150,6 +156,9 @@ def _table(paper: _Paper, table: Table) -> None:
     widths = [1.4 + max(len(line) for text in column for line in text.split("\n")) for column in texts]
     # Many columns get smaller letters, so that they stay apart.
     size = min(8.0, 72 * paper.epw / (CHARACTER * sum(widths)))
+    if size < MIN_SIZE:
+        paper.lines(f"A table of {len(widths)} columns is on the page only.", 8, color=MUTED)
+        return
     paper.set_font("sans", size=size)
     paper.set_text_color(INK)
     paper.set_draw_color("#d8d8d8")
