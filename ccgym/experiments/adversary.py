@@ -68,7 +68,7 @@ REAL_DIRECTORY: Final = "real"
 
 
 def run_adversary(spec: AdversarySpec, request: Request, observer: Observer | None = None) -> AdversaryResults:
-    """Search, minimize and measure for each scheme; write the finds as paths, and ``adversary.json``.
+    """Search, minimize and measure for each scheme; write the finds as paths, and the results.
 
     Raises:
         CcgymError: A scheme cannot be simulated, or the directory is another experiment's.
@@ -219,7 +219,7 @@ def _measured(one: Contender, numbers: Sequence[Numbers]) -> SchemeOnPath:
     score = Spread.of(each.score for each in numbers)
     assert score is not None
     return SchemeOnPath(
-        one.key, one.label, score,
+        one.key, one.label, tuple(numbers), score,
         mean(each.throughput_mbps for each in numbers), mean(each.delay_p95_ms for each in numbers),
         mean(each.loss for each in numbers), mean(each.utilization for each in numbers),
     )  # fmt: skip

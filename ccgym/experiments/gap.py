@@ -5,9 +5,8 @@ Every backend is an evaluation in a directory of its own. Compared are the means
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,19 +20,16 @@ from ccgym.evaluation.directory import held_parameters
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.results_file import Measurement, as_document, write_results
 from ccgym.evaluation.run import Contender, contender, contenders
 from ccgym.evaluation.scheme_summary import SchemeSummary
 from ccgym.evaluation.spread import Spread
 from ccgym.experiments.comparison import Counting, run_evaluation
 from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
-from ccgym.files import atomic_write
 from ccgym.schemes.registry import registry
 from ccgym.units import Nanoseconds
 
-GAP_FILE: Final = "ccgym_gap.json"
-FORMAT: Final = "ccgym-gap"
-FORMAT_VERSION: Final = 1
 THROUGHPUT_TOLERANCE: Final = 0.05
 """Throughputs that differ by more than this fraction are apart."""
 DELAY_TOLERANCE_MS: Final = 2.0
@@ -155,7 +151,7 @@ class Gap:
         rows = (self.hosts[host] if host else self.results[name]).schemes if there is not None else ()
         return next((one for one in rows if there is not None and one.style.key == there.key), None)
 
-    def rows(self) -> list[GapRow]:
+    def compared(self) -> list[GapRow]:
         """Scheme by scheme, backend by backend."""
         rows = []
         for scheme in self.schemes:
@@ -212,27 +208,34 @@ class Gap:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
+        first = next(iter(self.results.values()))
+        return as_document({
+            "kind": "gap",
+            "parameters": dict(first.parameters),
+            "provenance": dict(first.provenance),
             "path": self.path.describe(),
             "path_name": self.path.name,
-            "schemes": [scheme.text for scheme in self.schemes],
+            "schemes": [asdict(scheme.style) for scheme in self.schemes],
             "tolerances": {
                 "throughput_mbps": {"relative": THROUGHPUT_TOLERANCE},
                 "delay_p95_ms": {"absolute": DELAY_TOLERANCE_MS},
                 "loss": {"absolute": LOSS_TOLERANCE},
             },
             "reference": self.reference,
-            "rows": [asdict(row) for row in self.rows()],
+            "rows": [asdict(row) for row in self.compared()],
             "hosts": [asdict(row) for row in self.host_rows()],
             "left_out": dict(self.left_out),
             "without_runs": dict(self.without_runs),
             "trace_leads_ms": {name: leads for name in self.results if (leads := self.trace_leads(name)) is not None},
             "results": {name: str(directory) for name, directory in self.directories.items()},
-            "parameters": {name: dict(results.parameters) for name, results in self.results.items()},
-            "provenance": {name: dict(results.provenance) for name, results in self.results.items()},
-        }
+            "failures": self.failures,
+        })  # fmt: skip
+
+    def rows(self) -> Iterator[Measurement]:
+        """What was measured on each backend, and in the simulator with each host."""
+        hosts = {f"{SIMULATED}-{host}": results for host, results in self.hosts.items()}
+        for name, results in {**self.results, **hosts}.items():
+            yield from results.rows(condition=name)
 
 
 def counterpart(scheme: Contender, name: str) -> Contender | None:
@@ -272,7 +275,7 @@ def apart_by(found: Mapping[str, Deviation]) -> float:
 
 
 def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -> Gap:
-    """Run what is not there yet on each backend, and write ``ccgym_gap.json``.
+    """Run what is not there yet on each backend, and write the results.
 
     Raises:
         ConfigError: Nothing can be run, or the request names a backend.
@@ -322,7 +325,7 @@ def run_gap(spec: GapSpec, request: Request, observer: Observer | None = None) -
     gap = Gap(spec, schemes, results, {name: request.out / name for name in results}, left_out, without_runs)
     if SIMULATED in results and gap.reference is not None:
         gap = replace(gap, hosts=_with_hosts(spec, request, schemes, observer))
-    atomic_write(request.out / GAP_FILE, json.dumps(gap.to_json(), indent=1, ensure_ascii=False) + "\n")
+    write_results(request.out, gap.to_json(), gap.rows())
     return gap
 
 

@@ -6,17 +6,16 @@ are computed from their metrics anew whenever they are asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
-from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.results_file import as_document, write_results
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.games import (
     Floats,
@@ -33,11 +32,7 @@ from ccgym.experiments.league_section import (
 from ccgym.experiments.request import Request
 from ccgym.experiments.run import Executed, checked, execute
 from ccgym.experiments.spec import ExperimentSet
-from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
-
-FORMAT: Final = "ccgym-league"
-FORMAT_VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -133,10 +128,9 @@ class League:
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in ``docs/league.md``."""
         keys, probabilities = self.improvements
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "experiment": self.name,
+        return as_document({
+            "kind": "league",
+            "name": self.name,
             "parameters": dict(self.parameters),
             "provenance": dict(self.provenance),
             "schemes": [{"key": one.key, "label": one.style.label, "reference": one.reference} for one in self.members],
@@ -161,7 +155,8 @@ class League:
             "improvement": {"schemes": list(keys), "probability": probabilities.round(4).tolist()},
             "failures": list(self.failures),
             "notes": list(self.notes),
-        }  # fmt: skip
+            "left": self.left,
+        })  # fmt: skip
 
     def scores(self) -> list[dict[str, str]]:
         """What each scheme came to, as :meth:`ccgym.experiments.results.ExperimentResults.scores`: its mean rating."""
@@ -176,52 +171,6 @@ class League:
             for section in self.sections
             for place in self.rankings[section.name]
         ]
-
-    def ranking_csv(self) -> str:
-        """A row per section (``all`` for all of them) and scheme."""
-        rows = []
-        by_name = {one.name: one for one in self.sections}
-        for name, places in self.rankings.items():
-            section = by_name.get(name)
-            rates = [{}, {}] if section is None else [section.winning_rates(rounded=r) for r in (True, False)]
-            for place in places:
-                means = {} if section is None else section.means[place.scheme]
-                rows.append(
-                    {
-                        "section": name,
-                        **place.columns("rating"),
-                        "winning_rate": rates[0].get(place.scheme),
-                        "winning_rate_exact": rates[1].get(place.scheme),
-                        **{name: means.get(name) for name in ("mean", "worst", "share", "delay_ratio")},
-                        **{
-                            f"rank_weight_{weight:g}": rank
-                            for weight, rank in self.weighted.get(place.scheme, dict.fromkeys(WEIGHTS)).items()
-                            if section is None
-                        },
-                    }
-                )
-        return rows_to_csv(rows)
-
-    def games_csv(self) -> str:
-        """A row per section, path, run, window and scheme."""
-        rows = []
-        for section in self.sections:
-            power = section.games.rule == "power"
-            for index in np.ndindex(*section.throughput.shape):
-                path, run, window, scheme = index
-                rows.append(
-                    {
-                        "section": section.name,
-                        "condition": section.places[path].condition,
-                        "run": section.places[path].run + run,
-                        "window": window + 1,
-                        "scheme": section.members[scheme].key,
-                        "throughput_mbps": f"{section.throughput[index]:.6g}",
-                        "rtt_ms": f"{section.rtt[index]:.6g}" if power else None,
-                        "share": f"{section.share[index]:.6g}" if power else None,
-                    }
-                )
-        return rows_to_csv(rows)
 
 
 @dataclass(frozen=True)
@@ -241,18 +190,16 @@ class PublishedRow:
 
 
 def run_league(source: ExperimentSet, request: Request, observer: Observer | None = None) -> League:
-    """Run what is not in ``request.out`` yet; write ``NAME.json``, ``NAME.csv`` and ``NAME_games.csv`` there.
+    """Run what is not in ``request.out`` yet; write the results there.
 
     Raises:
         CcgymError: As :func:`~ccgym.experiments.run.execute`; or the directory cannot be used.
     """
     checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
-        league = league_of(execute(source, request, store, observer or Silent()))
-        document = json.dumps(league.to_json(), ensure_ascii=False, indent=1)
-        atomic_write(request.out / f"{source.name}.json", document + "\n")
-        atomic_write(request.out / f"{source.name}.csv", league.ranking_csv())
-        atomic_write(request.out / f"{source.name}_games.csv", league.games_csv())
+        ran = execute(source, request, store, observer or Silent())
+        league = league_of(ran)
+        write_results(request.out, league.to_json(), ran.rows())
     return league
 
 

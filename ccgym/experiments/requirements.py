@@ -9,6 +9,7 @@ from typing import Final
 
 from ccgym.evaluation.engine import RUNNING, measure
 from ccgym.evaluation.observer import Observer, Silent
+from ccgym.evaluation.results_file import write_results
 from ccgym.evaluation.spread import Spread
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
@@ -16,7 +17,7 @@ from ccgym.experiments.outcome import Outcome, Test
 from ccgym.experiments.plan import PlannedRun, planned, reduction
 from ccgym.experiments.request import Request
 from ccgym.experiments.results import Confirmed, ExperimentResults
-from ccgym.experiments.run import Executed, checked, execute, ran_of, results_of, write_results
+from ccgym.experiments.run import Executed, checked, execute, ran_of, results_of
 from ccgym.experiments.spec import ExperimentSet
 
 BACKEND: Final = "emulated"
@@ -41,7 +42,7 @@ def run_requirements(source: ExperimentSet, request: Request, observer: Observer
         results = results_of(ran)
         if request.confirm:
             results = _confirm(ran, results, store, observer or Silent())
-        write_results(results, request.out)
+        write_results(request.out, results.to_json(), ran.rows())
     return results
 
 

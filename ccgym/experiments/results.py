@@ -1,17 +1,16 @@
-"""What came out of experiments: runs, their means per condition, criteria, verdicts; as JSON and as CSV."""
+"""What came out of experiments: runs, their means per condition, criteria, verdicts."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from ccgym.evaluation.differences import Difference, differences
+from ccgym.evaluation.results_file import as_document
 from ccgym.evaluation.spread import Spread
 from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.metrics.base import Better, Metric
@@ -23,9 +22,6 @@ from ccgym.experiments.outcome import (
 )
 from ccgym.experiments.spec import ExperimentSet, Row
 from ccgym.schemes.style import SchemeStyle
-
-FORMAT: Final = "ccgym-experiment"
-FORMAT_VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -167,6 +163,16 @@ class ExperimentResults:
             for row in self.source.rows
         ]
 
+    def _outcomes(self, test: Test) -> list[dict[str, Any]]:
+        overall = {metric.key: self.overall(test, metric) for metric in test.metrics if test.links_differ}
+        return [
+            {
+                **outcome.as_dict(),
+                "overall": {key: asdict(found[style.key]) for key, found in overall.items() if style.key in found},
+            }
+            for style, outcome in self.of_test(test)
+        ]
+
     def scores(self) -> list[dict[str, str]]:
         """What each scheme came to: ``experiment``, ``scheme``, ``verdict``, ``numbers`` and their ``quantity``."""
         return [
@@ -196,16 +202,15 @@ class ExperimentResults:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data, documented in ``docs/experiments.md``."""
-        document: dict[str, Any] = _finite(
+        return as_document(
             {
-                "format": FORMAT,
-                "version": FORMAT_VERSION,
-                "experiment": self.name,
+                "kind": self.source.kind,
+                "name": self.name,
                 "parameters": dict(self.parameters),
                 "provenance": dict(self.provenance),
                 "schemes": [{**asdict(style), "trained_on": self.trained_on.get(style.key)} for style in self.styles],
                 "tests": [_test_dict(test) for test in self.tests],
-                "outcomes": [outcome.as_dict() for test in self.tests for _, outcome in self.of_test(test)],
+                "outcomes": [one for test in self.tests for one in self._outcomes(test)],
                 **({"differences": found} if (found := self.compared()) else {}),
                 **({"document": self.source.document, "rows": self._rows()} if self.source.rows else {}),
                 **({"confirmed": [asdict(one) for one in self.confirmed]} if self.confirmed else {}),
@@ -214,38 +219,6 @@ class ExperimentResults:
                 "left": self.left,
             }
         )
-        return document
-
-    def to_csv(self) -> str:
-        """One line per experiment, scheme, condition and metric, with its spread over the runs.
-
-        Where links differ, lines without a condition have the means over all; the unit of a mean rank is ``rank``.
-        """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        heads = ["test", "scheme", "condition", "inside_training_range", "metric", "unit"]
-        writer.writerow([*heads, "mean", "std", "min", "max", "runs", "verdict_of_test"])
-        for test in self.tests:
-            for style, outcome in self.of_test(test):
-                for condition, inside, metric, unit, spread in self._lines(test, outcome):
-                    values = (spread.mean, spread.std, spread.low, spread.high)
-                    numbers = ["" if value is None else f"{value:.6g}" for value in values]
-                    place = [test.name, style.key, condition, inside, metric, unit]
-                    writer.writerow([*place, *numbers, spread.count, outcome.verdict])
-        return text.getvalue()
-
-    def _lines(self, test: Test, outcome: Outcome) -> Iterator[tuple[str, str, str, str, Spread]]:
-        """Condition, training range, metric, unit and spread of each line of the CSV for a scheme."""
-        # Fractions stay fractions in files.
-        units = {one.key: "fraction" if one.unit == "%" else one.unit for one in test.metrics}
-        for row in outcome.conditions:
-            inside = {None: "", True: "yes", False: "no"}[row.inside]
-            for metric in test.metrics:
-                if metric.key in row.metrics:
-                    yield row.key, inside, metric.key, units[metric.key], row.metrics[metric.key]
-        for metric in test.metrics if test.links_differ else ():
-            if (spread := self.overall(test, metric).get(outcome.scheme)) is not None:
-                yield "", "", metric.key, "rank" if test.ranks(metric) else units[metric.key], spread
 
 
 def merit(better: Better, value: float) -> float:
@@ -273,12 +246,3 @@ def _test_dict(test: Test) -> dict[str, Any]:
             {"key": one.key, "label": one.label, "unit": one.unit, "better": one.better} for one in test.metrics
         ],
     }
-
-
-def _finite(data: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not np.isfinite(data) else data

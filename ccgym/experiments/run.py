@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ccgym.errors import ConfigError
 from ccgym.evaluation.backends import is_real
@@ -16,10 +14,10 @@ from ccgym.evaluation.budget import Budget
 from ccgym.evaluation.collapse import collapsed
 from ccgym.evaluation.engine import RUNNING, SIMULATING, RunOutcome, measure
 from ccgym.evaluation.flags import BACKLOG_LOSS, BACKLOG_TEXT
-from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.progress_file import ProgressFile
 from ccgym.evaluation.provenance import provenance
+from ccgym.evaluation.results_file import Measurement, write_results
 from ccgym.evaluation.run import Contender, Run, contender, contenders
 from ccgym.evaluation.store import RunStore
 from ccgym.experiments.comparison import Counting
@@ -34,11 +32,7 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import ExperimentSet
 from ccgym.experiments.training import TrainingRange
-from ccgym.files import atomic_write
 from ccgym.schemes.reading import parse_scheme
-
-LINE_LEVEL: Final = 4
-"""What is so deep in a document of results is a line: the document, its outcomes, one of them, its runs, a run."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,15 @@ class Executed:
     def ran(self, test: Test) -> dict[str, list[RunResult]]:
         """The runs that ended well, by scheme."""
         return ran_of(self.plans[test.name], self.found[test.name])
+
+    def rows(self) -> Iterator[Measurement]:
+        """Every metric of every run; fractions stay fractions."""
+        for test in self.tests:
+            units = {one.key: "fraction" if one.unit == "%" else one.unit for one in test.metrics}
+            for scheme, runs in self.ran(test).items():
+                for run in runs:
+                    for metric, value in run.values.items():
+                        yield Measurement(test.name, run.condition, scheme, None, run.run, metric, value, units[metric])
 
     @property
     def _ended(self) -> list[RunOutcome]:
@@ -173,37 +176,17 @@ def _batches(
 
 
 def run_experiments(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
-    """Run what is not in ``request.out`` yet, judge it, and write ``NAME.json`` and ``NAME.csv`` there.
+    """Run what is not in ``request.out`` yet, judge it, and write the results there.
 
     Raises:
         CcgymError: As :func:`execute`; or the directory cannot be used.
     """
     checked(source, request)  # before the directory is made
     with RunStore(request.out, "experiment") as store:
-        results = results_of(execute(source, request, store, observer or Silent()))
-        write_results(results, request.out)
+        ran = execute(source, request, store, observer or Silent())
+        results = results_of(ran)
+        write_results(request.out, results.to_json(), ran.rows())
     return results
-
-
-def write_results(results: ExperimentResults, out: Path) -> None:
-    """Write ``NAME.json`` and ``NAME.csv``, and ``NAME_differences.csv`` where schemes are compared."""
-    atomic_write(out / f"{results.name}.json", _json(results.to_json()) + "\n")
-    atomic_write(out / f"{results.name}.csv", results.to_csv())
-    if compared := results.compared():
-        atomic_write(out / f"{results.name}_differences.csv", rows_to_csv(compared))
-
-
-def _json(value: Any, level: int = 0) -> str:
-    """JSON in which a run, a condition and a criterion are a line each: indented, such files would be half spaces."""
-    if level == LINE_LEVEL or not isinstance(value, (dict, list)) or not value:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    between = "\n" + " " * (level + 1)
-    if isinstance(value, list):
-        first, last, parts = "[", "]", [_json(one, level + 1) for one in value]
-    else:
-        first, last = "{", "}"
-        parts = [f"{json.dumps(str(key), ensure_ascii=False)}: {_json(one, level + 1)}" for key, one in value.items()]
-    return first + between + f",{between}".join(parts) + "\n" + " " * level + last
 
 
 def checked(source: ExperimentSet, request: Request) -> tuple[Contender, ...]:

@@ -6,22 +6,20 @@ anew whenever it is asked for.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from ccgym.config.path import NetworkPath
 from ccgym.evaluation.bootstrap import Ranked, bootstrap, ranked
 from ccgym.evaluation.engine import RUNNING, SIMULATING
-from ccgym.evaluation.frames import rows_to_csv
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.provenance import provenance
 from ccgym.evaluation.results import ResultSet
+from ccgym.evaluation.results_file import Measurement, as_document, write_results
 from ccgym.evaluation.run import Contender, contenders
 from ccgym.experiments.comparison import Counting, run_evaluation
 from ccgym.experiments.path_result import (
@@ -36,14 +34,8 @@ from ccgym.experiments.request import Request
 from ccgym.experiments.score import pareto_optimal
 from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.experiments.training import Training
-from ccgym.files import atomic_write
 
 PATHS_DIRECTORY: Final = "paths"
-JSON_FILE: Final = "scorecard.json"
-RESULTS_FILE: Final = "scorecard_paths.csv"
-RANKING_FILE: Final = "scorecard_ranking.csv"
-FORMAT: Final = "ccgym-scorecard"
-FORMAT_VERSION: Final = 2
 
 
 @dataclass(frozen=True)
@@ -197,10 +189,9 @@ class Scorecard:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in ``docs/scorecard.md``."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "experiment": self.spec.name,
+        return as_document({
+            "kind": "scorecard",
+            "name": self.spec.name,
             "parameters": dict(self.parameters),
             "provenance": dict(self.provenance),
             "trajectory_hashes": {name: results.trajectory_hash for name, results in self.results.items()},
@@ -224,7 +215,16 @@ class Scorecard:
             ],
             "failures": list(self.failures),
             "unavailable": dict(self.unavailable),
-        }
+        })  # fmt: skip
+
+    def rows(self) -> Iterator[Measurement]:
+        """What was measured on each path, and the score of each run."""
+        for name, results in self.results.items():
+            yield from results.rows(self.spec.name, name)
+        for (path, scheme), result in self.path_results.items():
+            cells = [cell for cell in self.results[path].cells if cell.scheme == scheme]
+            for cell, value in zip(cells, result.scores, strict=True):
+                yield Measurement(self.spec.name, path, scheme, None, cell.run, "score", value, "")
 
 
 def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float | None:
@@ -235,7 +235,7 @@ def _mean(values: Sequence[float | None], *, geometric: bool = False) -> float |
 
 
 def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | None = None) -> Scorecard:
-    """Run what is not there yet; write ``scorecard.json`` and two CSV files.
+    """Run what is not there yet; write the results.
 
     Raises:
         CcgymError: A directory holds another experiment's results, or the backend cannot run these paths here.
@@ -273,7 +273,7 @@ def run_scorecard(spec: ScorecardSpec, request: Request, observer: Observer | No
         schemes=tuple(_card_scheme(one, spec) for one in schemes),
         results=results,
     )
-    write_numbers(card, request.out)
+    write_results(request.out, card.to_json(), card.rows())
     return card
 
 
@@ -285,49 +285,3 @@ def _card_scheme(one: Contender, spec: ScorecardSpec) -> CardScheme:
         trained_on=None if training is None else {name: training.draws(NetworkPath.named(name)) for name in spec.paths},
         learned=any(choice.policy for choice in one.choices),
     )
-
-
-def write_numbers(card: Scorecard, directory: Path) -> None:
-    """Write the scorecard as JSON, its results by path and its rankings as CSV."""
-    atomic_write(directory / JSON_FILE, json.dumps(card.to_json(), indent=1, ensure_ascii=False) + "\n")
-    atomic_write(directory / RESULTS_FILE, path_results_csv(card))
-    atomic_write(directory / RANKING_FILE, ranking_csv(card))
-
-
-def path_results_csv(card: Scorecard) -> str:
-    """A row per path and scheme; units in the names, fractions as such."""
-    labels = {one.key: one.style.label for one in card.schemes}
-    numbers = ("throughput_mbps", "utilization", "delay_p95_ms", "delay_ratio", "loss", "score")
-    rows = [
-        {
-            "path": result.path,
-            "section": card.spec.paths[result.path],
-            "scheme": result.scheme,
-            "label": labels[result.scheme],
-            "trained": {None: "", True: "train", False: "held-out"}[result.trained],
-            "runs": result.runs,
-            "valid_runs": result.counted,
-            "limited_runs": result.limited,
-            **{name: getattr(result, name) for name in numbers},
-            "best": int(result.best),
-            "pareto_optimal": int(result.pareto_optimal),
-        }
-        for result in card.path_results.values()
-    ]
-    return rows_to_csv(rows)
-
-
-def ranking_csv(card: Scorecard) -> str:
-    """A row per group and scheme."""
-    numbers = ("wins", "pareto_optimal", "utilization", "delay_ratio", "loss")
-    rows = [
-        {
-            "group": group.name,
-            "paths": len(card.ranked_paths(group)),
-            **place.columns("score"),
-            **{name: getattr(place, name) for name in numbers},
-        }
-        for group in card.groups
-        for place in card.rankings[group.name]
-    ]
-    return rows_to_csv(rows)

@@ -151,13 +151,8 @@ def footnotes(league: League) -> list[str]:
 
 def write(result: League, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the tables as Markdown; with ``figures`` the figures and the page."""
-    files = [
-        Written("results", directory / f"{result.name}.json"),
-        Written("", directory / f"{result.name}.csv"),
-        Written("games", directory / f"{result.name}_games.csv"),
-    ]
     return write_report(
-        page(result), directory, result.name, files, progress, figures=figures and any(result.rankings.values())
+        page(result), directory, result.name, progress, figures=figures and any(result.rankings.values())
     )
 
 

@@ -62,11 +62,7 @@ def terminal(result: ExperimentResults) -> Sequence[RenderableType]:
 
 def write(result: ExperimentResults, directory: Path, progress: Observer, *, figures: bool) -> Sequence[Written]:
     """Write the report as Markdown; with ``figures`` the figures and the page."""
-    files = [
-        Written("results", directory / f"{result.name}.json"),
-        Written("", directory / f"{result.name}.csv"),
-    ]
-    return write_report(page(result), directory, result.name, files, progress, figures=figures)
+    return write_report(page(result), directory, result.name, progress, figures=figures)
 
 
 def tests_of(results: ExperimentResults, row: Requirement) -> list[Test]:

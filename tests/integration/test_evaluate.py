@@ -89,9 +89,8 @@ def test_pantheons_files_are_all_there_and_agree(tmp_path: Path) -> None:
         "pantheon_metadata.json",
         "pantheon_perf.json",
         "config.yml",
-        "ccgym_results.json",
-        "ccgym_results.csv",
-        "ccgym_differences.csv",
+        "results.json",
+        "results.csv",
         *(f"{scheme}_run{run}.csv" for scheme in ("cubic", "bbr") for run in (1, 2)),
         "ccgym_manifest.json",
         *(f"{scheme}_stats_run{run}.log" for scheme in ("cubic", "bbr") for run in (1, 2)),
@@ -361,7 +360,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     process.communicate()
     kept = {file.name: file.stat().st_mtime_ns for file in (out / "runs").glob("*.json")}
     assert 5 <= len(kept) < 80, "it was killed in the middle"
-    assert not (out / "ccgym_results.json").exists()
+    assert not (out / "results.json").exists()
     resumed = start(out)
     output, _ = resumed.communicate(timeout=120)
     assert resumed.returncode == 0
@@ -451,5 +450,5 @@ def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, capf
     data = json.loads(output)
     assert data["format"] == "ccgym-results"
     assert data["summary"][0]["scheme"] == "cubic"
-    assert data == json.loads((tmp_path / "ccgym_results.json").read_text())
+    assert data == json.loads((tmp_path / "results.json").read_text())
     assert "TCP Cubic" in error

@@ -35,7 +35,6 @@ from ccgym.experiments.adversary_finds import (
     CATALOG_FILE,
     DISTRIBUTION_FILE,
     FAR,
-    JSON_FILE,
     KEPT,
     LEAD,
     AdversaryResults,
@@ -47,6 +46,7 @@ from ccgym.experiments.request import Request
 from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.commands import evaluate
+from tests.results_rows import document_of, rows_of
 
 WEAK = "fixed_window:cwnd=8"
 """Uses a slow path, and hardly any of one with a larger product."""
@@ -238,8 +238,9 @@ def test_finds_are_paths_a_catalog_and_a_distribution(weak: tuple[AdversaryResul
         assert "seed 1" in path.source
     paths = read_distribution(load_yaml(directory / DISTRIBUTION_FILE).data["paths"])
     assert paths.sample(np.random.default_rng(1)).uplink
-    stored = json.loads((directory / JSON_FILE).read_text())
-    assert stored["format"] == "ccgym-adversary"
+    stored = document_of(directory)
+    assert stored["kind"] == "adversary"
+    assert {row["scheme"] for row in rows_of(directory)} >= {find.scheme for find in results.finds}
     assert stored["schemes"][0]["finds"][0]["sentence"] == results.finds[0].sentence
 
 
@@ -260,7 +261,7 @@ def test_the_command_writes_figures_and_a_page(tmp_path: Path, capsys: pytest.Ca
     words = [WEAK, "--evaluations", "16", "--finds", "1", "--runtime", "2", "--runs", "1", "--max-rate", "20mbps"]
     assert main(["adversary", *words, "--confirm", "0", "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    name = json.loads((tmp_path / "out" / JSON_FILE).read_text())["schemes"][0]["finds"][0]["name"]
+    name = document_of(tmp_path / "out")["schemes"][0]["finds"][0]["name"]
     assert f"again  ccgym evaluate --trace {tmp_path / 'out' / 'paths' / name}.yaml" in said.replace("\n", " ")
     assert (tmp_path / "out" / f"{name}.svg").is_file()
     page = (tmp_path / "out" / "adversary.html").read_text()

@@ -61,5 +61,5 @@ def test_parts_leave_reports_and_a_table(tmp_path: Path, capsys: pytest.CaptureF
     assert "TCP Reno 1 of 6" in table
     assert "TCP Reno rating" in table
     assert (out / "c4" / "c4.md").is_file()
-    assert (out / "prudentia" / "prudentia.json").is_file()
+    assert (out / "prudentia" / "results.json").is_file()
     capsys.readouterr()

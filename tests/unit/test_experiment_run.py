@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import fcntl
 import io
 import json
@@ -36,6 +35,7 @@ from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure
 from tests.commands import evaluate
 from tests.refusals import refused
+from tests.results_rows import document_of, rows_of
 
 QUICK = load_experiment("weaknesses", quick=True)
 assert isinstance(QUICK, ExperimentSet)
@@ -122,7 +122,7 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", "cubic", progress=Stopping())
-    assert not (tmp_path / "cut" / "small.json").exists()
+    assert not (tmp_path / "cut" / "results.json").exists()
     progress = Progress()
     resumed = run(tmp_path / "cut", "cubic", progress=progress)
     assert progress.kept >= 2
@@ -354,19 +354,20 @@ def test_directories_of_others(tmp_path: Path) -> None:
 
 def test_numbers_on_disk(tmp_path: Path) -> None:
     results = run(tmp_path, "aurora,cubic", runs=2)
-    document = json.loads((tmp_path / "small.json").read_text())
+    document = document_of(tmp_path)
     assert document == json.loads(json.dumps(results.to_json()))
-    assert (document["format"], document["experiment"]) == ("ccgym-experiment", "small")
+    assert (document["kind"], document["name"]) == ("experiment", "small")
     assert document["schemes"][0]["trained_on"] == "1.2–6 Mbit/s, 50–500 ms one way"
     assert document["schemes"][1]["trained_on"] is None
     outcome = document["outcomes"][0]
-    assert {"test", "scheme", "verdict", "headline", "criteria", "conditions", "runs"} == outcome.keys()
+    assert {"test", "scheme", "verdict", "headline", "criteria", "conditions", "runs", "overall"} == outcome.keys()
+    assert {one["inside"] for one in outcome["conditions"]} == {False}
     assert {one["run"] for one in outcome["runs"]} == {1, 2}
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "small.csv").read_text())))
-    assert len(rows) == 2 * 4 * 2, "schemes, conditions, metrics"
-    assert {row["inside_training_range"] for row in rows if row["scheme"] == "aurora"} == {"no"}
-    assert {row["inside_training_range"] for row in rows if row["scheme"] == "cubic"} == {""}
-    assert all(float(row["min"]) <= float(row["mean"]) <= float(row["max"]) for row in rows)
+    rows = rows_of(tmp_path)
+    assert len(rows) == 2 * 4 * 2 * 2, "schemes, conditions, metrics, runs"
+    values = {(row["condition"], int(row["run"]), row["metric"]): float(row["value"]) for row in rows[:16]}
+    for one in document_of(tmp_path)["outcomes"][0]["runs"]:
+        assert all(values[one["condition"], one["run"], key] == value for key, value in one["values"].items())
 
 
 def test_of_an_experiment_for_learned_policies_others_have_no_verdict(tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ def test_a_metric_without_a_number_meets_no_criterion(tmp_path: Path) -> None:
     outcome = results.outcome(results.tests[0], "cubic")
     assert {value for one in outcome.runs for value in one.values.values()} == {None}
     assert outcome.verdict == "fail"
-    assert json.loads((tmp_path / "small.json").read_text())["outcomes"][0]["criteria"][0]["value"] is None
+    assert document_of(tmp_path)["outcomes"][0]["criteria"][0]["value"] is None
 
 
 def test_spreads() -> None:
@@ -499,7 +500,7 @@ def test_tables_without_figures(results: ExperimentResults, tmp_path: Path) -> N
     from rich.console import Console
 
     written = experiment_report.write(results, tmp_path, Silent(), figures=False)
-    assert [file.file.name for file in written] == ["weaknesses.md", "weaknesses.json", "weaknesses.csv"]
+    assert [file.file.name for file in written] == ["weaknesses.md", "results.json", "results.csv"]
     table = (tmp_path / "weaknesses.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("|") for line in table) >= 2 + len(TESTS)
     for width in (60, 80, 160):
@@ -579,7 +580,7 @@ metrics: {goodput: {metric: goodput}, utilization: {metric: utilization}}
 """
     )
     assert evaluate(["--experiment", str(file), "--out", str(tmp_path / "out"), "--no-figures"]) == 0
-    (outcome,) = json.loads((tmp_path / "out" / "links.json").read_text())["outcomes"]
+    (outcome,) = document_of(tmp_path / "out")["outcomes"]
     goodputs = [one["metrics"]["goodput"]["mean"] for one in outcome["conditions"]]
     assert f"{min(goodputs):.2f} Mbit/s to {max(goodputs):.2f} Mbit/s" in outcome["headline"]
     mean = 100 * sum(one["metrics"]["utilization"]["mean"] for one in outcome["conditions"]) / 2

@@ -89,7 +89,7 @@ def test_records_name_the_command(way: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     words = ["--trace", "12mbps", "--schemes", "cubic", "--runs", "1", "--runtime", "1", "--no-figures", "--out", "o"]
     assert main(["evaluate", *words]) == 0
-    results = json.loads((tmp_path / "o" / "ccgym_results.json").read_text())
+    results = json.loads((tmp_path / "o" / "results.json").read_text())
     assert results["provenance"]["command"] == f"{TYPED[way][0]} {' '.join(words)}"
 
 

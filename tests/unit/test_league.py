@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -41,6 +40,7 @@ from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style
 from ccgym.schemes.reading import parse_scheme
 from tests.refusals import refused
+from tests.results_rows import document_of, rows_of
 
 LEAGUE = load_experiment("league")
 assert isinstance(LEAGUE, ExperimentSet)
@@ -228,7 +228,7 @@ def test_a_league_is_what_has_games() -> None:
 def test_an_interrupted_league_goes_on_and_schemes_are_added(tmp_path: Path, made: tuple[League, Path]) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, "cubic,vegas", Progress(stop_after=5))
-    assert not (tmp_path / "league.json").exists()
+    assert not (tmp_path / "results.json").exists()
     more = Progress()
     run(tmp_path, "cubic,vegas", more)
     assert more.kept >= 5
@@ -237,7 +237,7 @@ def test_an_interrupted_league_goes_on_and_schemes_are_added(tmp_path: Path, mad
     whole_league = run(tmp_path, SCHEMES, last)
     assert (last.kept, last.ran) == (14, 14)
     assert whole_league.rankings == made[0].rankings
-    assert whole_league.games_csv() == made[0].games_csv()
+    assert sorted(map(str, rows_of(tmp_path))) == sorted(map(str, rows_of(made[1])))
 
 
 def test_sections_hold_every_path_and_references_do_not_play(made: tuple[League, Path]) -> None:
@@ -304,15 +304,12 @@ def test_a_path_without_a_scheme_is_left_out_for_all(made: tuple[League, Path]) 
 
 def test_files_hold_all_of_it(made: tuple[League, Path]) -> None:
     league, out = made
-    document = json.loads((out / "league.json").read_text())
+    document = document_of(out)
     assert document == json.loads(json.dumps(league.to_json()))
-    assert (document["format"], document["version"]) == ("ccgym-league", 1)
-    with (out / "league.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["section"] for row in rows} == {"all", "ccbench_single", "ccbench_cubic", "genet_rl3"}
-    with (out / "league_games.csv").open(newline="") as file:
-        games = list(csv.DictReader(file))
-    assert len(games) == 4 * (2 * 4 + 4 + 4)
+    assert document["kind"] == "league"
+    assert document["rankings"].keys() == {"all", "ccbench_single", "ccbench_cubic", "genet_rl3"}
+    throughputs = [row for row in rows_of(out) if row["metric"].startswith("throughput")]
+    assert len(throughputs) == 4 * (2 * 4 + 4 + 4), "a row per game and scheme"
 
 
 # --- What is shown ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ccgym.experiments.load import load_experiment
 from ccgym.experiments.path_result import CardScheme, run_score
 from ccgym.experiments.request import Request
 from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard import JSON_FILE, RANKING_FILE, RESULTS_FILE, Scorecard, run_scorecard, write_numbers
+from ccgym.experiments.scorecard import Scorecard, run_scorecard
 from ccgym.experiments.scorecard_spec import ScorecardSpec
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
@@ -36,6 +35,7 @@ from ccgym.report.style import house_style
 from ccgym.schemes import policies
 from ccgym.schemes.policy_card import PolicyCard
 from tests.refusals import refused
+from tests.results_rows import document_of, rows_of
 
 FAST, SMALL = "77.72mbps", "small-buffer-one-bdp"
 FOUND = load_experiment("calibrated")
@@ -199,17 +199,15 @@ def test_who_knows_the_path_is_shown_and_not_ranked(made: tuple[Scorecard, Path]
 
 def test_json_and_csv_hold_all_of_it(made: tuple[Scorecard, Path]) -> None:
     card, out = made
-    document = json.loads((out / JSON_FILE).read_text())
+    document = document_of(out)
     assert document == json.loads(json.dumps(card.to_json()))
-    assert (document["format"], document["version"], document["experiment"]) == ("ccgym-scorecard", 2, "calibrated")
+    assert (document["kind"], document["version"], document["name"]) == ("scorecard", 2, "calibrated")
     assert len(document["path_results"]) == 6
-    with (out / RESULTS_FILE).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["path"], row["scheme"]) for row in rows] == list(card.path_results)
-    assert float(rows[1]["score"]) == card.path_results[FAST, "cubic"].score
-    with (out / RANKING_FILE).open(newline="") as file:
-        ranking = list(csv.DictReader(file))
-    assert [row["scheme"] for row in ranking if row["group"] == "all"] == [p.scheme for p in card.rankings["all"]]
+    scores: dict[tuple[str, str], list[float]] = {}
+    for row in rows_of(out):
+        if row["metric"] == "score":
+            scores.setdefault((row["condition"], row["scheme"]), []).append(float(row["value"]))
+    assert scores == {place: list(result.scores) for place, result in card.path_results.items()}
 
 
 def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path], tmp_path: Path) -> None:
@@ -224,8 +222,7 @@ def test_a_run_that_does_not_count_scores_the_least(made: tuple[Scorecard, Path]
     assert (result.runs, result.counted) == (2, 1)
     assert result.scores == (card.path_results[FAST, "vegas"].scores[0], SCORE_FLOOR)
     assert any("1 run in which next to nothing arrived" in note for note in footnotes(sick))
-    write_numbers(sick, tmp_path)
-    assert json.loads((tmp_path / JSON_FILE).read_text())["path_results"][2]["counted"] == 1
+    assert sick.to_json()["path_results"][2]["counted"] == 1
 
 
 def test_a_path_without_a_scheme_is_ranked_by_nobody(made: tuple[Scorecard, Path]) -> None:
@@ -279,7 +276,7 @@ def test_an_interrupted_scorecard_goes_on(tmp_path: Path) -> None:
     stopping = Stopping()
     with pytest.raises(KeyboardInterrupt):
         run_scorecard(SPEC, request(tmp_path, "cubic,reno"), stopping)
-    assert not (tmp_path / JSON_FILE).exists()
+    assert not (tmp_path / "results.json").exists()
     card, watching = run(tmp_path, "cubic,reno")
     assert watching.kept >= 3
     assert watching.kept + watching.ran == 8
