@@ -47,6 +47,7 @@ class Measurement(NamedTuple):
     run: int
     """Number of the run, from 1."""
     metric: str
+    """Name of the quantity: ``throughput_mbps`` of an evaluation, else what the experiment calls it."""
     value: float | None
     """A number that is not known has no row."""
     unit: str

@@ -6,6 +6,7 @@ from functools import partial
 
 from ccgym.evaluation.curves import FlowCurves, RunCurves
 from ccgym.evaluation.results import RUN_COLUMNS
+from ccgym.evaluation.results_file import Measurement
 from ccgym.evaluation.run_numbers import FLOW_COLUMN, PACKET_COLUMNS, SERIES_COLUMNS, FlowRecord
 from ccgym.evaluation.run_record import RunRecord
 from pages.fields import field_meanings, frame_columns
@@ -27,6 +28,7 @@ BLOCKS = {
         "series-columns": partial(frame_columns, SERIES_COLUMNS),
         "packet-columns": partial(frame_columns, PACKET_COLUMNS),
         "result-columns": partial(frame_columns, RUN_COLUMNS),
+        "measurement-columns": partial(frame_columns, field_meanings(Measurement)),
         "raw-arrays": raw_arrays,
     }
 }
