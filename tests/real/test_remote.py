@@ -78,7 +78,10 @@ def evaluate_words(ssh: str, out: Path) -> list[str]:
 
 def innermost(pid: int) -> int:
     """The last descendant of a process; in its own namespace it has another number."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    # Any thread of a process may have started the next one.
+    while children := [
+        one for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+    ]:
         pid = int(children[-1])
     return pid
 
