@@ -114,13 +114,6 @@ _RULES: Final = (
 )
 
 
-def _memory(text: str) -> str:
-    from ccgym.evaluation.prepared_run import memory_bytes
-
-    memory_bytes(text, "")
-    return text
-
-
 def _evaluate(arguments: argparse.Namespace) -> int:
     arguments.backend = _backend(arguments)
     between = remote_path(arguments)
@@ -347,7 +340,7 @@ COMMAND: Final = Command(
     run=_evaluate,
     description=_DESCRIPTION,
     examples=_EXAMPLES,
-    places={"runtime": "--runtime", "interval": "--interval"},
+    places={"runtime": "--runtime", "interval": "--interval", "max_memory": "--max-memory"},
     rules=_RULES,
     options={
         "# path, or experiment (one of the four, with --remote below)": "",
@@ -400,6 +393,5 @@ COMMAND: Final = Command(
         "backend": str,
         "budget_s": seconds,
         "runtime_ns": parse_positive_time,
-        "max_memory": _memory,
     },
 )
