@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {
     "adversary": ("ccgym.experiments.adversary:run_adversary", "ccgym.report.adversary_report"),
-    "experiment": ("ccgym.experiments.run:run_experiments", "ccgym.report.experiment_report"),
-    "gap": ("ccgym.experiments.gap:run_gap", "ccgym.report.gap_report"),
-    "league": ("ccgym.experiments.league:run_league", "ccgym.report.league_report"),
-    "requirements": ("ccgym.experiments.requirements:run_requirements", "ccgym.report.requirements_report"),
-    "scorecard": ("ccgym.experiments.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
+    "experiment": ("ccgym.experiments.views.verdicts:run_experiments", "ccgym.report.experiment_report"),
+    "gap": ("ccgym.experiments.views.gap:run_gap", "ccgym.report.gap_report"),
+    "league": ("ccgym.experiments.views.league:run_league", "ccgym.report.league_report"),
+    "requirements": ("ccgym.experiments.views.requirements:run_requirements", "ccgym.report.requirements_report"),
+    "scorecard": ("ccgym.experiments.views.scorecard:run_scorecard", "ccgym.report.scorecard_report"),
 }
 """What runs an experiment of each kind, and what shows it."""
 

@@ -53,11 +53,11 @@ from ccgym.experiments.adversary_search import (
     search,
 )
 from ccgym.experiments.adversary_space import Candidate
-from ccgym.experiments.gap import run_gap
 from ccgym.experiments.gap_spec import GapSpec
-from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
 from ccgym.experiments.training import Training
+from ccgym.experiments.views.gap import run_gap
+from ccgym.experiments.views.path_result import run_score
 from ccgym.units import Nanoseconds
 
 CLASSICS: Final = ("bbr", "bbr3", "copa:mode=paper", "cubic", "reno", "vegas")

@@ -76,7 +76,7 @@ class Published(Strict):
 class Games(Strict):
     """How schemes are compared on every condition: in games, one for each window of time.
 
-    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.games` has them.
+    The rules are ccBench's (arXiv 2307.10054); :mod:`ccgym.experiments.views.games` has them.
     """
 
     rule: Literal["power", "fair_share"]

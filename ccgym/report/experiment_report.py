@@ -15,7 +15,7 @@ from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.metrics.base import Better, Metric
 from ccgym.experiments.outcome import ConditionResult, Outcome, Test, Verdict
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ExperimentResults, merit
+from ccgym.experiments.views.results import ExperimentResults, merit
 from ccgym.report.coordinates import coordinate_parts, value_text
 from ccgym.report.differences_table import EXPLANATION, MOST_ON_SCREEN, Quantity, differences_table, undecided_text
 from ccgym.report.evaluation_table import IDENTICAL_MARK

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
-from ccgym.experiments.league import League
-from ccgym.experiments.league_section import WEIGHTS, LeagueSection
 from ccgym.experiments.request import Written
+from ccgym.experiments.views.league import League
+from ccgym.experiments.views.league_section import WEIGHTS, LeagueSection
 from ccgym.report.page import Block, Facts, Heading, Page, Text, drawn, flags, runs_fact, warnings, write_report
 from ccgym.report.ranking_table import ranked_row, ranking_columns, score_text
 from ccgym.report.table import Column, Row, Table, counted, number

@@ -18,7 +18,7 @@ from ccgym.experiments.detail import KeptRun
 from ccgym.experiments.expand import coordinate
 from ccgym.experiments.operating_points import OperatingPoints, operating_points
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinates_text
 from ccgym.report.figures import Options
 from ccgym.report.style import INK, add_title, blank_figure, flow_color, lay_out, legible

@@ -13,8 +13,8 @@ from ccgym.evaluation.observer import Observer
 from ccgym.experiments.criteria import Criterion
 from ccgym.experiments.outcome import WORST_FIRST, Outcome, Test
 from ccgym.experiments.request import Written
-from ccgym.experiments.results import ExperimentResults
 from ccgym.experiments.spec import Row as Requirement
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.invocation import command
 from ccgym.report.experiment_report import (
     TONES,

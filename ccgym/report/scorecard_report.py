@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ccgym.evaluation.backends import PLACES
 from ccgym.evaluation.observer import Observer
-from ccgym.experiments.path_result import CardPath, PathResult
 from ccgym.experiments.request import Written
-from ccgym.experiments.scorecard import PATHS_DIRECTORY, Group, Scorecard
+from ccgym.experiments.views.path_result import CardPath, PathResult
+from ccgym.experiments.views.scorecard import PATHS_DIRECTORY, Group, Scorecard
 from ccgym.report.evaluation_report import write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, LIMITED_NOTE
 from ccgym.report.page import Block, Details, Heading, Page, Text, drawn, flags, warnings, write_report

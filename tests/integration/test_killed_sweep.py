@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.experiments.results import FORMAT
+from ccgym.experiments.views.results import FORMAT
 from tests.results_rows import document_of
 
 

@@ -24,9 +24,9 @@ from ccgym.evaluation.backends import backend
 from ccgym.evaluation.prepared_run import Record
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import parse_contenders
-from ccgym.experiments.gap import run_gap
 from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.gap import run_gap
 from tests.commands import evaluate as main
 
 PATH = NetworkPath.from_mahimahi(

@@ -11,8 +11,8 @@ from ccgym.errors import PlatformError
 from ccgym.evaluation.run import contenders
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.request import Request
-from ccgym.experiments.run import run_experiments
 from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.views.verdicts import run_experiments
 
 RECORDED = Path(__file__).parents[2] / "docs" / "data" / "cellular.csv"
 EXCEPTIONS = {"ledbat", "pcc", "vivace"}

@@ -41,8 +41,8 @@ from ccgym.experiments.adversary_finds import (
 )
 from ccgym.experiments.adversary_search import ORACLE_FLOOR, AdversarySpec, Judge, minimized
 from ccgym.experiments.adversary_space import MAX_CHANGE, OPTIONAL, RANGES, Candidate, changed, crossed, drawn
-from ccgym.experiments.path_result import run_score
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.path_result import run_score
 from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.commands import evaluate

@@ -27,9 +27,9 @@ from ccgym.experiments.metrics.ccperf import Ccperf
 from ccgym.experiments.outcome import Outcome, RunResult, Test
 from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ExperimentResults
-from ccgym.experiments.run import judge, run_experiments
 from ccgym.experiments.spec import ExperimentSet, ExperimentSpec
+from ccgym.experiments.views.results import ExperimentResults
+from ccgym.experiments.views.verdicts import judge, run_experiments
 from ccgym.report import experiment_report, style
 from ccgym.report.experiment_report import WORDS, figures_of_test, quantity
 from ccgym.report.figures import chosen_figure

@@ -30,9 +30,9 @@ from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.run import parse_contenders
 from ccgym.evaluation.scheme_summary import SchemeSummary
-from ccgym.experiments.gap import Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
 from ccgym.experiments.gap_spec import GapSpec
 from ccgym.experiments.request import Request
+from ccgym.experiments.views.gap import Deviation, Gap, apart_by, differences, run_gap, with_host_jitter
 from ccgym.report import gap_report
 from ccgym.report.figures.gap_series import delay_line, gap_figure, total_egress
 from ccgym.report.gap_report import gap_table, page

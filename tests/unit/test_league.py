@@ -19,7 +19,12 @@ from ccgym.evaluation.bootstrap import bootstrap, centered
 from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.expand import conditions, generator, run_seed
-from ccgym.experiments.games import (
+from ccgym.experiments.load import load_experiment
+from ccgym.experiments.outcome import Test
+from ccgym.experiments.plan import planned
+from ccgym.experiments.request import Request
+from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
+from ccgym.experiments.views.games import (
     fair_share_rating,
     fair_share_winners,
     improvement,
@@ -27,14 +32,9 @@ from ccgym.experiments.games import (
     whole,
     worst,
 )
-from ccgym.experiments.league import League, run_league
-from ccgym.experiments.league_section import WEIGHTS
-from ccgym.experiments.load import load_experiment
-from ccgym.experiments.outcome import Test
-from ccgym.experiments.plan import planned
-from ccgym.experiments.request import Request
-from ccgym.experiments.score import score
-from ccgym.experiments.spec import ExperimentSet, ExperimentSpec, Games
+from ccgym.experiments.views.league import League, run_league
+from ccgym.experiments.views.league_section import WEIGHTS
+from ccgym.experiments.views.score import score
 from ccgym.report import league_report
 from ccgym.report.figures import figures_of
 from ccgym.report.style import house_style

@@ -20,9 +20,9 @@ from ccgym.experiments.outcome import RunResult as Ran
 from ccgym.experiments.outcome import Test, Verdict, evidence_of
 from ccgym.experiments.plan import planned
 from ccgym.experiments.request import Request
-from ccgym.experiments.requirements import MOST_MBPS, MOST_S, run_requirements, sample
-from ccgym.experiments.results import Confirmed, ExperimentResults
 from ccgym.experiments.run import Executed
+from ccgym.experiments.views.requirements import MOST_MBPS, MOST_S, run_requirements, sample
+from ccgym.experiments.views.results import Confirmed, ExperimentResults
 from ccgym.report.requirements_report import confirmed_table, decisive, open_table, page, summary_table
 from tests.refusals import refused
 from tests.results_rows import document_of

@@ -21,11 +21,11 @@ from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contenders, parse_contenders
 from ccgym.experiments.load import load_experiment
-from ccgym.experiments.path_result import CardScheme, run_score
 from ccgym.experiments.request import Request
-from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
-from ccgym.experiments.scorecard import Scorecard, run_scorecard
 from ccgym.experiments.scorecard_spec import ScorecardSpec
+from ccgym.experiments.views.path_result import CardScheme, run_score
+from ccgym.experiments.views.score import SCORE_FLOOR, MeanMetrics, dominates, pareto_optimal, score
+from ccgym.experiments.views.scorecard import Scorecard, run_scorecard
 from ccgym.report import scorecard_report
 from ccgym.report.figures.heat_map import columns_of, heat_map_figure
 from ccgym.report.figures.ranking import ranking_figure

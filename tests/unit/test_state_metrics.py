@@ -15,7 +15,7 @@ from ccgym.evaluation.simulate import simulate
 from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics import Measured, read_metric
 from ccgym.experiments.request import Request
-from ccgym.experiments.run import run_experiments
+from ccgym.experiments.views.verdicts import run_experiments
 
 PATH = {"rate": "12mbps", "rtt": "40ms", "queue": "160p"}
 

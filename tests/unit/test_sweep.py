@@ -27,9 +27,9 @@ from ccgym.experiments.load import load_experiment
 from ccgym.experiments.metrics.base import Better
 from ccgym.experiments.outcome import Test
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import ranks
-from ccgym.experiments.run import run_experiments
 from ccgym.experiments.sweep import parse_sweeps, swept_path, with_sweeps
+from ccgym.experiments.views.results import ranks
+from ccgym.experiments.views.verdicts import run_experiments
 from ccgym.report.figures.sweep import SweepOptions, SweepRow, sweep_figure
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused

@@ -17,8 +17,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from ccgym.experiments.path_result import CardScheme, PathResult
-from ccgym.experiments.scorecard import Scorecard
+from ccgym.experiments.views.path_result import CardScheme, PathResult
+from ccgym.experiments.views.scorecard import Scorecard
 from ccgym.report.figures import figure
 from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, text_at
 from ccgym.report.table import NOTHING, number

@@ -7,7 +7,7 @@ from typing import Final
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ccgym.experiments.league import League
+from ccgym.experiments.views.league import League
 from ccgym.report.figures import figure
 from ccgym.report.figures.matrix import DIVERGING
 from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, luminance, text_at

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from ccgym.errors import ConfigError, did_you_mean, shown
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.coordinates import coordinate_label, coordinate_text, metric_label, metric_scale
 from ccgym.report.figures import Options, figure
 from ccgym.report.style import INK, MUTED, axes_at, blank_figure, color_bar_at, luminance, text_at

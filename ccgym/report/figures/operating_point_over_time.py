@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ccgym.experiments.outcome import Test
-from ccgym.experiments.results import ExperimentResults
+from ccgym.experiments.views.results import ExperimentResults
 from ccgym.report.figures import figure
 from ccgym.report.operating_figures import QUANTITIES, OperatingOptions, Runs, Shown, reference_line
 from ccgym.report.style import flow_color

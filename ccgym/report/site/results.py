@@ -20,7 +20,7 @@ class StoredExperiments:
 
     directory: Path
     document: Mapping[str, Any]
-    """What :meth:`ccgym.experiments.results.ExperimentResults.to_json` made."""
+    """What :meth:`ccgym.experiments.views.results.ExperimentResults.to_json` made."""
 
     @property
     def name(self) -> str:

@@ -16,9 +16,10 @@ from ccgym.experiments.comparison import Counting
 from ccgym.experiments.outcome import Outcome, Test
 from ccgym.experiments.plan import PlannedRun, planned, reduction
 from ccgym.experiments.request import Request
-from ccgym.experiments.results import Confirmed, ExperimentResults
-from ccgym.experiments.run import Executed, checked, execute, ran_of, results_of
+from ccgym.experiments.run import Executed, checked, execute, ran_of
 from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.views.results import Confirmed, ExperimentResults
+from ccgym.experiments.views.verdicts import results_of
 
 BACKEND: Final = "emulated"
 """Where the packets of the sample travel."""

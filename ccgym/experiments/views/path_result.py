@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ccgym.evaluation.run_record import RunRecord
 from ccgym.evaluation.scheme_summary import CellResult, SchemeSummary
-from ccgym.experiments.score import SCORE_FLOOR, MeanMetrics, score
+from ccgym.experiments.views.score import SCORE_FLOOR, MeanMetrics, score
 from ccgym.schemes.style import SchemeStyle
 
 

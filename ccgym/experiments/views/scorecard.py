@@ -22,7 +22,10 @@ from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.results_file import Measurement, as_document, write_results
 from ccgym.evaluation.run import Contender, contenders
 from ccgym.experiments.comparison import Counting, run_evaluation
-from ccgym.experiments.path_result import (
+from ccgym.experiments.request import Request
+from ccgym.experiments.scorecard_spec import ScorecardSpec
+from ccgym.experiments.training import Training
+from ccgym.experiments.views.path_result import (
     CardPath,
     CardScheme,
     PathResult,
@@ -30,10 +33,7 @@ from ccgym.experiments.path_result import (
     _standing,
     run_score,
 )
-from ccgym.experiments.request import Request
-from ccgym.experiments.score import pareto_optimal
-from ccgym.experiments.scorecard_spec import ScorecardSpec
-from ccgym.experiments.training import Training
+from ccgym.experiments.views.score import pareto_optimal
 
 PATHS_DIRECTORY: Final = "paths"
 

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ccgym.evaluation.run import Contender
-from ccgym.experiments.games import (
+from ccgym.experiments.outcome import RunResult, Test
+from ccgym.experiments.plan import PlannedRun
+from ccgym.experiments.spec import Games
+from ccgym.experiments.views.games import (
     Floats,
     fair_share_rating,
     fair_share_winners,
     power_winners,
     worst,
 )
-from ccgym.experiments.outcome import RunResult, Test
-from ccgym.experiments.plan import PlannedRun
-from ccgym.experiments.score import score
-from ccgym.experiments.spec import Games
+from ccgym.experiments.views.score import score
 from ccgym.schemes.style import SchemeStyle
 
 WEIGHTS: Final = (0.5, 1.0, 2.0, 4.0)

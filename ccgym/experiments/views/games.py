@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ccgym.experiments.score import SCORE_FLOOR
+from ccgym.experiments.views.score import SCORE_FLOOR
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -17,11 +17,14 @@ from ccgym.evaluation.bootstrap import Ranked, bootstrap, centered, ranked
 from ccgym.evaluation.observer import Observer, Silent
 from ccgym.evaluation.results_file import as_document, write_results
 from ccgym.evaluation.store import RunStore
-from ccgym.experiments.games import (
+from ccgym.experiments.request import Request
+from ccgym.experiments.run import Executed, checked, execute
+from ccgym.experiments.spec import ExperimentSet
+from ccgym.experiments.views.games import (
     Floats,
     improvement,
 )
-from ccgym.experiments.league_section import (
+from ccgym.experiments.views.league_section import (
     WEIGHTS,
     LeagueScheme,
     LeagueSection,
@@ -29,9 +32,6 @@ from ccgym.experiments.league_section import (
     _section,
     _strata,
 )
-from ccgym.experiments.request import Request
-from ccgym.experiments.run import Executed, checked, execute
-from ccgym.experiments.spec import ExperimentSet
 from ccgym.schemes.reading import parse_scheme
 
 
@@ -159,7 +159,7 @@ class League:
         })  # fmt: skip
 
     def scores(self) -> list[dict[str, str]]:
-        """What each scheme came to, as :meth:`ccgym.experiments.results.ExperimentResults.scores`: its mean rating."""
+        """What each scheme came to, as :meth:`.ExperimentResults.scores` says it: its mean rating."""
         return [
             {
                 "experiment": section.name,
