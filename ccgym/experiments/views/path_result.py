@@ -19,7 +19,7 @@ class CardPath:
     name: str
     section: str
     title: str
-    base_delay_ms: float
+    one_way_delay_ms: float
     """One-way propagation delay of the data direction, ms."""
     rate_mbps: float
     """Mean rate of the bottleneck, Mbit/s."""
@@ -27,7 +27,7 @@ class CardPath:
     @property
     def facts(self) -> str:
         """``77.7 Mbit/s, 51 ms``."""
-        return f"{self.rate_mbps:.3g} Mbit/s, {self.base_delay_ms:g} ms"
+        return f"{self.rate_mbps:.3g} Mbit/s, {self.one_way_delay_ms:g} ms"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _path_result(
         counted=len(summary.valid_runs),
         limited=len(summary.limited_runs),
         **means,
-        delay_ratio=None if delay is None else delay / path.base_delay_ms,
+        delay_ratio=None if delay is None else delay / path.one_way_delay_ms,
         scores=scores,
         trained=None if one.trained_on is None else one.trained_on[path.name],
         pareto_optimal=free,
@@ -103,23 +103,23 @@ def _path_result(
     )
 
 
-def run_score(cell: CellResult, base_delay_ms: float) -> float:
+def run_score(cell: CellResult, one_way_delay_ms: float) -> float:
     """Score of one run."""
-    return record_score(cell.record, cell.invalid, base_delay_ms)
+    return record_score(cell.record, cell.invalid, one_way_delay_ms)
 
 
-def record_score(record: RunRecord, invalid: str | None, base_delay_ms: float) -> float:
+def record_score(record: RunRecord, invalid: str | None, one_way_delay_ms: float) -> float:
     """Score of a run; the floor for a run that does not count: who sends nothing is not better for it.
 
     Args:
         record: What came out of it.
         invalid: Why it does not count, or None.
-        base_delay_ms: One-way propagation delay of the data, ms.
+        one_way_delay_ms: One-way propagation delay of the data, ms.
     """
     total = record.total
     if invalid is not None or total.delay_p95_ms is None:
         return SCORE_FLOOR
-    return score(record.link.utilization, total.delay_p95_ms / base_delay_ms)
+    return score(record.link.utilization, total.delay_p95_ms / one_way_delay_ms)
 
 
 def _standing(summary: SchemeSummary) -> MeanMetrics | None:

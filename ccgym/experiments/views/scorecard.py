@@ -112,7 +112,7 @@ class Scorecard:
         standings = [_standing(summaries[one.key]) for one in competitors]
         free = {one.key for one, good in zip(competitors, pareto_optimal(standings), strict=True) if good}
         scores = {
-            one.key: tuple(run_score(cell, path.base_delay_ms) for cell in summaries[one.key].runs)
+            one.key: tuple(run_score(cell, path.one_way_delay_ms) for cell in summaries[one.key].runs)
             for one in self.schemes
         }
         means = {one.key: statistics.fmean(scores[one.key]) for one in competitors if scores[one.key]}
