@@ -165,7 +165,7 @@ def test_another_condition_and_scheme_show_other_numbers(browser: Browser, pages
 
 
 def test_the_database_has_the_numbers_of_the_results(pages: Path, results: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'ccgym[arrow]'")
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'ccgym[report]'")
     document = json.loads((results / "own_link" / "results.json").read_text(encoding="utf-8"))
     runs = {(o["scheme"], r["condition"], r["run"]): r for o in document["outcomes"] for r in o["runs"]}
     values = [row for row in pyarrow.read_table(pages / "values.parquet").to_pylist() if row["results"] == "own_link"]
