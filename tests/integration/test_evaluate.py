@@ -20,7 +20,6 @@ from ccgym.errors import ResultsError
 from ccgym.evaluation.backends import simulated
 from ccgym.evaluation.experiment import Experiment
 from ccgym.evaluation.metrics import run_metrics
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.pantheon import statistics_text
 from ccgym.evaluation.pantheon.logs import read_log
 from ccgym.evaluation.results import ResultSet
@@ -29,30 +28,13 @@ from ccgym.evaluation.runner import run_experiment
 from ccgym.evaluation.simulate import Record, simulate, simulate_prepared
 from tests.commands import evaluate as main
 from tests.refusals import refused
+from tests.watching import Watching
 
 TRACED = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
     "--uplink-queue=droptail --uplink-queue-args=packets=20",
     name="small",
 )
-
-
-class Watcher(Silent):
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        self.before = 0
-        self.ran: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        self.before = done
-
-    def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-        self.ran.append(note)
 
 
 def experiment(**changes: Any) -> Experiment:
@@ -74,8 +56,8 @@ def run_file(out: Path, results: ResultSet, scheme: str, run: int) -> Path:
     return (out / found.curves).with_suffix(".json")
 
 
-def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watcher]:
-    watcher = Watcher()
+def sweep(out: Path, made: Experiment | None = None, **options: Any) -> tuple[ResultSet, Watching]:
+    watcher = Watching()
     return run_experiment(made or experiment(), out, observer=watcher, **options), watcher
 
 
@@ -215,14 +197,6 @@ def test_written_mm_logs_have_mahimahis_header(tmp_path: Path) -> None:
 # --- Resumption ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
-    first, watcher = sweep(tmp_path)
-    assert (watcher.before, len(watcher.ran)) == (0, 4)
-    again, watcher = sweep(tmp_path)
-    assert (watcher.before, watcher.ran) == (4, [])
-    assert numbers(again) == numbers(first)
-
-
 def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     first, _ = sweep(tmp_path)
     run_file(tmp_path, first, "bbr", 1).unlink()
@@ -230,7 +204,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path: Path) -> None:
     damaged.write_bytes(damaged.read_bytes()[:100])
     (tmp_path / "runs" / ".0123.json.partial").write_text("half a fi")
     again, watcher = sweep(tmp_path)
-    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run2"]
+    assert sorted(watcher.names) == ["bbr_run1", "cubic_run2"]
     assert len(watcher.notices) == 1
     assert f"cubic_run2: {damaged.name} is not JSON" in watcher.notices[0]
     assert numbers(again) == numbers(first)
@@ -241,10 +215,10 @@ def test_logs_that_are_wanted_later_are_written_later(tmp_path: Path) -> None:
     sweep(tmp_path, logs="none")
     assert not (tmp_path / "cubic_datalink_run1.log").exists()
     _, watcher = sweep(tmp_path, logs="first")
-    assert sorted(watcher.ran) == ["bbr_run1", "cubic_run1"]
+    assert sorted(watcher.names) == ["bbr_run1", "cubic_run1"]
     (tmp_path / "cubic_datalink_run1.log").write_text("cut")
     _, watcher = sweep(tmp_path, logs="first")
-    assert watcher.ran == ["cubic_run1"]
+    assert watcher.names == ["cubic_run1"]
     assert "cubic_datalink_run1.log is cut off or was edited" in watcher.notices[0]
 
 
@@ -254,7 +228,10 @@ def test_an_edited_log_is_reported_and_written_again(tmp_path: Path) -> None:
     written = log.read_bytes()
     log.write_bytes(written.replace(b" + 1500 1\n", b" + 1400 1\n", 1))
     results, watcher = sweep(tmp_path, logs="first")
-    assert (watcher.ran, watcher.notices) == (["cubic_run1"], [f"cubic_run1: {log.name} was edited; running it again"])
+    assert (watcher.names, watcher.notices) == (
+        ["cubic_run1"],
+        [f"cubic_run1: {log.name} was edited; running it again"],
+    )
     lines = log.read_bytes().split(b"\n")
     assert lines[1:] == written.split(b"\n")[1:]
     begun = next(cell.started_epoch_s for cell in results.cells if (cell.scheme, cell.run) == ("cubic", 1))
@@ -268,7 +245,7 @@ def test_harmed_series_are_reported_and_written_again(tmp_path: Path, harm: Call
     written = series.read_text()
     series.write_text(harm(written))
     _, watcher = sweep(tmp_path, logs="none")
-    assert (watcher.ran, len(watcher.notices)) == (["cubic_run1"], 1)
+    assert (watcher.names, len(watcher.notices)) == (["cubic_run1"], 1)
     assert series.read_text() == written
 
 

@@ -26,7 +26,6 @@ from ccgym.emulation.process import ProcessOutcome
 from ccgym.errors import PlatformError
 from ccgym.evaluation import runner
 from ccgym.evaluation.backends import real as real_backend
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
 from ccgym.evaluation.run import contender, parse_contenders
@@ -47,6 +46,7 @@ from ccgym.report.adversary_report import finds_table, page, terminal
 from ccgym.units import Nanoseconds
 from tests.commands import evaluate
 from tests.results_rows import document_of, rows_of
+from tests.watching import Watching
 
 WEAK = "fixed_window:cwnd=8"
 """Uses a slow path, and hardly any of one with a larger product."""
@@ -200,12 +200,8 @@ def test_the_same_seed_finds_the_same_and_what_is_kept_is_not_run_again(
 ) -> None:
     results, directory = weak
 
-    class Stops(Silent):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        hunted(tmp_path, observer=Stops())
+        hunted(tmp_path, observer=Watching(stop_after=1))
     begun = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()}
     assert begun
     again = hunted(tmp_path)

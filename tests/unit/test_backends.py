@@ -25,7 +25,6 @@ from ccgym.evaluation.backends import BACKENDS, backend, check_name, is_real
 from ccgym.evaluation.backends import real as real_backend
 from ccgym.evaluation.directory import differences
 from ccgym.evaluation.experiment import Experiment
-from ccgym.evaluation.observer import Silent
 from ccgym.evaluation.prepared_run import Record, prepare
 from ccgym.evaluation.probe import Probe
 from ccgym.evaluation.results import ResultSet
@@ -37,6 +36,7 @@ from ccgym.report.evaluation_report import page, release_text, write_tables
 from ccgym.report.evaluation_table import LIMITED_MARK, evaluation_table, exact_table, markdown
 from tests.commands import evaluate as main
 from tests.refusals import explained, refused
+from tests.watching import Watching
 
 PATH = NetworkPath.from_mahimahi(
     "mm-delay 10 mm-loss uplink 0.01 mm-link 12mbps.trace 12mbps.trace "
@@ -245,10 +245,6 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 ) -> None:
     halted: list[bool] = []
 
-    class Interrupter(Silent):
-        def advance(self, what: str, by: int = 1, note: str = "", *, kept: bool = False) -> None:
-            raise KeyboardInterrupt
-
     def long_run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
         assert halt is not None
         if len(stand_in.plans) == 1:
@@ -258,23 +254,18 @@ def test_an_interruption_halts_the_run_that_is_under_way(
 
     monkeypatch.setattr(real_backend, "run_plan", long_run)
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(experiment(), tmp_path, observer=Interrupter())
+        run_experiment(experiment(), tmp_path, observer=Watching(stop_after=1))
     assert halted in ([], [True])
 
 
 def test_logs_that_nobody_asked_for_do_not_repeat_a_real_run(stand_in: StandIn, tmp_path: Path) -> None:
-    notices: list[str] = []
-
-    class Listener(Silent):
-        def notice(self, text: str) -> None:
-            notices.append(text)
-
     made = experiment("cubic", runs=1)
     before = run_experiment(made, tmp_path, logs="none")
-    after = run_experiment(made, tmp_path, logs="all", observer=Listener())
+    watching = Watching()
+    after = run_experiment(made, tmp_path, logs="all", observer=watching)
     assert before.as_dict()["cells"] == after.as_dict()["cells"]
     assert len(stand_in.plans) == 1
-    assert "kept without packet logs" in notices[0]
+    assert "kept without packet logs" in watching.notices[0]
 
 
 # --- What the machine could not do ---------------------------------------------------------------------------------

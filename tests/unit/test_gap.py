@@ -116,13 +116,6 @@ def test_for_the_kernels_the_simulator_runs_ours(tmp_path: Path, reality: list[s
     assert "unavailable: this kernel has no scalable" in unavailable.note
 
 
-def test_it_goes_on_where_it_stopped(tmp_path: Path, reality: list[str]) -> None:
-    gap(tmp_path, "cubic", "sim,emulated")
-    before = len(reality)
-    gap(tmp_path, "cubic", "sim,emulated,mahimahi")
-    assert [line.split()[0] for line in reality[before:]] == ["mahimahi", "mahimahi"]
-
-
 def test_simulated_hosts_may_be_inexact_too(tmp_path: Path, reality: list[str]) -> None:
     exact = gap(tmp_path / "exact", "cubic", "sim,emulated", runs=1)
     spec = GapSpec.model_validate(
