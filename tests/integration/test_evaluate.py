@@ -107,7 +107,6 @@ def test_metrics_from_logs_are_metrics_from_arrays(tmp_path: Path) -> None:
     for cell in results.cells:
         from_log = run_metrics(read_log(tmp_path / f"{cell.scheme}_datalink_run1.log"))
         from_arrays = cell.record.metrics
-        assert from_arrays is not None
         assert from_log.capacity_mbps == pytest.approx(from_arrays.capacity_mbps, rel=1e-9)
         assert list(from_log.flows) == list(from_arrays.flows) == [1, 2]
         for log, array in [
@@ -178,7 +177,6 @@ def test_logs_are_byte_exact(tmp_path: Path) -> None:
     )
     flow = {"scheme": "fixed_window:cwnd=3", "handshake": False}
     run = simulate(path, [flow], "14ms", record=Record(link_events=True))
-    assert run.native is not None
     run.native.write_tunnel_log(tmp_path / "data", "data", 1.7e12)
     run.native.write_mm_log(tmp_path / "mm", "up", "# header")
     assert (tmp_path / "data").read_text() == TINY_DATALINK

@@ -67,7 +67,6 @@ class StandIn:
         failure = self.fails(plan)
         if failure:
             raise RealPathError("run-failed", failure, where="a step")
-        assert halt is not None
         spec = json.loads(json.dumps(plan.spec))
         for flow in spec["flows"]:
             flow["scheme"] = flow["scheme"].removeprefix("tcp:")
@@ -129,7 +128,6 @@ def test_a_real_run_is_told_what_the_simulator_is_told(stand_in: StandIn) -> Non
     assert plan.backend == "emulated"
     assert [flow.scheme for flow in run.flows] == ["cubic", "tcp:bbr"]
     assert (run.backend, run.seed) == ("emulated", 7)
-    assert run.path_report is not None
     assert run.path_report["uplink_release"]["p99_ns"] == 150_000
     assert RunRecord.from_json(run.to_json()).as_dict() == run.as_dict()
 
@@ -246,7 +244,6 @@ def test_an_interruption_halts_the_run_that_is_under_way(
     halted: list[bool] = []
 
     def long_run(plan: Plan, halt: threading.Event | None = None) -> ProcessOutcome:
-        assert halt is not None
         if len(stand_in.plans) == 1:
             halted.append(halt.wait(10))
             raise RealPathError("run-abandoned", "given up")
@@ -306,7 +303,6 @@ def test_limited_runs_are_repeated_until_one_is_not(stand_in: StandIn, tmp_path:
     results = run_experiment(experiment("cubic", runs=1), tmp_path / "a", repeat_limited=3)
     assert len(stand_in.plans) == 3
     report = results.cells[0].record.path_report
-    assert report is not None
     assert (report["limited"], report["repeats"]) == (None, 2)
     assert [flag["message"] for flag in results.flags if flag["code"] == "path-note"] == [engine.REPEATED]
 

@@ -136,7 +136,6 @@ def test_what_is_missing_names_what_brings_it(
 ) -> None:
     monkeypatch.setattr("ccgym.cli.common.__file__", str(tmp_path / "ccgym" / "cli" / "common.py"))
     error = missing_package(ModuleNotFoundError("missing", name=package))
-    assert error is not None
     assert hint in error.hint
     assert "--no-figures" not in str(error)
 
