@@ -125,7 +125,7 @@ def contenders(given: Iterable[object], where: str = "contenders") -> tuple[Cont
         new = contender(one, where)
         if any(new.key == other.key for other in made):
             raise ConfigError(
-                "duplicate", f"{shown(new.text)} is there twice", expected="each scheme once", where=where
+                "duplicate", f"{shown(new.text)} is given twice", expected="each scheme once", where=where
             )
         markers = (new.style.marker, *MARKERS)
         marker = next((one for one in markers if (new.style.color, one) not in taken), new.style.marker)

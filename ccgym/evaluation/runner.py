@@ -187,7 +187,7 @@ def _wrong_series(file: Path, known: str | None) -> str | None:
 
 
 def _with_program_logs(run: Run, record: RunRecord, out: Path) -> RunRecord:
-    """Write what programs of others said into a file, ``NAME_programs.log``, and leave it out of the record."""
+    """Write what external programs said into a file, ``NAME_programs.log``, and leave it out of the record."""
     said = (record.path_report or {}).get("programs") or ()
     if not said:
         return record

@@ -37,16 +37,16 @@ WIDTH: Final = 26
 NOT_TESTED: Final = "not tested yet"
 BY_AUTHOR: Final = "for the author"
 EXPLAINED: Final = (
-    "A mark is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of it, or, "
-    "where the mark is measured too, the interval of the difference in runs of one number; else it is undecided. An "
-    "experiment fails with its worst mark, which is the one shown, and a row with its worst experiment. With one "
-    "repetition there is no interval, and the mean decides. Many marks are tested: of twenty that are met exactly, one "
-    "interval lies on the wrong side by chance."
+    "A threshold is passed or failed where the whole 95 % interval of the mean over repetitions lies on one side of "
+    "it, or, where the threshold is measured too, the interval of the difference in runs of one number; else it is "
+    "undecided. An experiment fails with its worst threshold, which is the one shown, and a row with its worst "
+    "experiment. With one repetition there is no interval, and the mean decides. Many thresholds are tested: of twenty "
+    "that are met exactly, one interval lies on the wrong side by chance."
 )
 CONFIRMED_EXPLAINED: Final = (
     "Single runs of the sample above, made once more over an emulated path with real packets and real clocks. A number "
     "agrees where it lies within the span of the simulated runs, or no further from it than a tenth of their mean or "
-    "of a mark, whichever is larger."
+    "of a threshold, whichever is larger."
 )
 
 
@@ -94,7 +94,7 @@ def replay(results: ExperimentResults, style: SchemeStyle, row: Requirement, tes
 
 
 def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
-    """A line per experiment of each row, with the mark that decided; rows without one say so."""
+    """A line per experiment of each row, with the threshold that decided; rows without one say so."""
     several = len(results.styles) > 1
     columns = [
         Column("section", "section", align="left"),
@@ -104,7 +104,7 @@ def summary_table(results: ExperimentResults, *, replay: bool = True) -> Table:
         Column("verdict", "verdict", align="left"),
         Column("test", "experiment", align="left", max_width=WIDTH),
         Column("measure", "measure", align="left", max_width=WIDTH),
-        Column("mark", "mark"),
+        Column("threshold", "threshold"),
         Column("found", "mean\n(95 % interval)"),
         *([Column("replay", "again", align="left")] if replay else []),
     ]
@@ -157,7 +157,7 @@ def _line(results: ExperimentResults, style: SchemeStyle, row: Requirement, test
     measured = f"{metric.label}, {one.group}" if one.group else metric.label
     return shown | {
         "measure": _wrapped(measured),
-        "mark": threshold_text(metric, one),
+        "threshold": threshold_text(metric, one),
         "found": f"{metric.show(one.value)}\n({interval})" if interval else metric.show(one.value),
     }
 
@@ -215,7 +215,7 @@ def _counts(results: ExperimentResults) -> list[str]:
         parts += [f"{author} for the author alone"] if author else []
         partly = sum(bool(row.tests and row.missing) for row in results.source.rows)
         partial = f" ({partly} of the tested ones are tested in part)" if partly else ""
-        found = ", ".join(parts) or "none judges it"
+        found = ", ".join(parts) or "no criteria apply"
         lines.append(f"{style.label}: of {counted(len(results.source.rows), 'row')} {found}{partial}.")
     return lines
 
@@ -250,7 +250,7 @@ def page(results: ExperimentResults) -> Page:
             Text(row.asks if row.level == NOTHING else f"{row.asks} {row.level}."),
             Facts(
                 [
-                    ("Marks", row.reason),
+                    ("Thresholds", row.reason),
                     ("Not tested yet", f"needs {row.missing}" if row.missing else ""),
                     ("For the author", row.author),
                     ("Again", replay(results, results.styles[0], row) if tests else ""),

@@ -148,7 +148,7 @@ def test_the_gap(tmp_path: Path) -> None:
     spec = GapSpec.model_validate({"path": PATH, "backends": ["sim", "emulated"], "runs": 1, "duration": "2s"})
     gap = run_gap(spec, Request(tmp_path, tuple(parse_contenders("cubic"))))
     assert gap.left_out == {}
-    _, emulated = gap.rows()
+    _, emulated = gap.compared()
     assert emulated.throughput_mbps is not None
     assert abs(emulated.against["sim"]["throughput_mbps"].relative or 0) < 0.3
 

@@ -1,4 +1,4 @@
-"""Programs of others over real paths: those that come with ccgym, and Pantheon's wrappers."""
+"""External programs over real paths: those that come with ccgym, and Pantheon's wrappers."""
 
 from __future__ import annotations
 

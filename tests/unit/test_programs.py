@@ -1,4 +1,4 @@
-"""Programs of others among the schemes: their YAML, Pantheon's wrappers, names, styles, what is refused and where."""
+"""External programs among the schemes: their YAML, Pantheon's wrappers, names, styles, what is refused and where."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def league_weights() -> list[str]:
     return table(["", *(name.replace("weight_", "w = ") for name in weights)], rows)
 
 
-# --- Programs of others next to ours ---------------------------------------------------------------------------------
+# --- External programs next to ours ---------------------------------------------------------------------------------
 
 
 def shells() -> list[str]:

@@ -122,7 +122,7 @@ def record_score(record: RunRecord, invalid: str | None, one_way_delay_ms: float
     return score(record.link.utilization, total.delay_p95_ms / one_way_delay_ms)
 
 
-def _standing(summary: SchemeSummary) -> MeanMetrics | None:
+def _means(summary: SchemeSummary) -> MeanMetrics | None:
     throughput, delay, loss = summary.throughput_mbps, summary.delay_p95_ms, summary.loss
     if throughput is None or delay is None or loss is None:
         return None

@@ -28,7 +28,7 @@ MOST_S: Final = 60.0
 MOST_MBPS: Final = 100.0
 """Neither are faster links, whose schedule an ordinary machine may not hold."""
 TOLERANCE: Final = 0.1
-"""How far outside of the simulated span a real number agrees, as a fraction of their mean or of a mark."""
+"""How far outside of the simulated span a real number agrees, as a fraction of their mean or of a threshold."""
 
 
 def run_requirements(source: ExperimentSet, request: Request, observer: Observer | None = None) -> ExperimentResults:
@@ -103,12 +103,12 @@ def _compared(test: Test, outcome: Outcome, one: PlannedRun, real: Mapping[str, 
     for metric in outcome.deciding:
         simulated = known.metrics.get(metric.key)
         if simulated is not None:
-            marks = [bound for own in outcome.criteria if own.metric == metric.key for bound in (own.min, own.max)]
+            thresholds = [bound for own in outcome.criteria if own.metric == metric.key for bound in (own.min, own.max)]
             value = real[metric.key]
-            agrees = value is not None and _near(value, simulated, [abs(mark) for mark in marks if mark is not None])
+            agrees = value is not None and _near(value, simulated, [abs(one) for one in thresholds if one is not None])
             yield Confirmed(test.name, outcome.scheme, one.condition.key, metric.key, simulated, value, agrees)
 
 
-def _near(value: float, simulated: Spread, marks: Sequence[float]) -> bool:
-    allowed = TOLERANCE * max([abs(simulated.mean), *marks])
+def _near(value: float, simulated: Spread, thresholds: Sequence[float]) -> bool:
+    allowed = TOLERANCE * max([abs(simulated.mean), *thresholds])
     return simulated.low - allowed <= value <= simulated.high + allowed

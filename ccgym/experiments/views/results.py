@@ -38,7 +38,7 @@ class Confirmed:
     """None where the run has no such number."""
     agrees: bool
     """Whether the real number is within the span of the simulated ones, or no further from it than a tenth of their
-    mean, or of a mark, whichever is larger."""
+    mean, or of a threshold, whichever is larger."""
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def find_results(given: Sequence[Path], notice: Callable[[str], object]) -> Foun
         if one.name in found:
             raise ResultsError(
                 "duplicate",
-                f"{one.name} is there twice",
+                f"{one.name} is given twice",
                 where=str(directory),
                 expected="each experiment once",
                 hint=f"leave this directory out, or {found[one.name].directory}",
