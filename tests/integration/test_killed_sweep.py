@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ccgym.experiments.views.results import FORMAT
 from tests.results_rows import document_of
 
 
@@ -74,7 +73,7 @@ def test_a_killed_sweep_ends_complete(conditions: int, kills: int, seed: int, tm
     assert all(intact(out / "runs" / name) for name in now)
     assert not list(out.rglob("*.partial"))
     document = document_of(out)
-    assert document["format"] == FORMAT
+    assert document["kind"] == "experiment"
     assert [len(one["runs"]) for one in document["outcomes"]] == [total // 2] * 2
     assert document["left"] == 0
     assert not document["failures"]
