@@ -1,7 +1,8 @@
 """``explore.html``: an evaluation on one page to look into: every scheme, every run, and each run over time.
 
 The page is one file that fetches nothing: the numbers as JSON, the series as 32-bit floats, and uPlot
-(``vendor/uplot``), which draws them. ``templates/explore.js`` and ``explore_plane.js`` are what it does with them.
+(``vendor/uplot``), which draws them. Its scripts are ``templates/charts.js``, ``explore.js`` and
+``explore_plane.js``.
 """
 
 from __future__ import annotations
